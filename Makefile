@@ -1,0 +1,43 @@
+# `make help` lists what there is. Nothing needs to be installed but Python 3.10 or later and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench format clean
+
+help:  ## list what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+# Two stamps: a demo needs less than the tests do.
+$(VENV)/.demo: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+install: $(VENV)/.demo  ## a virtual environment with homing in it
+
+demo: install  ## the whole way on a handful of real photos: table on the screen, pictures in demo/report.html
+	$(BIN)/homing demo --out demo
+
+test: $(VENV)/.dev  ## all tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not import upper ones
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_rooms.py
+
+bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help
+	$(BIN)/python benchmarks/footprint.py
+
+format: $(VENV)/.dev  ## format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:  ## remove the virtual environment and what the demo wrote
+	rm -rf $(VENV) demo

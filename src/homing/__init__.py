@@ -1,0 +1,56 @@
+"""homing makes photos easy to recognise again: the public API, nothing else."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from homing.activation import RECIPES, Activation, Recipe, activate
+    from homing.codebooks import Codebook
+    from homing.collection import Collection, Info, Match, Outcome
+    from homing.errors import HomingError
+    from homing.extractors import Extractor, NetworkExtractor
+    from homing.perception import JND, Quality, measure
+    from homing.photo import Photo
+
+__version__ = version("homing")
+
+# Names are fetched when first used: `homing --help` must not wait for torch.
+_ROOMS = {
+    "activation": ("RECIPES", "Activation", "Recipe", "activate"),
+    "codebooks": ("Codebook",),
+    "collection": ("Collection", "Info", "Match", "Outcome"),
+    "errors": ("HomingError",),
+    "extractors": ("Extractor", "NetworkExtractor"),
+    "perception": ("JND", "Quality", "measure"),
+    "photo": ("Photo",),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "JND",
+    "RECIPES",
+    "Activation",
+    "Codebook",
+    "Collection",
+    "Extractor",
+    "HomingError",
+    "Info",
+    "Match",
+    "NetworkExtractor",
+    "Outcome",
+    "Photo",
+    "Quality",
+    "Recipe",
+    "__version__",
+    "activate",
+    "measure",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'homing' has no attribute '{name}'")
+    return getattr(import_module(f"homing.{_ROOM_OF[name]}"), name)

@@ -1,0 +1,37 @@
+"""Photos in, photos to release out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from homing.activation.engine import optimise
+from homing.activation.recipe import Recipe
+from homing.activation.release import Activation, Release
+from homing.codebooks import Codebook
+from homing.errors import PhotoError
+from homing.extractors import Extractor, describe
+from homing.objectives import objective_for
+from homing.photo import Photo
+
+
+def activate(
+    photos: Sequence[Photo], *, extractor: Extractor, codebook: Codebook, recipe: Recipe, format: str | None = None
+) -> list[Activation | PhotoError]:
+    """Move each photo towards its own code; what comes back was measured on the bytes it holds.
+
+    Photos are moved as one batch and may differ in size; deterministic. `format` writes another file format. A photo
+    that cannot be written gives its error in place of an activation; the others are not affected.
+    """
+    codebook.check(extractor)
+    views = [photo.view() for photo in photos]
+    originals = describe(extractor, views)
+    objective = objective_for(codebook, originals.to(extractor.device))
+    changes = optimise(views, extractor=extractor, objective=objective, recipe=recipe)
+    results: list[Activation | PhotoError] = []
+    for photo, view, change, original in zip(photos, views, changes, originals, strict=True):
+        release = Release(photo, view, change, original, extractor=extractor, codebook=codebook)
+        try:
+            results.append(release.decide(recipe.budget, format))
+        except PhotoError as error:
+            results.append(error)
+    return results

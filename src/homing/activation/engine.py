@@ -1,0 +1,54 @@
+"""The one loop: gradient descent on pixels, under a budget. Tensors in, tensors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homing.activation.recipe import Recipe
+from homing.extractors import Extractor
+from homing.objectives import Objective
+
+# The loop works on photos of at most this many pixels a side, so that its memory does not grow with the camera.
+WORKING_SIDE = 2048
+
+
+def optimise(views: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
+    """The change of each (3, H, W) view that brings its descriptor home, within the recipe's budget.
+
+    Views may differ in size. The paper's loop: I = I_o + room · tanh(δ), δ from 0, Adam.
+    """
+    originals = [_working_copy(view.to(extractor.device)) for view in views]
+    rooms = [recipe.budget.room(original) for original in originals]
+    deltas = [torch.zeros_like(room, requires_grad=True) for room in rooms]
+    adam = torch.optim.Adam(deltas, lr=recipe.rate)
+    for _ in range(recipe.steps):
+        changes = [room * torch.tanh(delta) for room, delta in zip(rooms, deltas, strict=True)]
+        moved = [extractor.resize(original + change) for original, change in zip(originals, changes, strict=True)]
+        fidelity = torch.stack([change.square().mean() for change in changes])
+        loss = objective(extractor(torch.stack(moved))) + recipe.fidelity * fidelity
+        adam.zero_grad()
+        loss.sum().backward()  # type: ignore[no-untyped-call]
+        adam.step()
+    with torch.no_grad():
+        return [
+            (_full_size(torch.tanh(delta), view.shape) * recipe.budget.room(view)).expand_as(view)
+            for delta, view in zip((delta.cpu() for delta in deltas), views, strict=True)
+        ]
+
+
+def _working_copy(view: Tensor) -> Tensor:
+    shrink = WORKING_SIDE / max(view.shape[-2:])
+    if shrink >= 1:
+        return view
+    size = [max(1, round(side * shrink)) for side in view.shape[-2:]]
+    return F.interpolate(view[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
+
+
+def _full_size(delta: Tensor, shape: torch.Size) -> Tensor:
+    if delta.shape[-2:] == shape[-2:]:
+        return delta
+    return F.interpolate(delta[None], shape[-2:], mode="bilinear", align_corners=False)[0]

@@ -1,0 +1,49 @@
+"""How hard, how long and towards what a photo is moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homing.errors import HomingError, UnknownNameError
+from homing.perception import JND
+
+PAPER_BUDGET = JND(psnr=43.8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How hard, how long and towards what a photo is moved; a value with a name."""
+
+    name: str
+    summary: str
+    steps: int = 10
+    rate: float = 1.0
+    fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
+    budget: JND = PAPER_BUDGET
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise HomingError(f"a recipe needs at least 1 step, got {self.steps}")
+        if self.rate <= 0 or self.fidelity < 0:
+            raise HomingError(f"rate must be above 0 and fidelity not below, got {self.rate:g} and {self.fidelity:g}")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.steps} steps, rate {self.rate:g}, {self.budget}"
+
+
+RECIPES = {
+    each.name: each
+    for each in (
+        Recipe(name="paper", summary="Active Image Indexing as published"),
+        Recipe(
+            name="paper-fast", summary="one large step: a tenth of the time, a little less recall", steps=1, rate=10.0
+        ),
+    )
+}
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of this name."""
+    if name not in RECIPES:
+        raise UnknownNameError("recipe", name, RECIPES)
+    return RECIPES[name]

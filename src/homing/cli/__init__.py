@@ -1,0 +1,59 @@
+"""The command line: one file per command, none of which imports torch before it has work to do."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from homing.cli import activate, add, codebook, compare, demo, info, init, listing, search
+from homing.cli._screen import fail, interrupted
+from homing.errors import HomingError
+
+app = typer.Typer(
+    name="homing",
+    help="homing makes photos easy to recognise again.\n\nBefore a photo is released, its pixels move, invisibly, so"
+    " that whatever others do to the copy, a search still brings it home.",
+    epilog="Start with:  homing init my.homing  ·  homing activate my.homing photos --out released  ·"
+    "  homing search my.homing copy.jpg",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("init")(init.init)
+app.command("add")(add.add)
+app.command("activate")(activate.activate)
+app.command("search")(search.search)
+app.command("compare")(compare.compare)
+app.command("info")(info.info)
+app.command("codebooks")(listing.codebooks)
+app.command("extractors")(listing.extractors)
+app.command("recipes")(listing.recipes)
+app.command("demo")(demo.demo)
+app.add_typer(codebook.app, name="codebook")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from homing import __version__
+
+        typer.echo(f"homing {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    """Options of homing itself."""
+
+
+def main() -> None:
+    """The `homing` command. Exit codes: 0 all done, 1 some photos failed, 2 the call was wrong, 130 interrupted."""
+    try:
+        app()
+    except HomingError as error:
+        sys.exit(fail(error))
+    except KeyboardInterrupt:
+        sys.exit(interrupted())

@@ -1,0 +1,80 @@
+"""What a person sees: progress and messages on stderr, results on stdout; one JSON document for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+screen = Console()
+messages = Console(stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="The collection's folder.")]
+PhotoPaths = Annotated[list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos.")]
+
+
+class _Rate(ProgressColumn):
+    """Photos per second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
+
+
+@contextmanager
+def progress(description: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+    """A bar with a rate and an ETA; gives the function that moves it on by one. Silent when piped."""
+    # Photos with odd tags or of many megapixels are read all the same; Pillow's remarks on them help nobody here.
+    warnings.filterwarnings("ignore", module="PIL")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda: bar.advance(task)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str, allow_nan=False))
+
+
+def finite(value: float | None) -> float | None:
+    """JSON has no infinity: the PSNR of two equal photos is null there."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def table(*headings: str) -> Table:
+    """A plain table; columns after the first are right-aligned where they hold numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        made.add_column(heading, overflow="fold")
+    return made
+
+
+def print_facts(facts: dict[str, object]) -> None:
+    """Names and values, one pair a line."""
+    made = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts.items():
+        made.add_row(f"[bold]{name}[/bold]", Text(str(value)))
+    screen.print(made)
+
+
+def fail(error: Exception) -> int:
+    """Say in one line why the call was wrong."""
+    messages.print(Text(f"homing: {error}", style="red"), soft_wrap=True)
+    return 2
+
+
+def interrupted() -> int:
+    """Say that stopping was safe."""
+    messages.print("homing: interrupted; what was reported is kept, the same command continues", style="red")
+    return 130

@@ -1,0 +1,60 @@
+"""homing activate: index, activate, verify, write what may be released."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._jobs import run
+from homing.cli._screen import AsJson, CollectionPath, PhotoPaths
+
+WORDS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
+
+
+def activate(
+    collection: CollectionPath,
+    photos: PhotoPaths,
+    out: Annotated[Path, typer.Option(help="Where the files to release are written; made if it does not exist.")],
+    recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "paper",
+    psnr: Annotated[
+        float | None, typer.Option(help="How near the file stays to the original, in dB.", show_default="43.8")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="The paper's strength instead of a PSNR; its default is 3.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Index photos, move their pixels invisibly, check the result, and write what may be released.
+
+    A photo is reported as activated only if its file, decoded again, lies nearer to its code, in its own cell, and
+    keeps the PSNR. Otherwise it is released unchanged, with the reason.
+
+    Examples:
+
+        homing activate holiday.homing photos/ --out released/
+
+        homing activate holiday.homing beach.jpg --out released/ --psnr 46
+    """
+    from homing.activation import recipe_named
+    from homing.perception import JND
+    from homing.photo import format_name
+
+    chosen = recipe_named(recipe)
+    if psnr is not None or alpha is not None:
+        chosen = replace(chosen, budget=JND(psnr=psnr, alpha=alpha))
+    if format is not None:
+        format = format_name(format)
+    run(
+        collection,
+        photos,
+        "Activating",
+        WORDS,
+        json,
+        lambda opened, report: opened.activate(photos, out, recipe=chosen, format=format, report=report),
+    )

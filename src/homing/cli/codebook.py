@@ -1,0 +1,50 @@
+"""homing codebook train: a quantiser of your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import PhotoPaths, messages, progress, screen
+
+app = typer.Typer(help="Make codebooks of your own.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Make codebooks of your own."""
+
+
+@app.command("train")
+def train(
+    photos: PhotoPaths,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("my.codebook"),
+    spec: Annotated[str, typer.Option(help="A FAISS factory string.")] = "IVF1024,PQ8x8",
+    extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "imagenet-lite0",
+) -> None:
+    """Train a codebook on photos like those you will index. It is frozen: it never changes afterwards.
+
+    Example:
+
+        homing codebook train photos/ --spec IVF256,PQ8x8 --out mine.codebook
+    """
+    from homing import extractors
+    from homing.photo import gather
+    from homing.training.codebooks import train_codebook
+
+    found = gather(photos)
+    with progress("Describing", len(found)) as advance:
+        book, failures = train_codebook(
+            [item.path for item in found],
+            spec=spec,
+            extractor=extractors.load(extractor),
+            name=out.stem,
+            report=advance,
+        )
+    for failure in failures:
+        messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
+    book.write(out)
+    screen.print(f"Wrote {out}: {book.spec}, trained on {len(found) - len(failures):,} photos.", highlight=False)
+    raise typer.Exit(int(bool(failures)))

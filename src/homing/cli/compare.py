@@ -1,0 +1,39 @@
+"""homing compare: how far a released photo is from its original."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import AsJson, finite, print_json, screen
+
+
+def compare(
+    original: Annotated[Path, typer.Argument(help="The photo as it was.")],
+    released: Annotated[Path, typer.Argument(help="The photo as it was released.")],
+    out: Annotated[Path | None, typer.Option(help="Write a PNG: before, after, and the difference ×20.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Measure PSNR, SSIM and the largest change of any pixel (L∞, of 255), and picture the difference.
+
+    Examples:
+
+        homing compare beach.jpg released/beach.jpg
+
+        homing compare beach.jpg released/beach.jpg --out difference.png
+    """
+    from homing.evaluation.pictures import comparison, save_png
+    from homing.perception import measure
+    from homing.photo import Photo
+
+    before, after = Photo.load(original).view(), Photo.load(released).view()
+    quality = measure(before, after)
+    if out is not None:
+        save_png(comparison(before, after), out)
+    if json:
+        print_json({name: finite(value) for name, value in asdict(quality).items()})
+    else:
+        screen.print(str(quality) + (f". Picture: {out}" if out else ""), highlight=False)

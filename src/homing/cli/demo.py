@@ -1,0 +1,43 @@
+"""homing demo: the whole way on a handful of real photos, with a table and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import AsJson, print_json, progress, screen, table
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
+    json: AsJson = False,
+) -> None:
+    """Release a handful of photos passive and activated, edit the files as others would, search, and compare.
+
+    Example:
+
+        homing demo
+    """
+    from homing.evaluation.demo import run_demo, steps
+
+    with progress("Releasing, editing, searching", steps()) as advance:
+        result = run_demo(out, advance)
+    if json:
+        print_json(result.as_json())
+        return
+    photos = len(result.outcomes)
+    screen.print(f"Recall of edited copies: {photos} photos among {result.strangers:,} strangers.\n", highlight=False)
+    rows = table("edit", "passive,\none probe", "activated,\none probe", "passive,\ndefault", "activated,\ndefault")
+    for edit, *recalls in result.rows():
+        if edit == "mean":
+            rows.add_section()
+        rows.add_row(edit, *(f"{recall:.2f}" for recall in recalls))
+    screen.print(rows)
+    screen.print(
+        f"\nActivated files as written: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
+        f"L∞ {result.mean('linf'):.0f} of 255; {result.seconds_per_photo:.1f} s per photo.\n"
+        f"Pictures: {result.report}",
+        highlight=False,
+    )

@@ -1,0 +1,34 @@
+"""homing info: what a collection holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from homing.cli._screen import AsJson, CollectionPath, print_facts, print_json
+
+
+def info(collection: CollectionPath, json: AsJson = False) -> None:
+    """Say what a collection holds.
+
+    Example:
+
+        homing info holiday.homing
+    """
+    from homing.collection import Collection
+
+    with Collection.open(collection) as opened:
+        about = opened.info()
+    if json:
+        print_json(asdict(about))
+        return
+    passive = about.photos - about.activated - about.unchanged
+    print_facts(
+        {
+            "photos": f"{about.photos:,}: {about.activated:,} activated, {passive:,} passive, "
+            f"{about.unchanged:,} released unchanged",
+            "strangers": f"{about.background:,}",
+            "codebook": f"{about.codebook} ({about.spec}), {about.fingerprint[:12]}",
+            "extractor": about.extractor,
+            "on disk": f"{about.bytes_on_disk / 1e6:.1f} MB",
+        }
+    )

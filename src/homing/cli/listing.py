@@ -1,0 +1,45 @@
+"""homing codebooks, extractors, recipes: what there is to choose from."""
+
+from __future__ import annotations
+
+from homing.cli._screen import AsJson, print_json, screen, table
+
+
+def codebooks(json: AsJson = False) -> None:
+    """List the codebooks that come with homing. Train one of your own with: homing codebook train."""
+    from homing.codebooks import available, load
+
+    books = [load(name) for name in available()]
+    _show(
+        [{"name": b.name, "spec": b.spec, "extractor": b.extractor, "fingerprint": b.fingerprint} for b in books], json
+    )
+
+
+def extractors(json: AsJson = False) -> None:
+    """List the networks that can turn a photo into a descriptor."""
+    from homing.extractors import available
+
+    _show([{"name": name, "about": about} for name, about in available().items()], json)
+
+
+def recipes(json: AsJson = False) -> None:
+    """List the recipes a photo can be activated with."""
+    from homing.activation import RECIPES
+
+    _show(
+        [
+            {"name": r.name, "steps": r.steps, "rate": r.rate, "budget": str(r.budget), "about": r.summary}
+            for r in RECIPES.values()
+        ],
+        json,
+    )
+
+
+def _show(rows: list[dict[str, object]], json: bool) -> None:
+    if json:
+        print_json(rows)
+        return
+    shown = table(*rows[0])
+    for row in rows:
+        shown.add_row(*(str(value)[:64] for value in row.values()))
+    screen.print(shown)

@@ -1,0 +1,65 @@
+"""homing search: which references a photo is a copy of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from homing.cli._screen import AsJson, CollectionPath, PhotoPaths, messages, print_json, progress, screen, table
+
+if TYPE_CHECKING:
+    from homing.collection import Match
+
+
+def search(
+    collection: CollectionPath,
+    photos: PhotoPaths,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many matches to show.")] = 10,
+    probes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="How many cells to look into; 1 is the paper's setting.", show_default="as many as stay fast"
+        ),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
+
+    Examples:
+
+        homing search holiday.homing copy.jpg
+
+        homing search holiday.homing suspicious/ -k 3 --json
+    """
+    from homing.collection import Collection
+    from homing.errors import PhotoError
+    from homing.photo import gather
+
+    answers: list[tuple[Path, list[Match]]] = []
+    failed = False
+    found = gather(photos)
+    with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
+        for item in found:
+            try:
+                answers.append((item.path, opened.search(item.path, k=k, probes=probes)))
+            except PhotoError as error:
+                failed = True
+                messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
+            advance()
+    if json:
+        print_json([{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers])
+    else:
+        for path, matches in answers:
+            _show(path, matches)
+    raise typer.Exit(int(failed))
+
+
+def _show(query: Path, matches: list[Match]) -> None:
+    screen.print(Text(str(query), style="bold"), soft_wrap=True)
+    rows = table("", "distance", "photo", "state")
+    for rank, match in enumerate(matches, start=1):
+        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", Text(match.photo), match.state)
+    screen.print(rows if matches else "  nothing in the cells looked into")

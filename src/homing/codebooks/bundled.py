@@ -1,0 +1,37 @@
+"""The codebooks that come with the package, and the way to any other."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from homing.codebooks.background import Background
+from homing.codebooks.codebook import Codebook
+from homing.errors import CodebookError, UnknownNameError
+
+_DATA = files("homing.codebooks").joinpath("data")
+_SUFFIX = ".codebook"
+_BACKGROUND = ".background"
+
+
+def available() -> list[str]:
+    """The names of the codebooks inside the package."""
+    names = (entry.name for entry in _DATA.iterdir())
+    return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+
+
+def load(name: str) -> Codebook:
+    """A bundled codebook by its name, or one of your own by its path."""
+    if name in available():
+        return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
+    if Path(name).exists():
+        return Codebook.read(Path(name))
+    raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
+
+
+def bundled_background(codebook: Codebook) -> Background:
+    """The strangers that come with a bundled codebook."""
+    entry = _DATA.joinpath(codebook.name + _BACKGROUND)
+    if codebook.name not in available() or load(codebook.name).fingerprint != codebook.fingerprint:
+        raise CodebookError(f"codebook '{codebook.name}' comes with no background; leave out --with-background")
+    return Background.from_bytes(entry.read_bytes(), codebook, entry.name)

@@ -1,0 +1,6 @@
+"""A folder that holds one user's references: catalogue, codes, descriptors, index."""
+
+from homing.collection.collection import Collection
+from homing.collection.outcome import Info, Match, Outcome
+
+__all__ = ["Collection", "Info", "Match", "Outcome"]

@@ -1,0 +1,175 @@
+"""The job of releasing photos: index, activate, verify, write."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homing._files import write_atomically
+from homing._parallel import map_ahead
+from homing.activation import Activation, Recipe, activate
+from homing.collection.catalogue import NewPhoto, ReleaseRow
+from homing.collection.outcome import Outcome
+from homing.errors import CollectionError, HomingError, PhotoError
+from homing.photo import SUFFIXES, Found, Photo, format_name
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+BATCH = 8
+BATCH_PIXELS = 8_000_000  # several small photos or one large one are moved at a time
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A photo to be moved, and where it goes."""
+
+    photo: Photo
+    path: Path
+    target: Path
+
+
+class ActivationJob:
+    """One call of `activate`: photos of one recipe into one folder."""
+
+    def __init__(self, collection: Collection, out: Path, recipe: Recipe, format: str | None) -> None:
+        self.collection, self.catalogue = collection, collection.folder.catalogue
+        self.out, self.recipe, self.format = out, recipe, format
+
+    def run(self, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
+        """Release photos; each one's file is on disk when it is reported."""
+        tasks = self._targets(found)
+        self._make_out()
+        outcomes = []
+        for outcome in self._outcomes(map_ahead(self._prepare, tasks)):
+            report(outcome)
+            outcomes.append(outcome)
+        return outcomes
+
+    def _targets(self, found: Sequence[Found]) -> list[tuple[Path, Path]]:
+        """The released file of each photo; what lies in the out folder already is no input."""
+        suffix = SUFFIXES[format_name(self.format)] if self.format else None
+        inside = self.out.resolve()
+        targets: dict[Path, Path] = {}
+        for item in found:
+            if item.path.resolve().is_relative_to(inside):
+                continue
+            target = self.out / (item.name.with_suffix(suffix) if suffix else item.name)
+            if target in targets:
+                raise HomingError(
+                    f"{targets[target]} and {item.path} would both be written to {target}; "
+                    "activate them into different folders"
+                )
+            targets[target] = item.path
+        if not targets:
+            raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
+        return [(path, target) for target, path in targets.items()]
+
+    def _make_out(self) -> None:
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.out):
+                pass
+        except OSError as error:
+            raise HomingError(f"cannot write into the out folder {self.out}: {error.strerror}") from error
+
+    def _prepare(self, task: tuple[Path, Path]) -> _Task | Outcome:
+        path, target = task
+        try:
+            photo = Photo.load(path)
+            return self._done_before(photo, path, target) or _Task(photo, path, target)
+        except PhotoError as error:
+            return Outcome(photo=path, state="failed", reason=str(error))
+
+    def _done_before(self, photo: Photo, path: Path, target: Path) -> Outcome | None:
+        """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
+        number = self.catalogue.find(photo.sha256)
+        if number is None and (original := self.catalogue.find_released(photo.sha256)) is not None:
+            source, _ = self.catalogue.describe(original)
+            return Outcome(photo=path, state="unchanged", reason=f"{path}: is the released version of {source}")
+        if not target.exists():
+            return None
+        row = self.catalogue.release(number, str(target.absolute())) if number is not None else None
+        if number is None or row is None or row.sha256 != hashlib.sha256(target.read_bytes()).hexdigest():
+            raise PhotoError(f"{path}: {target} exists and was not written for this photo; move it away")
+        if row.recipe != self._recipe_key:
+            return None
+        self.catalogue.confirm_release(number, row.path)
+        return _outcome(path, target, row)
+
+    def _outcomes(self, prepared: Iterator[_Task | Outcome]) -> Iterator[Outcome]:
+        batch: list[_Task] = []
+        pixels = 0
+        for item in prepared:
+            if isinstance(item, Outcome):
+                yield item
+                continue
+            size = item.photo.pixels.shape[0] * item.photo.pixels.shape[1]
+            if batch and (len(batch) == BATCH or pixels + size > BATCH_PIXELS):
+                yield from self._release(batch)
+                batch, pixels = [], 0
+            batch.append(item)
+            pixels += size
+        if batch:
+            yield from self._release(batch)
+
+    def _release(self, batch: Sequence[_Task]) -> Iterator[Outcome]:
+        activations = activate(
+            [task.photo for task in batch],
+            extractor=self.collection.extractor,
+            codebook=self.collection.codebook,
+            recipe=self.recipe,
+            format=self.format,
+        )
+        for task, activation in zip(batch, activations, strict=True):
+            try:
+                if isinstance(activation, PhotoError):
+                    raise activation
+                yield self._write(task, activation)
+            except (PhotoError, CollectionError) as error:
+                yield Outcome(photo=task.path, state="failed", reason=_naming(task.path, error))
+            except OSError as error:
+                reason = f"{task.path}: cannot write {task.target}: {error.strerror}"
+                yield Outcome(photo=task.path, state="failed", reason=reason)
+
+    def _write(self, task: _Task, activation: Activation) -> Outcome:
+        """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run."""
+        number = self.catalogue.find(task.photo.sha256)
+        if number is None:
+            source = str(task.path.absolute())
+            new = NewPhoto(task.photo.sha256, source, activation.code, activation.descriptor.numpy())
+            (number,) = self.collection.record([new])
+        row = ReleaseRow(
+            state=activation.state,
+            path=str(task.target.absolute()),
+            sha256=hashlib.sha256(activation.data).hexdigest(),
+            recipe=self._recipe_key,
+            psnr=activation.quality.psnr,
+            ssim=activation.quality.ssim,
+            linf=activation.quality.linf,
+            reason=activation.reason,
+        )
+        self.catalogue.plan_release(number, row)
+        task.target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(task.target, activation.data)
+        self.catalogue.confirm_release(number, row.path)
+        return _outcome(task.path, task.target, row)
+
+    @property
+    def _recipe_key(self) -> str:
+        return str(self.recipe) + (f", {self.format}" if self.format else "")
+
+
+def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
+    return Outcome(
+        photo=path, state=row.state, released=target, psnr=row.psnr, ssim=row.ssim, linf=row.linf, reason=row.reason
+    )
+
+
+def _naming(path: Path, error: HomingError) -> str:
+    """The error's line, with the photo it is about in front."""
+    return str(error) if str(error).startswith(str(path)) else f"{path}: {error}"

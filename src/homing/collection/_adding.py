@@ -1,0 +1,92 @@
+"""The job of indexing photos as they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from homing._parallel import map_ahead
+from homing.collection.catalogue import NewPhoto
+from homing.collection.outcome import Outcome
+from homing.errors import CollectionError, PhotoError
+from homing.extractors import describe
+from homing.photo import Found, Photo, read_file
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A new photo, small enough to wait for its batch."""
+
+    path: Path
+    sha256: str
+    square: Tensor
+
+
+def add_photos(collection: Collection, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
+    """Index photos; each is on disk when it is reported."""
+    catalogue = collection.folder.catalogue
+
+    def prepare(item: Found) -> _Ready | Outcome:
+        try:
+            data = read_file(item.path)
+            sha256 = hashlib.sha256(data).hexdigest()
+            if catalogue.find(sha256) is not None or catalogue.find_released(sha256) is not None:
+                return Outcome(photo=item.path, state="known")
+            photo = Photo.decode(data, str(item.path))
+            return _Ready(item.path, sha256, collection.extractor.resize(photo.view()))
+        except PhotoError as error:
+            return Outcome(photo=item.path, state="failed", reason=str(error))
+
+    outcomes = []
+    for outcome in _outcomes(collection, map_ahead(prepare, found)):
+        report(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome]) -> Iterator[Outcome]:
+    batch: list[_Ready] = []
+    for item in prepared:
+        if isinstance(item, Outcome):
+            yield item
+            continue
+        batch.append(item)
+        if len(batch) == BATCH:
+            yield from _index(collection, batch)
+            batch = []
+    if batch:
+        yield from _index(collection, batch)
+
+
+def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
+    # Prepared ahead of time: a twin may have come in meanwhile, or stand in the same batch; the first of them counts.
+    known = collection.folder.catalogue.find
+    new = {item.sha256: item for item in reversed(batch) if known(item.sha256) is None}
+    try:
+        _record(collection, list(new.values()))
+    except CollectionError as error:
+        return [Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}") for item in batch]
+    return [Outcome(photo=item.path, state="added" if new.get(item.sha256) is item else "known") for item in batch]
+
+
+def _record(collection: Collection, new: Sequence[_Ready]) -> None:
+    if not new:
+        return
+    descriptors = describe(collection.extractor, [item.square for item in new])
+    codes = collection.codebook.encode(descriptors)
+    collection.record(
+        [
+            NewPhoto(item.sha256, str(item.path.absolute()), code, descriptor)
+            for item, code, descriptor in zip(new, codes, descriptors.numpy(), strict=True)
+        ]
+    )

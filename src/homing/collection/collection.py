@@ -1,0 +1,172 @@
+"""The collection: everything a user does with their photos."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing.activation import Recipe, recipe_named
+from homing.collection._activating import ActivationJob
+from homing.collection._adding import add_photos
+from homing.collection.catalogue import NewPhoto
+from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, load_index, open_folder, save_index
+from homing.collection.outcome import Info, Match, Outcome
+from homing.extractors import Extractor, describe
+from homing.indexes import FaissIndex
+from homing.photo import Photo, gather
+
+Paths = str | Path | Iterable[str | Path]
+Report = Callable[[Outcome], None]
+
+
+class Collection:
+    """References of one user in one folder. Use it as a context manager, or close it.
+
+    What `add` and `activate` report is on disk by then: it survives a crash. Interrupted jobs continue when called
+    again.
+    """
+
+    def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
+        self.folder = folder
+        self._index: FaissIndex | None = None
+        self._revision = -1  # of the catalogue, that the index stands for
+        if extractor is not None:
+            self.extractor = extractor
+            folder.codebook.check(extractor)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        *,
+        codebook: str | codebooks.Codebook = "homing-1",
+        with_background: bool = False,
+        extractor: Extractor | None = None,
+    ) -> Collection:
+        """A new collection: in a folder that does not exist yet, for a codebook's name, path or value.
+
+        `with_background` puts it among the codes of strangers that come with the bundled codebook.
+        """
+        book = codebooks.load(codebook) if isinstance(codebook, str) else codebook
+        create_folder(Path(path), book, codebooks.bundled_background(book) if with_background else None)
+        return cls.open(path, extractor=extractor)
+
+    @classmethod
+    def open(cls, path: str | Path, *, extractor: Extractor | None = None) -> Collection:
+        """An existing collection; `extractor` is needed only where the codebook's is one of your own."""
+        return cls(open_folder(Path(path)), extractor)
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        """The network the codebook was trained for."""
+        extractor = extractors.load(self.codebook.extractor)
+        self.codebook.check(extractor)
+        return extractor
+
+    @property
+    def codebook(self) -> codebooks.Codebook:
+        """The codebook this collection is tied to."""
+        return self.folder.codebook
+
+    @property
+    def index(self) -> FaissIndex:
+        """The index of all references the catalogue holds now, whoever added them."""
+        revision = self.folder.catalogue.revision
+        if self._index is None or self._revision != revision:
+            self._index, self._revision = load_index(self.folder), revision
+        return self._index
+
+    def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
+        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes."""
+        return add_photos(self, gather(_as_paths(photos)), report or _ignore)
+
+    def activate(
+        self,
+        photos: Paths,
+        out: str | Path,
+        *,
+        recipe: str | Recipe = "paper",
+        format: str | None = None,
+        report: Report | None = None,
+    ) -> list[Outcome]:
+        """Index photos, activate them, and write into the folder `out` what may be released.
+
+        Released files have the names they have in the folders given. Photos activated earlier are not done again.
+        """
+        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        return ActivationJob(self, Path(out), chosen, format).run(gather(_as_paths(photos)), report or _ignore)
+
+    def search(self, photo: str | Path | Photo, *, k: int = 10, probes: int | None = None) -> list[Match]:
+        """The nearest references of one photo, nearest first."""
+        query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
+        return self.search_descriptors(describe(self.extractor, [query.view()]), k=k, probes=probes)[0]
+
+    def search_descriptors(self, descriptors: Tensor, *, k: int = 10, probes: int | None = None) -> list[list[Match]]:
+        """The nearest references of each of (B, D) descriptors.
+
+        `probes` is how many cells are looked into; by default as many as stay fast for a collection of this size.
+        """
+        index = self.index
+        distances, ids = index.search(descriptors, min(k, max(len(index), 1)), probes)
+        return [
+            [self._match(int(number), float(distance)) for number, distance in zip(*row, strict=True) if number >= 0]
+            for row in zip(ids, distances, strict=True)
+        ]
+
+    def info(self) -> Info:
+        """What the collection holds."""
+        counts = self.folder.catalogue.counts()
+        return Info(
+            path=self.folder.path,
+            codebook=self.codebook.name,
+            spec=self.codebook.spec,
+            fingerprint=self.codebook.fingerprint,
+            extractor=self.codebook.extractor,
+            background=len(self.folder.background) if self.folder.background is not None else 0,
+            bytes_on_disk=sum(file.stat().st_size for file in self.folder.path.iterdir()),
+            **counts,
+        )
+
+    def close(self) -> None:
+        """Keep a snapshot of the index for the next opening, and let go of the files."""
+        if self._index is not None:
+            save_index(self.folder, self._index, self._revision)
+        self.folder.catalogue.close()
+
+    def __enter__(self) -> Collection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record(self, photos: Sequence[NewPhoto]) -> list[int]:
+        """Put new references into the catalogue and the index; gives their ids."""
+        index = self.index
+        ids, revision = self.folder.catalogue.add(photos)
+        if revision == self._revision + 1:  # else another process wrote in between, and the index is built anew
+            index.add(np.stack([photo.code for photo in photos]), np.array(ids))
+            self._revision = revision
+        return ids
+
+    def _match(self, number: int, distance: float) -> Match:
+        if number >= BACKGROUND_IDS:
+            assert self.folder.background is not None
+            return Match(self.folder.background.name(number - BACKGROUND_IDS), distance, "background")
+        source, state = self.folder.catalogue.describe(number)
+        return Match(source, distance, state)
+
+
+def _as_paths(photos: Paths) -> list[Path]:
+    return [Path(photos)] if isinstance(photos, str | Path) else [Path(each) for each in photos]
+
+
+def _ignore(_: Outcome) -> None:
+    """Nobody is watching."""

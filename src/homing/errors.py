@@ -1,0 +1,32 @@
+"""What can go wrong, in words a user can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HomingError(Exception):
+    """The root of all errors homing raises on purpose; its text is one line: expected, got, what to do."""
+
+
+class PhotoError(HomingError):
+    """One photo cannot be read, moved or written; other photos are not affected."""
+
+
+class CodebookError(HomingError):
+    """A codebook is unknown, damaged, or belongs to another extractor."""
+
+
+class CollectionError(HomingError):
+    """A collection is missing, damaged, or was asked for something it cannot do."""
+
+
+class UnknownNameError(HomingError):
+    """A name that is in no registry; says what was probably meant and what there is."""
+
+    def __init__(self, kind: str, name: str, available: Iterable[str]) -> None:
+        names = sorted(available)
+        near = get_close_matches(name, names, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else "."
+        super().__init__(f"unknown {kind} '{name}'{hint} Available: {', '.join(names)}")

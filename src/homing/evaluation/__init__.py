@@ -1,0 +1,1 @@
+"""Measuring: how many edited copies come home, and what it costs."""

@@ -1,0 +1,108 @@
+"""The demo: a handful of real photos among tens of thousands of strangers, released passive and activated."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+
+from homing.collection import Collection, Outcome
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.evaluation.report import write_report
+from homing.evaluation.retrieval import Query, recall, search_copies
+
+PHOTOS = {
+    "skimage.data": (
+        "astronaut.png camera.png chelsea.png coffee.png coins.png hubble_deep_field.jpg "
+        "ihc.png motorcycle_left.png retina.jpg rocket.jpg"
+    ),
+    "sklearn.datasets.images": "china.jpg flower.jpg",
+}
+ONE_PROBE, DEFAULT = 1, None
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo found."""
+
+    passive: list[Query]
+    activated: list[Query]
+    outcomes: list[Outcome]
+    strangers: int
+    seconds_per_photo: float
+    report: Path
+
+    def rows(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """Edit, then recall passive and activated with one probe and with the default search; the mean comes last."""
+        for edit in (*(each.label for each in PAPER), None):
+            recalls = [
+                recall(queries, probes=probes, edit=edit)
+                for probes in (ONE_PROBE, DEFAULT)
+                for queries in (self.passive, self.activated)
+            ]
+            yield edit or "mean", *recalls  # type: ignore[misc]  # four of them
+
+    def mean(self, name: str) -> float:
+        """The mean of psnr, ssim or linf over the activated files."""
+        return fmean(getattr(outcome, name) for outcome in self.outcomes if outcome.state == "activated")
+
+    def as_json(self) -> dict[str, object]:
+        """Recall with one probe, mean of the 14 edits; mean PSNR of the activated files."""
+        return {
+            "recall": {
+                "passive": recall(self.passive, probes=ONE_PROBE),
+                "activated": recall(self.activated, probes=ONE_PROBE),
+            },
+            "psnr": self.mean("psnr"),
+        }
+
+
+def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
+    """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
+    photos = _fresh_folder(out)
+    with Collection.create(out / "demo.homing", with_background=True) as collection:
+        started = time.perf_counter()
+        outcomes = collection.activate(photos, out / "released", report=lambda _: advance())
+        if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
+            raise HomingError(str(failed.reason))
+        seconds = (time.perf_counter() - started) / len(outcomes)
+        originals = {str(outcome.photo.absolute()): outcome.photo for outcome in outcomes}
+        released = {str(outcome.photo.absolute()): outcome.released for outcome in outcomes if outcome.released}
+        passive = search_copies(collection, originals, PAPER, (ONE_PROBE, DEFAULT), advance)
+        activated = search_copies(collection, released, PAPER, (ONE_PROBE, DEFAULT), advance)
+        strangers = collection.info().background
+    result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
+    write_report(result)
+    return result
+
+
+def steps() -> int:
+    """How often `run_demo` reports progress."""
+    return 3 * sum(len(names.split()) for names in PHOTOS.values())
+
+
+def _fresh_folder(out: Path) -> Path:
+    """Copies of the photos in `out`, and nothing else that an earlier demo wrote."""
+    photos, collection = out / "photos", out / "demo.homing"
+    if out.exists() and not collection.is_dir() and (not out.is_dir() or any(out.iterdir())):
+        raise HomingError(f"{out} holds something else than a demo; choose another folder with --out")
+    try:
+        for old in (photos, out / "released", collection):
+            if old.exists():
+                shutil.rmtree(old)
+        photos.mkdir(parents=True)
+        for package, names in PHOTOS.items():
+            for name in names.split():
+                photos.joinpath(name).write_bytes(files(package).joinpath(name).read_bytes())
+    except ModuleNotFoundError as error:
+        raise HomingError(
+            f"the demo's photos come with {error.name}; install them: pip install 'homing[demo]'"
+        ) from error
+    except OSError as error:
+        raise HomingError(f"cannot write the demo into {out}: {error.strerror}") from error
+    return photos

@@ -1,0 +1,86 @@
+"""The demo's page: one HTML file that holds its own pictures."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from PIL import Image
+
+from homing._files import write_atomically
+from homing.edits import parse
+from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
+from homing.evaluation.retrieval import Query
+from homing.photo import Photo
+
+if TYPE_CHECKING:
+    from homing.collection import Outcome
+    from homing.evaluation.demo import DemoResult
+
+_SIDE = 420  # pixels: what a picture on the page is at most
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One photo on the page: pictures as data addresses, and the copy that tells most."""
+
+    outcome: Outcome
+    pictures: dict[str, str]
+    edit: str
+    passive: Query
+    activated: Query
+
+
+def write_report(result: DemoResult) -> None:
+    """Write the page."""
+    templates = Environment(
+        loader=PackageLoader("homing.evaluation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    page = templates.get_template("demo.html").render(
+        result=result,
+        recalls=list(result.rows()),
+        photos=[_row(result, seed, outcome) for seed, outcome in enumerate(_as_searched(result.outcomes))],
+    )
+    write_atomically(result.report, page.encode())
+
+
+def _as_searched(outcomes: list[Outcome]) -> list[Outcome]:
+    """In the order of their sources: an edit's random numbers follow from the position there."""
+    return sorted(outcomes, key=lambda outcome: str(outcome.photo.absolute()))
+
+
+def _row(result: DemoResult, seed: int, outcome: Outcome) -> _Row:
+    assert outcome.released is not None
+    before, after = Photo.load(outcome.photo).view(), Photo.load(outcome.released).view()
+    passive, activated = _telling(result, str(outcome.photo.absolute()))
+    copy = parse(activated.edit)(to_image(after), seed)
+    pictures = {
+        "before": to_image(before),
+        "after": to_image(after),
+        f"difference ×{MAGNIFY}": difference(before, after),
+        "room (JND map)": jnd_picture(before),
+        f"copy: {activated.edit}": copy,
+    }
+    return _Row(outcome, {name: _embed(image) for name, image in pictures.items()}, activated.edit, passive, activated)
+
+
+def _telling(result: DemoResult, source: str) -> tuple[Query, Query]:
+    """The one-probe searches for the copy of this photo where activation made the most difference."""
+    pairs = [
+        (passive, activated)
+        for passive, activated in zip(result.passive, result.activated, strict=True)
+        if passive.source == source and passive.probes == 1
+    ]
+    # The later the edit stands in the paper's table the harder it is: the last one won tells most.
+    won = [pair for pair in pairs if pair[1].came_home and not pair[0].came_home]
+    return (won or [pair for pair in pairs if pair[1].came_home] or pairs)[-1]
+
+
+def _embed(image: Image.Image) -> str:
+    image.thumbnail((_SIDE, _SIDE))
+    file = BytesIO()
+    image.save(file, format="JPEG", quality=88)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,0 +1,89 @@
+"""What an extractor is, and how any network becomes one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Extractor(Protocol):
+    """A differentiable network: (B, 3, H, W) sRGB in [0, 1] gives (B, dim) descriptors of unit norm."""
+
+    name: str
+    dim: int
+    size: int
+    fingerprint: str
+    device: torch.device
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Descriptors of a batch of any one size; gradients reach the pixels."""
+        ...
+
+    def resize(self, image: Tensor) -> Tensor:
+        """Bring one (3, H, W) image to the network's own (3, size, size)."""
+        ...
+
+
+class NetworkExtractor:
+    """Any nn.Module as an extractor: resize to a square, normalise the pixels, run, scale to unit norm."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        name: str,
+        size: int,
+        mean: tuple[float, float, float] = (0.485, 0.456, 0.406),
+        std: tuple[float, float, float] = (0.229, 0.224, 0.225),
+        device: torch.device | str | None = None,
+    ) -> None:
+        self.name, self.size = name, size
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._network = network.eval().to(self.device)
+        for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
+            parameter.requires_grad_(False)
+        self._mean = torch.tensor(mean, device=self.device)[:, None, None]
+        self._std = torch.tensor(std, device=self.device)[:, None, None]
+        with torch.no_grad():
+            self.dim = int(self(torch.zeros(1, 3, size, size, device=self.device)).shape[1])
+        self.fingerprint = _fingerprint(network.state_dict(), f"{size} {mean} {std}")
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Descriptors of unit norm, (B, dim), of (B, 3, H, W) images."""
+        return F.normalize(self.features(images), dim=1)
+
+    def features(self, images: Tensor) -> Tensor:
+        """What the network gives before it is scaled to unit norm."""
+        if images.shape[-2:] != (self.size, self.size):
+            images = _resize(images, self.size)
+        features: Tensor = self._network((images - self._mean) / self._std)
+        return features.flatten(1).float()
+
+    def resize(self, image: Tensor) -> Tensor:
+        """One (3, H, W) image as the (3, size, size) square the network sees."""
+        return _resize(image[None], self.size)[0]
+
+
+def describe(extractor: Extractor, views: Sequence[Tensor]) -> Tensor:
+    """Descriptors of photos as they are, (B, dim) on the CPU; the (3, H, W) views may differ in size."""
+    with torch.inference_mode():
+        squares = torch.stack([extractor.resize(view) for view in views])
+        return extractor(squares.to(extractor.device)).cpu()
+
+
+def _resize(images: Tensor, size: int) -> Tensor:
+    return F.interpolate(images, (size, size), mode="bilinear", antialias=True, align_corners=False)
+
+
+def _fingerprint(state: Mapping[str, Tensor], preprocessing: str) -> str:
+    """A hash of the weights and of what is done to the pixels before them; where the files lie does not matter."""
+    digest = hashlib.sha256(preprocessing.encode())
+    for key in sorted(state):
+        digest.update(key.encode())
+        digest.update(state[key].detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,58 @@
+"""Extractors by name: bundled ones, those of other packages, any timm model, any TorchScript file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
+import torch
+
+from homing.errors import UnknownNameError
+from homing.extractors.base import Extractor
+
+Device = torch.device | str | None
+Build = Callable[[Device], Extractor]
+_BUILDERS: dict[str, Build] = {}
+
+
+def register(name: str) -> Callable[[Build], Build]:
+    """Make `build(device)` the extractor of this name; the first line of its docstring describes it to users."""
+
+    def keep(build: Build) -> Build:
+        _BUILDERS[name] = build
+        return build
+
+    return keep
+
+
+def load(name: str, device: Device = None) -> Extractor:
+    """The extractor of this name, on this device (by default a GPU if there is one)."""
+    from homing.extractors.timm_models import timm_model
+    from homing.extractors.torchscript import torchscript
+
+    _discover()
+    if name.startswith("timm:"):
+        return timm_model(name.removeprefix("timm:"), device)
+    if name.endswith(".pt"):
+        return torchscript(name, device)
+    if name not in _BUILDERS:
+        raise UnknownNameError("extractor", name, available())
+    return _BUILDERS[name](device)
+
+
+def available() -> dict[str, str]:
+    """Every name `load` takes, each with a line on what it is."""
+    from homing.extractors.timm_models import timm_model
+    from homing.extractors.torchscript import torchscript
+
+    _discover()
+    builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, "timm:NAME": timm_model, "FILE.pt": torchscript}
+    return {name: (build.__doc__ or "").strip().split("\n")[0] for name, build in builders.items()}
+
+
+def _discover() -> None:
+    """Import the bundled extractors and those other packages offer under the entry point `homing.extractors`."""
+    import homing.extractors.imagenet_lite0  # noqa: F401  importing it registers it
+
+    for entry in entry_points(group="homing.extractors"):
+        entry.load()

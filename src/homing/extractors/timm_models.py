@@ -1,0 +1,32 @@
+"""Any model of timm by its name, pooled features as the descriptor."""
+
+from __future__ import annotations
+
+import timm
+import torch
+
+from homing.errors import HomingError, UnknownNameError
+from homing.extractors.base import Extractor, NetworkExtractor
+
+
+def timm_model(name: str, device: torch.device | str | None = None) -> Extractor:
+    """Any timm model, such as timm:resnet50.a1_in1k; weights are downloaded once by timm."""
+    architecture, _, _ = name.partition(".")
+    if not timm.is_model(architecture):
+        raise UnknownNameError("timm model", architecture, timm.list_models(f"{architecture[:4]}*") or ["resnet50"])
+    try:
+        network = timm.create_model(name, pretrained=True, num_classes=0)
+    except (OSError, RuntimeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise HomingError(
+            f"cannot get the weights of timm model '{name}': {reason}; check the network and try again"
+        ) from error
+    settings = timm.data.resolve_model_data_config(network)
+    return NetworkExtractor(
+        network,
+        name=f"timm:{name}",
+        size=settings["input_size"][-1],
+        mean=settings["mean"],
+        std=settings["std"],
+        device=device,
+    )

@@ -1,0 +1,27 @@
+"""Any TorchScript file, such as the networks copy-detection authors publish."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import torch
+
+from homing.errors import HomingError
+from homing.extractors.base import Extractor, NetworkExtractor
+
+SIZE = 288  # what SSCD, DINO and ISC descriptors were published for
+
+
+def torchscript(path: str, device: torch.device | str | None = None) -> Extractor:
+    """Any TorchScript file, such as sscd_disc_mixup.torchscript.pt; seen at 288 px with ImageNet normalisation."""
+    if not Path(path).is_file():
+        raise HomingError(f"no such TorchScript file: {path}")
+    try:
+        with warnings.catch_warnings():
+            # PyTorch moves to torch.export, but this is the format in which the authors publish.
+            warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+            network = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        raise HomingError(f"{path} is not a TorchScript file: {str(error).strip().split(chr(10))[0]}") from error
+    return NetworkExtractor(network, name=path, size=SIZE, device=device)

@@ -1,0 +1,56 @@
+"""Colour profiles: from a file's own colours to sRGB."""
+
+from __future__ import annotations
+
+import logging
+from io import BytesIO
+
+import numpy as np
+from PIL import Image, ImageCms
+
+_log = logging.getLogger("homing")
+
+
+def usable(icc: bytes | None, mode: str, name: str) -> bytes | None:
+    """The profile, or None where it cannot be applied to a photo of this mode and browsers would ignore it."""
+    if not icc:
+        return None
+    try:
+        _transform(icc, mode)
+    except (ImageCms.PyCMSError, OSError, ValueError) as error:
+        _log.warning("%s: its colour profile cannot be applied (%s); taken as sRGB", name, error)
+        return None
+    return icc
+
+
+def shown(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
+    """(H, W, C) code values as (H, W, 3) sRGB in [0, 1], float32."""
+    transform = _transform(icc, "L" if pixels.shape[2] == 1 else "RGB") if icc else None
+    if transform is not None:
+        # ImageCms works in 8 bits.
+        image = Image.fromarray(eight_bit(pixels[..., 0] if pixels.shape[2] == 1 else pixels))
+        pixels = np.asarray(transform.apply(image))
+    scaled = pixels.astype(np.float32) / np.iinfo(pixels.dtype).max
+    return np.broadcast_to(scaled, (*scaled.shape[:2], 3))
+
+
+def without_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
+    """A CMYK image in sRGB: through its profile where that works."""
+    profile = usable(icc, "CMYK", name)
+    transform = _transform(profile, "CMYK") if profile else None
+    return image.convert("RGB") if transform is None else transform.apply(image)
+
+
+def eight_bit(levels: np.ndarray) -> np.ndarray:
+    """Code values of 8 or 16 bits as the nearest ones of 8."""
+    if levels.dtype == np.uint8:
+        return levels
+    return ((levels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+
+
+def _transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+    """The way from a profile to sRGB; None where it is sRGB."""
+    profile = ImageCms.ImageCmsProfile(BytesIO(icc))
+    if (profile.profile.profile_description or "").startswith("sRGB"):
+        return None
+    return ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")

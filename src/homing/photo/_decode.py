@@ -1,0 +1,134 @@
+"""From the bytes of a file to pixels, or to one line that says why not."""
+
+from __future__ import annotations
+
+import logging
+from io import BytesIO
+from typing import NamedTuple
+
+import imagecodecs
+import numpy as np
+import tifffile
+from PIL import Image, UnidentifiedImageError
+
+from homing.errors import PhotoError
+from homing.photo import _colour, _png, _tiff
+from homing.photo._errors import DAMAGE, reason
+from homing.photo._ifd import ICC, ORIENTATION, Directory
+from homing.photo._metadata import CMYK, is_tiff
+from homing.photo._orientation import stored
+from homing.photo.formats import SUFFIXES
+
+SMALLEST = 32
+
+# They log what they find odd in a file, and would print it; what matters of that is raised as well.
+for _library in ("PIL", "tifffile"):
+    logging.getLogger(_library).addHandler(logging.NullHandler())
+
+_SUPPORTED = f"supported: {', '.join(SUFFIXES)}"
+# GIF only to say that it is one.
+_OPENED = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
+_HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
+
+
+class Decoded(NamedTuple):
+    """The fields of a Photo that come out of its bytes, in its order."""
+
+    pixels: np.ndarray
+    alpha: np.ndarray | None
+    format: str
+    orientation: int
+    icc: bytes | None
+
+
+def decode(data: bytes, name: str) -> Decoded:
+    """What is in the bytes of a file; `name` is for messages."""
+    if not data:
+        raise PhotoError(f"{name}: empty file")
+    try:
+        return _tiff_file(data, name) if is_tiff(data) else _other_file(data, name)
+    except UnidentifiedImageError as error:
+        kind = "HEIC is not supported" if _is_heic(data) else "not a photo, or damaged at its start"
+        raise PhotoError(f"{name}: {kind}; {_SUPPORTED}") from error
+    except Image.DecompressionBombError as error:
+        raise PhotoError(f"{name}: too large: {reason(error)}") from error
+    except DAMAGE as error:
+        raise PhotoError(f"{name}: damaged: {reason(error)}") from error
+
+
+def _other_file(data: bytes, name: str) -> Decoded:
+    """Everything but TIFF. Opening reads the header only, and refuses what is too large."""
+    with Image.open(BytesIO(data), formats=_OPENED) as image:
+        # The further pictures of an MPO are previews or the other eye of a stereo camera.
+        format = "JPEG" if image.format == "MPO" else str(image.format)
+        frames = 1 if format == "JPEG" else getattr(image, "n_frames", 1)
+        _check(name, format, image.size, frames)
+        icc = image.info.get("icc_profile")
+        exif = _png.exif(data) if format == "PNG" else image.info.get("exif", b"")
+        orientation = _orientation(Directory.read(exif))
+        if format == "PNG" and _png.is_16_bit(data):
+            planes = imagecodecs.png_decode(data)
+        else:
+            planes = _planes(image, icc, name)
+            icc = None if image.mode == "CMYK" else icc
+    return _decoded(planes, format, orientation, icc, name)
+
+
+def _tiff_file(data: bytes, name: str) -> Decoded:
+    """TIFF: by tifffile, which keeps 16 bits; its rarer kinds (palette, 1 bit, YCbCr) by Pillow."""
+    with tifffile.TiffFile(BytesIO(data)) as file:
+        page = file.pages.first
+        size = (page.imagewidth, page.imagelength)
+        _check(name, "TIFF", size, len(file.pages))
+        limit = Image.MAX_IMAGE_PIXELS
+        if limit is not None and size[0] * size[1] > 2 * limit:
+            raise Image.DecompressionBombError(f"{size[0]}×{size[1]}, at most {2 * limit} pixels are decoded")
+        tags = Directory.read(data)
+        orientation, icc = _orientation(tags), tags.value(ICC)
+        if _tiff.is_plain(page):
+            planes = _tiff.planes(page, icc, name)
+        else:
+            with Image.open(BytesIO(data), formats=["TIFF"]) as image:
+                # Pillow turns TIFF files upright when it loads them.
+                planes = stored(_planes(image, icc, name), orientation)
+    return _decoded(planes, "TIFF", orientation, None if page.photometric == CMYK else icc, name)
+
+
+def _planes(image: Image.Image, icc: bytes | None, name: str) -> np.ndarray:
+    """An opened image as 8-bit planes: grey or RGB, with alpha where something is transparent."""
+    image.load()
+    grey, colour = image.mode in ("1", "L", "LA"), image.mode in ("P", "PA", "RGB", "RGBA", "RGBX", "YCbCr")
+    if image.mode == "CMYK":
+        return np.asarray(_colour.without_cmyk(image, icc, name))
+    if not (grey or colour):
+        raise PhotoError(f"{name}: 8 or 16 bits a channel, grey or colour, are expected; got mode {image.mode}")
+    target = ("L" if grey else "RGB") + ("A" if image.has_transparency_data else "")
+    return np.asarray(image.convert(target))
+
+
+def _decoded(planes: np.ndarray, format: str, orientation: int, icc: bytes | None, name: str) -> Decoded:
+    planes = planes if planes.ndim == 3 else planes[..., None]
+    colours = 3 if planes.shape[2] > 2 else 1
+    alpha = planes[..., colours].copy() if planes.shape[2] > colours else None
+    profile = _colour.usable(icc, "RGB" if colours == 3 else "L", name)
+    return Decoded(np.ascontiguousarray(planes[..., :colours]), alpha, format, orientation, profile)
+
+
+def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
+    """Refuse what the header already rules out."""
+    if frames > 1:
+        raise PhotoError(f"{name}: animated or of several pages: one frame is expected, got {frames}")
+    if format not in SUFFIXES:
+        raise PhotoError(f"{name}: {format} is not supported; {_SUPPORTED}")
+    if min(size) < SMALLEST:
+        needed = f"at least {SMALLEST}×{SMALLEST} is needed"
+        raise PhotoError(f"{name}: too small to recognise: {size[0]}×{size[1]}, {needed}")
+
+
+def _orientation(tags: Directory) -> int:
+    value = tags.number(ORIENTATION) or 1
+    return value if value <= 8 else 1
+
+
+def _is_heic(data: bytes) -> bool:
+    return data[4:8] == b"ftyp" and data[8:12] in _HEIC_BRANDS

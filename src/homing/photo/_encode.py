@@ -1,0 +1,142 @@
+"""From a photo to the bytes of a file, in its own format or another."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from homing.errors import PhotoError
+from homing.photo import _jpeg, _png, _tiff
+from homing.photo._colour import eight_bit, shown
+from homing.photo._errors import DAMAGE, reason
+from homing.photo._metadata import Metadata
+from homing.photo._orientation import upright
+
+if TYPE_CHECKING:
+    from homing.photo.photo import Photo
+
+
+def encode(photo: Photo, format: str, finer: bool) -> bytes:
+    """The bytes of a file in `format`, a key of `SUFFIXES`."""
+    write = {"JPEG": _write_jpeg, "WEBP": _write_webp, "AVIF": _write_avif}.get(format)
+    try:
+        if write:
+            return write(photo, finer)
+        return {"PNG": _write_png, "TIFF": _write_tiff, "BMP": _write_bmp}[format](photo)
+    except DAMAGE as error:
+        raise PhotoError(f"{photo.name}: cannot be written as {format}: {reason(error)}") from error
+
+
+def _write_jpeg(photo: Photo, finer: bool) -> bytes:
+    image = _on_white(photo)
+    if photo.format == "JPEG":
+        return _jpeg.write_like(photo.data, image, finer)
+    carried = _carried(photo)
+    if "exif" in carried:
+        carried["exif"] = b"Exif\0\0" + carried["exif"]
+    return _jpeg.save(image, quality=96 if finer else 95, subsampling=0, **carried)
+
+
+def _write_webp(photo: Photo, finer: bool) -> bytes:
+    lossless = photo.format == "WEBP" and _is_lossless_webp(photo.data)
+    quality = 98 if finer else 90
+    image, carried = _without_grey_profile(photo)
+    return _save(image, "WEBP", lossless=lossless, quality=quality, exact=True, **carried)
+
+
+def _write_avif(photo: Photo, finer: bool) -> bytes:
+    image, settings = _without_grey_profile(photo)
+    if finer:
+        settings["subsampling"] = "4:4:4"
+    if photo.alpha is not None:
+        settings["advanced"] = {"a:cq-level": "0"}  # alpha without loss
+    return _save(image, "AVIF", quality=98 if finer else 90, **settings)
+
+
+def _write_png(photo: Photo) -> bytes:
+    same = photo.format == "PNG"
+    chunks = _png.kept_chunks(photo.data) if same else _png.made_chunks(Metadata.of(photo.data))
+    return _png.write(_planes(photo), chunks)
+
+
+def _write_tiff(photo: Photo) -> bytes:
+    return _tiff.write(photo.data, _planes(photo), alpha=photo.alpha is not None)
+
+
+def _write_bmp(photo: Photo) -> bytes:
+    """BMP holds no orientation and no profile: both are applied to the pixels."""
+    dpi = _carried(photo).get("dpi", (96, 96))
+    plain = photo if photo.icc is None else _in_srgb(photo)
+    image = Image.fromarray(np.ascontiguousarray(upright(eight_bit(_planes(plain)), photo.orientation)))
+    if photo.alpha is None:
+        return _save(image, "BMP", dpi=dpi)
+    # Pillow writes no alpha that it would read again, so this is a header with channel masks (BITMAPV4HEADER).
+    image = image.convert("RGBA")
+    rows = image.transpose(Image.Transpose.FLIP_TOP_BOTTOM).tobytes("raw", "BGRA")
+    per_metre = [round(value / 0.0254) for value in dpi]
+    masks = (0xFF0000, 0xFF00, 0xFF, 0xFF000000)
+    header = struct.pack("<IiiHHIIiiII", 108, *image.size, 1, 32, 3, len(rows), *per_metre, 0, 0)
+    header += struct.pack("<4I", *masks) + b"BGRs" + bytes(48)
+    return struct.pack("<2sIII", b"BM", 14 + len(header) + len(rows), 0, 14 + len(header)) + header + rows
+
+
+def _planes(photo: Photo) -> np.ndarray:
+    """(H, W) for grey, else (H, W, 2 to 4): colour and alpha."""
+    if photo.alpha is None:
+        return photo.pixels.squeeze(2) if photo.pixels.shape[2] == 1 else photo.pixels
+    return np.concatenate([photo.pixels, photo.alpha[..., None]], axis=2)
+
+
+def _image(photo: Photo) -> Image.Image:
+    return Image.fromarray(eight_bit(_planes(photo)))
+
+
+def _in_srgb(photo: Photo) -> Photo:
+    """The photo with its profile applied, in 8 bits a channel."""
+    pixels = np.rint(shown(photo.pixels, photo.icc) * 255).astype(np.uint8)
+    return replace(photo, pixels=pixels, alpha=None if photo.alpha is None else eight_bit(photo.alpha), icc=None)
+
+
+def _without_grey_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
+    """The photo and its metadata for a format that stores grey as RGB, where a profile for grey would be broken."""
+    carried = _carried(photo)
+    if photo.icc is None or photo.pixels.shape[2] == 3:
+        return _image(photo), carried
+    return _image(_in_srgb(photo)), {name: value for name, value in carried.items() if name != "icc_profile"}
+
+
+def _on_white(photo: Photo) -> Image.Image:
+    """The photo in 8 bits without alpha."""
+    image = _image(photo)
+    if photo.alpha is None:
+        return image
+    flat = Image.new("RGBA", image.size, "white")
+    flat.alpha_composite(image.convert("RGBA"))
+    return flat.convert("RGB" if photo.pixels.shape[2] == 3 else "L")
+
+
+def _carried(photo: Photo) -> dict[str, Any]:
+    """The metadata as arguments of Pillow's save."""
+    metadata = Metadata.of(photo.data)
+    fields = {"exif": metadata.exif, "xmp": metadata.xmp, "icc_profile": metadata.icc, "dpi": metadata.dpi}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _save(image: Image.Image, format: str, **settings: Any) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, format, **settings)
+    return buffer.getvalue()
+
+
+def _is_lossless_webp(data: bytes) -> bool:
+    """Whether the pixels are in a VP8L chunk."""
+    position = 12
+    while position + 8 <= len(data) and data[position : position + 4] not in (b"VP8 ", b"VP8L"):
+        (size,) = struct.unpack_from("<I", data, position + 4)
+        position += 8 + size + size % 2
+    return data[position : position + 4] == b"VP8L"

@@ -1,0 +1,27 @@
+"""What the libraries below raise for a damaged file, and how it is said in one line."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+# Pillow, tifffile and imagecodecs document no error classes for damaged files: their parsers let these through.
+# (tifffile.TiffFileError is a ValueError, the codec errors of imagecodecs are RuntimeErrors.)
+DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    struct.error,
+    zlib.error,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    RuntimeError,
+    MemoryError,
+)
+
+
+def reason(error: Exception) -> str:
+    """An error's text on one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,144 @@
+"""TIFF directories (of TIFF files and EXIF blocks), copied entry by entry without understanding the values."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+EXIF, GPS, INTEROPERABILITY = 34665, 34853, 40965
+COMPRESSION, PHOTOMETRIC, ORIENTATION = 259, 262, 274
+X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT = 282, 283, 296
+XMP, ICC = 700, 34675
+
+_BYTE, _SHORT, _LONG, _RATIONAL, _UNDEFINED = 1, 3, 4, 5, 7
+_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 18: 8}
+_LAST_VALUE = 12  # the types above it are offsets, and those of BigTIFF
+_POINTERS = {EXIF, GPS, INTEROPERABILITY}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tag: its value as packed bytes, or the directory it points to."""
+
+    tag: int
+    type: int
+    count: int
+    value: bytes
+    children: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Directory:
+    """The first directory of a file, and the byte order of its values ("<" or ">")."""
+
+    order: str
+    entries: tuple[Entry, ...] = ()
+
+    @classmethod
+    def read(cls, stream: bytes) -> Directory:
+        """The first directory of a TIFF file or an EXIF block; what is damaged is left out, as viewers do."""
+        stream = stream.removeprefix(b"Exif\0\0")
+        order = ">" if stream[:2] == b"MM" else "<"
+        try:
+            (version,) = struct.unpack_from(order + "H", stream, 2)
+            big = version == 43
+            (start,) = struct.unpack_from(order + ("Q" if big else "I"), stream, 8 if big else 4)
+        except struct.error:
+            return cls(order)
+        return cls(order, _read(stream, start, order, big, depth=0))
+
+    def __contains__(self, tag: int) -> bool:
+        return any(entry.tag == tag for entry in self.entries)
+
+    def value(self, tag: int) -> bytes | None:
+        """The packed value of a tag."""
+        return next((entry.value for entry in self.entries if entry.tag == tag), None)
+
+    def number(self, tag: int) -> int | None:
+        """The value of a tag that holds one small number."""
+        for entry in self.entries:
+            if entry.tag == tag and entry.type in (_SHORT, _LONG):
+                return _integer(entry.value[: _SIZES[entry.type]], self.order)
+        return None
+
+    def dpi(self) -> tuple[float, float] | None:
+        """The resolution in dots per inch, where it is given."""
+        per_inch = {2: 1.0, 3: 2.54}.get(self.number(RESOLUTION_UNIT) or 0)
+        packed = [self.value(tag) or bytes(8) for tag in (X_RESOLUTION, Y_RESOLUTION)]
+        if per_inch is None or any(len(value) != 8 for value in packed):
+            return None
+        (x, x_unit), (y, y_unit) = (struct.unpack(self.order + "2I", value) for value in packed)
+        return (x / x_unit * per_inch, y / y_unit * per_inch) if x and x_unit and y and y_unit else None
+
+    def with_values(self, icc: bytes | None, xmp: bytes | None, dpi: tuple[float, float] | None) -> Directory:
+        """These entries and what a TIFF file keeps in tags and other formats keep elsewhere."""
+        added = [Entry(XMP, _BYTE, len(xmp), xmp)] if xmp else []
+        added += [Entry(ICC, _UNDEFINED, len(icc), icc)] if icc else []
+        if dpi and X_RESOLUTION not in self:
+            packed = [struct.pack(self.order + "2I", round(value * 1000), 1000) for value in dpi]
+            added += [Entry(tag, _RATIONAL, 1, v) for tag, v in zip((X_RESOLUTION, Y_RESOLUTION), packed, strict=True)]
+            added += [Entry(RESOLUTION_UNIT, _SHORT, 1, struct.pack(self.order + "H", 2))]
+        return Directory(self.order, (*self.entries, *added))
+
+    def without(self, tags: Iterable[int]) -> Directory:
+        """The entries with other tags."""
+        dropped = set(tags)
+        return Directory(self.order, tuple(entry for entry in self.entries if entry.tag not in dropped))
+
+    def pack(self, at: int) -> bytes:
+        """The directory as it stands at this offset of a file, its values and subdirectories behind it."""
+        return _pack(self.entries, at, self.order)
+
+    def exif(self) -> bytes:
+        """The directory as an EXIF block."""
+        magic = b"II*\0" if self.order == "<" else b"MM\0*"
+        return magic + struct.pack(self.order + "I", 8) + self.pack(8)
+
+
+def _read(stream: bytes, start: int, order: str, big: bool, depth: int) -> tuple[Entry, ...]:
+    """The entries of the directory at `start`, up to where it is damaged."""
+    head, row = ("Q", "HHQ8s") if big else ("H", "HHI4s")
+    entries: dict[int, Entry] = {}
+    step = struct.calcsize(order + row)
+    left = len(stream)
+    try:
+        (rows,) = struct.unpack_from(order + head, stream, start)
+        first = start + struct.calcsize(order + head)
+        for number in range(rows):
+            tag, type_, count, cell = struct.unpack_from(order + row, stream, first + number * step)
+            size = _SIZES.get(type_, 0) * count
+            if tag in entries or size > left:
+                continue  # a tag given twice, or values that overlap: together larger than the file
+            offset = _integer(cell, order)
+            value = cell[:size] if size <= len(cell) else stream[offset : offset + size]
+            children: tuple[Entry, ...] = ()
+            # A directory lies at most two levels below the first; a deeper one can only be a loop.
+            if tag in _POINTERS and size <= len(cell) and depth < 2:
+                children = _read(stream, _integer(value, order), order, big, depth + 1)
+            if 0 < size == len(value) and (children or (tag not in _POINTERS and type_ <= _LAST_VALUE)):
+                entries[tag] = Entry(tag, type_, count, value, children)
+                left -= size
+    except struct.error:
+        pass  # the end of a damaged file: what was read before it is good
+    return tuple(entries.values())
+
+
+def _integer(packed: bytes, order: str) -> int:
+    return int.from_bytes(packed, "little" if order == "<" else "big")
+
+
+def _pack(entries: Iterable[Entry], at: int, order: str) -> bytes:
+    rows = sorted(entries, key=lambda entry: entry.tag)
+    behind = at + 2 + 12 * len(rows) + 4
+    table, rest = b"", b""
+    for entry in rows:
+        value, type_, count = entry.value, entry.type, entry.count
+        packed = _pack(entry.children, behind + len(rest), order) if entry.children else value
+        if entry.children or len(value) > 4:
+            value = struct.pack(order + "I", behind + len(rest))
+            rest += packed + b"\0" * (len(packed) % 2)
+        if entry.children:
+            type_, count = _LONG, 1
+        table += struct.pack(order + "HHI", entry.tag, type_, count) + value.ljust(4, b"\0")
+    return struct.pack(order + "H", len(rows)) + table + struct.pack(order + "I", 0) + rest

@@ -1,0 +1,97 @@
+"""JPEG: written with a photo's own tables; segments spliced byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+from PIL import Image, JpegImagePlugin
+
+_SOS, _COM, _APP0, _APP2, _APP14, _APP15 = 0xDA, 0xFE, 0xE0, 0xE2, 0xEE, 0xEF
+_TABLES = list[list[int]]
+
+
+def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
+    """A JPEG file of `image` with the settings and the segments of an original one."""
+    with Image.open(BytesIO(original)) as header:
+        assert isinstance(header, JpegImagePlugin.JpegImageFile)
+        cmyk = header.mode == "CMYK"
+        tables = _tables(header)
+        subsampling = JpegImagePlugin.get_sampling(header)
+        progressive = bool(header.info.get("progressive"))
+    if finer:
+        tables = [[min(pair) for pair in zip(*two, strict=True)] for two in zip(tables, _fine_tables(), strict=False)]
+        subsampling = 0
+    # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
+    encoded = save(image, progressive=progressive, qtables=tables, subsampling=max(subsampling, 0))
+    return _splice(original, encoded, cmyk)
+
+
+def save(image: Image.Image, progressive: bool = False, **settings: Any) -> bytes:
+    """A JPEG file of `image` with Huffman tables of its own."""
+    plain = _save(image, **settings)
+    # For optimised tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
+    if len(plain) > 1.8 * image.width * image.height:
+        return plain
+    return _save(image, optimize=True, progressive=progressive, **settings)
+
+
+def _save(image: Image.Image, **settings: Any) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, "JPEG", **settings)
+    return buffer.getvalue()
+
+
+def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
+    """The quantisation table of each of the first three components; a repeated last one is left out, as in files."""
+    tables = [list(header.quantization[layer[3]]) for layer in header.layer[:3]]
+    while len(tables) > 1 and tables[-1] == tables[-2]:
+        tables.pop()
+    return tables
+
+
+@cache
+def _fine_tables() -> _TABLES:
+    """The tables of quality 96."""
+    with Image.open(BytesIO(_save(Image.new("RGB", (8, 8)), quality=96))) as header:
+        assert isinstance(header, JpegImagePlugin.JpegImageFile)
+        return _tables(header)
+
+
+def _splice(original: bytes, encoded: bytes, cmyk: bool) -> bytes:
+    """The APPn and COM segments of one file, and everything else of another."""
+    kept = [whole for marker, whole in _segments(original) if _is_metadata(marker) and not _is_stale(whole, cmyk)]
+    coding = [whole for marker, whole in _segments(encoded) if not _is_metadata(marker)]
+    pixels = encoded[2 + sum(len(whole) for _, whole in _segments(encoded)) :]
+    return b"".join([encoded[:2], *kept, *coding, pixels])
+
+
+def _is_metadata(marker: int) -> bool:
+    return marker == _COM or _APP0 <= marker <= _APP15
+
+
+def _is_stale(segment: bytes, cmyk: bool) -> bool:
+    """Whether a segment would be wrong in the new file: it describes another coding, or pictures that are gone."""
+    marker, body = segment[1], segment[4:]
+    return (
+        marker == _APP14
+        or (marker == _APP2 and body.startswith(b"MPF\0"))
+        or (marker == _APP2 and cmyk and body.startswith(b"ICC_PROFILE\0"))
+    )
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Marker and bytes of each segment before the pixels."""
+    position = 2
+    while position + 4 <= len(data):
+        if data[position] != 0xFF or data[position + 1] == 0xFF:
+            position += 1  # padding
+            continue
+        marker = data[position + 1]
+        if marker == _SOS:
+            return
+        end = position + 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+        yield marker, data[position:end]
+        position = end

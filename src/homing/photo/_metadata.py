@@ -1,0 +1,54 @@
+"""What a file says beside its pixels, in the form that writers of other formats take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image
+
+from homing.photo._ifd import ICC, PHOTOMETRIC, XMP, Directory
+
+# Tags that say how the pixels of one TIFF file are stored, or that hold further pixels (thumbnails, layers).
+LAYOUT = frozenset(
+    {*range(254, 260), 262, 263, *range(264, 267), 273, 277, 278, 279, 284, *range(288, 293), 301, 317, 318, 319, 320}
+    | {*range(321, 326), 330, 332, 334, 336, 338, 339, 340, 341, 347, *range(512, 522), *range(529, 533), 37724}
+)
+CMYK = 5
+_IPTC, _PHOTOSHOP = 33723, 34377
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """EXIF as a TIFF stream, XMP, colour profile, and dots per inch."""
+
+    exif: bytes | None
+    xmp: bytes | None
+    icc: bytes | None
+    dpi: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, data: bytes) -> Metadata:
+        """The metadata of a file's bytes; a profile for CMYK is left out, as such pixels become sRGB."""
+        if is_tiff(data):
+            tags = Directory.read(data)
+            described = tags.without(LAYOUT | {XMP, ICC, _IPTC, _PHOTOSHOP})
+            icc = None if tags.number(PHOTOMETRIC) == CMYK else tags.value(ICC)
+            return cls(described.exif() if described.entries else None, tags.value(XMP), icc, _sensible(tags.dpi()))
+        with Image.open(BytesIO(data)) as image:
+            if image.format == "PNG":
+                image.load()  # its chunks may stand behind the pixels
+            info = image.info
+            exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
+            icc = None if image.mode == "CMYK" else info.get("icc_profile")
+            return cls(exif or None, info.get("xmp"), icc, _sensible(info.get("dpi")))
+
+
+def _sensible(dpi: tuple[float, float] | None) -> tuple[float, float] | None:
+    """A resolution that any format can hold."""
+    return (float(dpi[0]), float(dpi[1])) if dpi and all(1 <= value <= 60_000 for value in dpi) else None
+
+
+def is_tiff(data: bytes) -> bool:
+    """Whether these are the bytes of a TIFF file, BigTIFF included."""
+    return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")

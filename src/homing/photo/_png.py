@@ -1,0 +1,74 @@
+"""PNG chunks: read, kept or made for a new file; pixels of 8 and 16 bits."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+import imagecodecs
+import numpy as np
+
+from homing.photo._metadata import Metadata
+
+_PIXELS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
+# Chunks that speak of the picture and stay true when its pixels or its colour type change a little.
+_KEPT = {
+    *(b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI"),
+    *(b"pHYs", b"eXIf", b"iTXt", b"tEXt", b"zTXt", b"tIME", b"sPLT"),
+}
+
+
+class _Chunk(NamedTuple):
+    type: bytes
+    whole: bytes
+    """Length, type, data and checksum."""
+
+
+def is_16_bit(data: bytes) -> bool:
+    """Whether a PNG file stores 16 bits a channel (Pillow would silently make it 8)."""
+    return data[24] == 16
+
+
+def exif(data: bytes) -> bytes:
+    """The EXIF block of a PNG file, wherever it stands; empty where there is none."""
+    return next((chunk.whole[8:-4] for chunk in _chunks(data) if chunk.type == b"eXIf"), b"")
+
+
+def kept_chunks(data: bytes) -> bytes:
+    """The chunks of a file that a changed copy keeps; unknown ones where they are marked as safe to copy."""
+    return b"".join(c.whole for c in _chunks(data) if c.type in _KEPT or (c.type not in _PIXELS and c.type[3] & 32))
+
+
+def made_chunks(metadata: Metadata) -> bytes:
+    """Chunks for what another format's file said."""
+    made = []
+    if metadata.icc:
+        made.append((b"iCCP", b"ICC\0\0" + zlib.compress(metadata.icc)))
+    if metadata.dpi:
+        made.append((b"pHYs", struct.pack(">2IB", *(round(value / 0.0254) for value in metadata.dpi), 1)))
+    if metadata.exif:
+        made.append((b"eXIf", metadata.exif))
+    if metadata.xmp:
+        made.append((b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + metadata.xmp))
+    return b"".join(
+        struct.pack(">I", len(body)) + type_ + body + struct.pack(">I", zlib.crc32(type_ + body))
+        for type_, body in made
+    )
+
+
+def write(planes: np.ndarray, chunks: bytes) -> bytes:
+    """A PNG file of (H, W) or (H, W, 2 to 4) pixels with these chunks."""
+    data = bytes(imagecodecs.png_encode(planes))
+    header, *pixels = (chunk.whole for chunk in _chunks(data) if chunk.type in _PIXELS)
+    return b"".join(chain([data[:8], header, chunks], pixels))
+
+
+def _chunks(data: bytes) -> Iterator[_Chunk]:
+    position = 8
+    while position + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, position)
+        yield _Chunk(data[position + 4 : position + 8], data[position : position + 12 + length])
+        position += 12 + length

@@ -1,0 +1,93 @@
+"""TIFF: read and written by tifffile, tags copied as they are."""
+
+from __future__ import annotations
+
+import struct
+from io import BytesIO
+
+import numpy as np
+import tifffile
+from PIL import Image
+
+from homing.photo import _colour
+from homing.photo._ifd import COMPRESSION, ICC, PHOTOMETRIC, Directory
+from homing.photo._metadata import CMYK, LAYOUT, Metadata, is_tiff
+
+_GREY_ON_WHITE, _GREY, _RGB = 0, 1, 2
+_ASSOCIATED, _UNASSOCIATED = 1, 2
+_SEPARATE = 2
+_LOSSLESS = {1: None, 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits", 50000: "zstd"}
+
+
+def is_plain(page: tifffile.TiffPage) -> bool:
+    """Whether `planes` reads it: grey, RGB or CMYK of 8 or 16 bits."""
+    return (
+        page.photometric in (_GREY_ON_WHITE, _GREY, _RGB, CMYK)
+        and (page.bitspersample, page.dtype) in ((8, np.uint8), (16, np.uint16))
+        and page.samplesperpixel <= 5
+        and page.imagedepth == 1
+    )
+
+
+def planes(page: tifffile.TiffPage, icc: bytes | None, name: str) -> np.ndarray:
+    """(H, W, 1 to 4): colour, and alpha where the file says that it is alpha; CMYK becomes sRGB."""
+    levels: np.ndarray = page.asarray()
+    if page.planarconfig == _SEPARATE and page.samplesperpixel > 1:
+        levels = np.moveaxis(levels, 0, -1)
+    levels = levels.reshape(page.imagelength, page.imagewidth, page.samplesperpixel)
+    colours = {_RGB: 3, CMYK: 4}.get(page.photometric, 1)
+    colour, extra = levels[..., :colours], levels[..., colours:]
+    white = np.iinfo(levels.dtype).max
+    if page.photometric == CMYK:
+        image = Image.frombytes("CMYK", colour.shape[1::-1], _colour.eight_bit(colour).tobytes())
+        return np.asarray(_colour.without_cmyk(image, icc, name))
+    if page.photometric == _GREY_ON_WHITE:
+        colour = white - colour
+    kinds = [int(kind) for kind in page.extrasamples][: extra.shape[2]]
+    index = next((i for i, kind in enumerate(kinds) if kind in (_ASSOCIATED, _UNASSOCIATED)), None)
+    if index is None:
+        return colour
+    alpha = extra[..., index, None]
+    if kinds[index] == _ASSOCIATED:
+        colour = np.rint(colour * (white / np.maximum(alpha, 1))).clip(0, white).astype(levels.dtype)
+    return np.concatenate([colour, alpha], axis=2)
+
+
+def write(original: bytes, levels: np.ndarray, alpha: bool) -> bytes:
+    """A TIFF file of (H, W) or (H, W, 2 to 4) pixels with the tags of an original file of any format."""
+    tags, compression = _tags(original)
+    buffer = BytesIO()
+    tifffile.imwrite(
+        buffer,
+        levels,
+        byteorder=tags.order,
+        photometric="rgb" if levels.ndim == 3 and levels.shape[2] > 2 else "minisblack",
+        planarconfig="contig" if levels.ndim == 3 else None,
+        extrasamples=["unassalpha"] if alpha else None,
+        compression=compression,
+        predictor=compression in ("lzw", "deflate", "zstd"),
+        metadata=None,
+        software=False,
+    )
+    return _with_tags(buffer.getvalue(), tags)
+
+
+def _tags(original: bytes) -> tuple[Directory, str | None]:
+    """The tags of an original that hold for any pixels, and the compression to use."""
+    if not is_tiff(original):
+        metadata = Metadata.of(original)
+        tags = Directory.read(metadata.exif or b"").without(LAYOUT)
+        return tags.with_values(metadata.icc, metadata.xmp, metadata.dpi), "deflate"
+    tags = Directory.read(original)
+    compression = _LOSSLESS.get(tags.number(COMPRESSION) or 1, "deflate")
+    foreign = LAYOUT | {ICC} if tags.number(PHOTOMETRIC) == CMYK else LAYOUT
+    return tags.without(foreign), compression
+
+
+def _with_tags(data: bytes, tags: Directory) -> bytes:
+    """A TIFF file whose directory is replaced by one at its end that has these tags too."""
+    written = Directory.read(data)
+    own = written.without(entry.tag for entry in tags.entries)
+    end = len(data) + len(data) % 2
+    directory = Directory(tags.order, (*own.entries, *tags.entries)).pack(end)
+    return data[:4] + struct.pack(tags.order + "I", end) + data[8:].ljust(end - 8, b"\0") + directory

@@ -1,0 +1,18 @@
+"""The file formats homing reads and writes, and the suffix each is written with."""
+
+from __future__ import annotations
+
+from homing.errors import UnknownNameError
+
+SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "AVIF": ".avif", "BMP": ".bmp"}
+
+_SHORT = {"JPG": "JPEG", "TIF": "TIFF"}
+
+
+def format_name(name: str) -> str:
+    """The format a user means by `name`: any case, "jpg" and "tif" too."""
+    upper = name.upper()
+    format = _SHORT.get(upper, upper)
+    if format not in SUFFIXES:
+        raise UnknownNameError("format", name.lower(), map(str.lower, SUFFIXES))
+    return format

@@ -1,0 +1,1 @@
+"""Learning what activation and search stand on."""

@@ -1,0 +1,100 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from homing.activation import RECIPES, activate
+from homing.activation.release import Release
+from homing.errors import PhotoError
+from homing.extractors import describe
+from homing.perception import JND, measure
+from homing.photo import Photo
+
+PAPER = RECIPES["paper"]
+
+
+@pytest.fixture(scope="module")
+def activations(photos, extractor, codebook):
+    loaded = [Photo.load(path) for path in sorted(photos.iterdir())]
+    return activate(loaded, extractor=extractor, codebook=codebook, recipe=PAPER)
+
+
+def test_what_is_reported_holds_for_the_bytes(activations, extractor, codebook) -> None:
+    for made in activations:
+        assert made.state == "activated"
+        before, after = made.photo.view(), Photo.decode(made.data, "again").view()
+        assert measure(before, after) == made.quality
+        was, now = describe(extractor, [before]), describe(extractor, [after])
+        assert codebook.cells(was) == codebook.cells(now)
+        target = codebook.reconstruct(was)
+        assert float((now - target).norm()) == pytest.approx(made.distance_after, abs=1e-5)
+        assert made.distance_after < 0.95 * made.distance_before
+
+
+def test_the_psnr_asked_for_is_met_on_the_file(activations) -> None:
+    for made in activations:
+        assert 43.7 <= made.quality.psnr <= 44.6
+
+
+def test_files_stay_what_they_were(activations) -> None:
+    for made in activations:
+        again = Photo.decode(made.data, "again")
+        assert again.format == made.photo.format
+        assert again.pixels.shape == made.photo.pixels.shape
+        if again.format == "JPEG":
+            assert len(made.data) < 1.25 * len(made.photo.data)
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(alpha=st.floats(0.5, 8.0), seed=st.integers(0, 100))
+def test_eight_bits_stay_within_the_budget(flower: Photo, alpha: float, seed: int) -> None:
+    view = flower.view()
+    room = JND(alpha=alpha).room(view)
+    change = room * torch.empty_like(view).uniform_(-1, 1, generator=torch.Generator().manual_seed(seed))
+    saved = Photo.decode(flower.moved(change).encode("png"), "saved").view()
+    assert ((saved - view).abs() <= room + 0.5 / 255 + 1e-6).all()
+
+
+def test_a_change_that_leads_away_is_not_released(flower: Photo, extractor, codebook) -> None:
+    view = flower.view()
+    (made,) = activate([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
+    moved = Photo.decode(made.data, "moved").view() - view
+    release = Release(flower, view, -moved, describe(extractor, [view])[0], extractor=extractor, codebook=codebook)
+    refused = release.decide(JND(psnr=43.8))
+    assert refused.state == "unchanged"
+    assert refused.data == flower.data
+    assert refused.reason in {
+        "moving its pixels takes it out of its own cell",
+        "moving its pixels within the budget brings it no nearer to its code",
+    }
+
+
+def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_path: Path, extractor, codebook) -> None:
+    coarse = tmp_path / "coarse.jpg"
+    Image.open(photos / "flower.jpg").save(coarse, quality=8)
+    (made,) = activate([Photo.load(coarse)], extractor=extractor, codebook=codebook, recipe=PAPER)
+    assert made.state == "activated"
+    assert "written finer" in made.reason
+    assert made.quality.psnr >= 43.7
+
+
+def test_a_photo_that_cannot_be_written_does_not_stop_the_others(flower: Photo, extractor, codebook) -> None:
+    long = Photo.decode(_png(np.zeros((32, 16400), np.uint8)), "long.png")
+    recipe = replace(PAPER, steps=1)
+    refused, made = activate([long, flower], extractor=extractor, codebook=codebook, recipe=recipe, format="webp")
+    assert isinstance(refused, PhotoError)
+    assert "long.png" in str(refused)
+    assert Photo.decode(made.data, "made").format == "WEBP"
+
+
+def _png(pixels: np.ndarray) -> bytes:
+    import io
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()

@@ -1,0 +1,198 @@
+"""The installed `homing`, as a person or a script calls it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+HOMING = str(Path(sys.executable).with_name("homing"))
+
+
+def homing(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([HOMING, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a collection, its released photos, and what `activate --json` said."""
+    folder = tmp_path_factory.mktemp("used")
+    homing("init", folder / "c.homing", "--with-background")
+    done = homing("activate", folder / "c.homing", photos, "--out", folder / "released", "--json")
+    (folder / "said.json").write_text(done.stdout)
+    return folder
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_answers_at_once(argument: str) -> None:
+    started = time.perf_counter()
+    homing(argument)
+    assert time.perf_counter() - started < 1
+
+
+def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
+    said = json.loads((used / "said.json").read_text())
+    assert {Path(each["photo"]).name for each in said} == {path.name for path in photos.iterdir()}
+    for each in said:
+        assert each["state"] == "activated"
+        assert each["psnr"] >= 43.7
+        assert Path(each["released"]).is_file()
+
+
+def test_an_edited_copy_comes_home(used: Path, photos: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jpg"
+    released = Image.open(used / "released" / "flower.jpg")
+    released.resize((400, 270)).save(copy, quality=60)
+    (answer,) = json.loads(homing("search", used / "c.homing", copy, "-k", 3, "--probes", 1, "--json").stdout)
+    assert answer["query"] == str(copy)
+    assert answer["matches"][0]["photo"] == str(photos / "flower.jpg")
+    assert answer["matches"][0]["distance"] < answer["matches"][1]["distance"]
+    shown = homing("search", used / "c.homing", copy).stdout
+    assert "flower.jpg" in shown.replace("\n", "")
+
+
+def test_compare_measures_and_pictures(used: Path, photos: Path, tmp_path: Path) -> None:
+    arguments = [photos / "chelsea.png", used / "released" / "chelsea.png"]
+    said = json.loads(homing("compare", *arguments, "--out", tmp_path / "new" / "picture.png", "--json").stdout)
+    assert said["psnr"] == pytest.approx(43.8, abs=0.2)
+    assert 0.9 < said["ssim"] < 1
+    assert 1 <= said["linf"] < 30
+    with Image.open(tmp_path / "new" / "picture.png") as picture:
+        assert picture.width > 3 * 451
+    assert json.loads(homing("compare", arguments[0], arguments[0], "--json").stdout)["psnr"] is None
+
+
+def test_info_counts(used: Path) -> None:
+    about = json.loads(homing("info", used / "c.homing", "--json").stdout)
+    assert (about["photos"], about["activated"], about["background"]) == (4, 4, 50_000)
+    assert "4 activated" in homing("info", used / "c.homing").stdout
+
+
+@pytest.mark.parametrize("command", ["codebooks", "extractors", "recipes"])
+def test_lists_what_there_is(command: str) -> None:
+    listed = json.loads(homing(command, "--json").stdout)
+    shown = homing(command).stdout
+    assert listed
+    assert all(each["name"] in shown for each in listed)
+
+
+def test_bad_photos_get_a_line_each_and_the_rest_is_done(used: Path, photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    shutil.copy(photos / "rocket.jpg", folder / "good.jpg")
+    (folder / "cut.jpg").write_bytes((photos / "rocket.jpg").read_bytes()[:20_000])
+    (folder / "text.jpg").write_text("hello")
+    (folder / "zero.jpg").touch()
+    for side in (1, 8):
+        Image.new("RGB", (side, side)).save(folder / f"tiny{side}.png")
+    _bomb(folder / "bomb.png")
+    frames = [Image.fromarray(np.full((40, 40), level, np.uint8)) for level in (0, 99, 200)]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    (folder / "loop.jpg").symlink_to(folder / "loop.jpg")
+    os.mkfifo(folder / "pipe.jpg")
+    bad = {"cut.jpg", "text.jpg", "zero.jpg", "tiny1.png", "tiny8.png", "bomb.png", "moving.gif", "loop.jpg", "pipe.jpg"}
+    homing("init", tmp_path / "c.homing")
+    for command in (["add"], ["activate", "--out", tmp_path / "out", "--recipe", "paper-fast"]):
+        done = homing(command[0], tmp_path / "c.homing", folder, *command[1:], code=1)
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        assert len(lines) == len(bad)
+        assert all(any(str(folder / name) in line for line in lines) for name in bad)
+        assert f"{len(bad)} failed" in done.stdout
+    assert (tmp_path / "out" / "good.jpg").is_file()
+
+
+def _bomb(path: Path) -> None:
+    """A PNG that says it has 30,000 × 30,000 pixels."""
+    import struct
+    import zlib
+
+    header = struct.pack(">IIBBBBB", 30_000, 30_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    data = b"IDAT" + zlib.compress(b"\x00" * 1000)
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + struct.pack(">I", len(header)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        + struct.pack(">I", len(data) - 4) + data + struct.pack(">I", zlib.crc32(data))
+        + struct.pack(">I", 0) + b"IEND" + struct.pack(">I", zlib.crc32(b"IEND"))
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["add", "nowhere.homing", "{photos}"], "nowhere.homing is not a collection; make one with: homing init"),
+        (["add", "{used}/c.homing", "missing.jpg"], "no such file or folder: missing.jpg"),
+        (["init", "{used}/c.homing"], "is a collection already, made with codebook 'homing-1'"),
+        (["init", "new.homing", "--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
+        (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--recipe", "papper"], "did you mean 'paper'?"),
+        (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--psnr", "7"], "between 20 and 80 dB, got 7"),
+        (["activate", "{used}/c.homing", "{photos}", "--out", "{photos}/camera.png/o"], "cannot write into the out"),
+        (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--format", "jpg2"], "unknown format 'jpg2'"),
+        (["compare", "{photos}/camera.png", "{photos}/flower.jpg"], "must have the same size"),
+        (["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"], "needs at least 256 photos to train on, got 4"),
+    ],
+)
+def test_a_wrong_call_gets_one_line_and_exit_code_2(
+    used: Path, photos: Path, tmp_path: Path, arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = homing(*(each.format(used=used, photos=photos) for each in arguments), code=2)
+    assert done.stdout == ""
+    assert line in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_another_codebook_is_trained_used_and_kept_apart(photos: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    flower = Image.open(photos / "flower.jpg")
+    for number in range(256):
+        x, y = number % 16 * 20, number // 16 * 10
+        flower.crop((x, y, x + 300, y + 200)).save(many / f"{number}.jpg")
+    homing("codebook", "train", many, "--spec", "IVF4,PQ8x4", "--out", tmp_path / "mine.codebook")
+    homing("init", tmp_path / "mine.homing", "--codebook", tmp_path / "mine.codebook")
+    homing("add", tmp_path / "mine.homing", photos)
+    (tmp_path / "mine.codebook").unlink()  # the collection has its own copy
+    (answer,) = json.loads(homing("search", tmp_path / "mine.homing", photos / "camera.png", "--json").stdout)
+    assert answer["matches"][0]["photo"] == str(photos / "camera.png")
+    wrong = homing("init", tmp_path / "x.homing", "--codebook", many / "0.jpg", code=2)
+    assert "is not a homing codebook" in wrong.stderr
+
+
+def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many"
+    many.mkdir()
+    for number in range(200):
+        Image.open(photos / "flower.jpg").rotate(number).save(many / f"{number:03}.jpg")
+    homing("init", tmp_path / "c.homing")
+    job = subprocess.Popen([HOMING, "add", tmp_path / "c.homing", many], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while _count(tmp_path) == 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    job.send_signal(signal.SIGINT)
+    _, said = job.communicate(timeout=60)
+    assert job.returncode == 130
+    assert "the same command continues" in said
+    done = _count(tmp_path)
+    assert 0 < done < 200
+    again = homing("add", tmp_path / "c.homing", many)
+    assert f"{200 - done} added, {done} known already." in again.stdout
+
+
+def _count(folder: Path) -> int:
+    import sqlite3
+
+    with sqlite3.connect(f"file:{folder}/c.homing/catalogue.sqlite?mode=ro", uri=True) as database:
+        (count,) = database.execute("SELECT count(*) FROM photos").fetchone()
+    database.close()
+    return count

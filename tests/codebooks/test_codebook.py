@@ -1,0 +1,121 @@
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+import torch
+
+from homing import codebooks
+from homing.codebooks import Codebook
+from homing.errors import CodebookError, UnknownNameError
+
+
+class FakeExtractor:
+    """The two things training asks of an extractor."""
+
+    name, fingerprint = "random", "f" * 64
+
+
+def descriptors(count: int, dim: int = 32, seed: int = 0) -> np.ndarray:
+    rows = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module", params=["IVF16,PQ4x8", "PQ4x8", "OPQ4,IVF16,PQ4x8"])
+def trained(request: pytest.FixtureRequest) -> Codebook:
+    return Codebook.train(descriptors(1000), spec=request.param, extractor=FakeExtractor(), name="test")
+
+
+def test_reconstructs_what_faiss_stores(trained: Codebook) -> None:
+    rows = descriptors(50, seed=1)
+    index = trained.new_faiss()
+    index.add(rows)
+    if (ivf := faiss.try_extract_index_ivf(index)) is not None:
+        ivf.make_direct_map()
+    stored = index.reconstruct_n(0, 50)
+    np.testing.assert_allclose(trained.reconstruct(torch.from_numpy(rows)).numpy(), stored, atol=1e-5)
+
+
+def test_cells_are_those_of_the_nearest_centroid(trained: Codebook) -> None:
+    rows = descriptors(50, seed=2)
+    index = trained.new_faiss()
+    ivf = faiss.try_extract_index_ivf(index)
+    cells = trained.cells(torch.from_numpy(rows)).numpy()
+    if ivf is None:
+        assert not cells.any()
+        return
+    turned = index.chain.at(0).apply(rows) if isinstance(index, faiss.IndexPreTransform) else rows
+    centroids = ivf.quantizer.reconstruct_n(0, ivf.nlist)
+    nearest = np.linalg.norm(turned[:, None] - centroids[None], axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(cells, nearest)
+
+
+def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
+    trained.write(tmp_path / "a" / "test.codebook")
+    again = codebooks.load(str(tmp_path / "a" / "test.codebook"))
+    assert (again.fingerprint, again.spec, again.name) == (trained.fingerprint, trained.spec, trained.name)
+    rows = torch.from_numpy(descriptors(20, seed=3))
+    np.testing.assert_array_equal(again.encode(rows), trained.encode(rows))
+
+
+def test_a_changed_byte_is_noticed(trained: Codebook, tmp_path: Path) -> None:
+    data = bytearray(trained.to_bytes())
+    data[-5000] ^= 1
+    (tmp_path / "bad.codebook").write_bytes(data)
+    with pytest.raises(CodebookError, match=r"bad\.codebook is damaged"):
+        Codebook.read(tmp_path / "bad.codebook")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 100])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.codebook").write_bytes(content)
+    with pytest.raises(CodebookError, match="is not a homing codebook"):
+        Codebook.read(tmp_path / "x.codebook")
+
+
+def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
+    codebook.check(extractor)
+    with pytest.raises(CodebookError, match=r"was trained for extractor 'imagenet-lite0'.*got 'random'"):
+        codebook.check(FakeExtractor())
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"), ("HNSW16", "keeps no codes"),
+     ("IVF2000,PQ4x8", "at least 2000 photos")],
+)  # fmt: skip
+def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
+    with pytest.raises(CodebookError, match=message):
+        Codebook.train(descriptors(1000), spec=spec, extractor=FakeExtractor(), name="x")
+
+
+def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
+    assert len(codebook.unrelated) == 10_000
+    assert (np.diff(codebook.unrelated) >= 0).all()
+    assert 0.5 < np.median(codebook.unrelated) < 1.6
+
+
+def test_the_bundled_codebook_never_changes(codebook: Codebook) -> None:
+    assert codebook.fingerprint == "CODEBOOK_FINGERPRINT"
+    background = files("homing.codebooks").joinpath("data/homing-1.background").read_bytes()
+    assert hashlib.sha256(background).hexdigest() == "BACKGROUND_SHA256"
+
+
+def test_the_background_belongs_to_the_bundled_codebook_alone(codebook: Codebook, trained: Codebook) -> None:
+    background = codebooks.bundled_background(codebook)
+    assert len(background) == 50_000
+    assert len(set(background.numbers)) == 50_000
+    with pytest.raises(CodebookError, match="comes with no background"):
+        codebooks.bundled_background(trained)
+
+
+def test_a_typo_gets_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'homing-1'"):
+        codebooks.load("homing1")
+
+
+def test_package_data_stays_small() -> None:
+    folders = [files("homing.extractors").joinpath("data"), files("homing.codebooks").joinpath("data")]
+    assert sum(len(entry.read_bytes()) for folder in folders for entry in folder.iterdir()) < 30e6

@@ -1,0 +1,55 @@
+"""What many tests need: the default network and codebook, and real photos."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import torch
+
+from homing import codebooks, extractors
+from homing.codebooks import Codebook
+from homing.collection import Collection
+from homing.extractors import Extractor
+from homing.photo import Photo
+
+REAL = {"skimage.data": ("chelsea.png", "camera.png", "rocket.jpg"), "sklearn.datasets.images": ("flower.jpg",)}
+
+
+@pytest.fixture(scope="session")
+def extractor() -> Extractor:
+    return extractors.load("imagenet-lite0", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def codebook() -> Codebook:
+    return codebooks.load("homing-1")
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of four real photos: colour and grey, PNG and JPEG. Not to be changed."""
+    folder = tmp_path_factory.mktemp("photos")
+    for package, names in REAL.items():
+        for name in names:
+            folder.joinpath(name).write_bytes(files(package).joinpath(name).read_bytes())
+    return folder
+
+
+@pytest.fixture
+def flower(photos: Path) -> Photo:
+    return Photo.load(photos / "flower.jpg")
+
+
+@pytest.fixture
+def collection(tmp_path: Path, extractor: Extractor) -> Collection:
+    """An empty collection among strangers."""
+    opened = Collection.create(tmp_path / "test.homing", with_background=True, extractor=extractor)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers() -> None:
+    torch.manual_seed(0)

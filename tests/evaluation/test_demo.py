@@ -1,0 +1,60 @@
+"""The demo as a whole, and what must hold of it."""
+
+from pathlib import Path
+
+import pytest
+
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.evaluation.demo import DemoResult, run_demo, steps
+from homing.evaluation.retrieval import Query, recall
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
+    moved = []
+    result = run_demo(tmp_path_factory.mktemp("demo"), lambda: moved.append(1))
+    assert len(moved) == steps()
+    return result
+
+
+def test_activation_brings_more_copies_home(result: DemoResult) -> None:
+    said = result.as_json()
+    assert said["recall"]["activated"] >= said["recall"]["passive"] + 0.15
+    assert said["psnr"] >= 43
+
+
+def test_unedited_files_always_come_home(result: DemoResult) -> None:
+    for queries in (result.passive, result.activated):
+        assert recall(queries, probes=1, edit="identity") == 1
+
+
+def test_the_table_has_all_edits_and_their_mean(result: DemoResult) -> None:
+    *rows, mean = result.rows()
+    assert [row[0] for row in rows] == [edit.label for edit in PAPER]
+    for column in range(1, 5):
+        assert mean[column] == pytest.approx(sum(row[column] for row in rows) / len(rows))
+
+
+def test_the_page_holds_every_photo_and_needs_nothing_else(result: DemoResult) -> None:
+    page = result.report.read_text()
+    assert page.count("<article>") == len(result.outcomes)
+    assert page.count("<img src=\"data:image/jpeg;base64,") == 5 * len(result.outcomes)
+    assert "http" not in page
+
+
+def test_a_demo_can_be_run_again_but_not_over_something_else(result: DemoResult, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "mine.jpg").touch()
+    with pytest.raises(HomingError, match="holds something else than a demo"):
+        run_demo(tmp_path, lambda: None)
+    assert (tmp_path / "photos" / "mine.jpg").exists()
+
+
+def test_recall_counts_the_nearest_match_only() -> None:
+    from homing.collection import Match
+
+    right, wrong = Match("a", 0.1, "passive"), Match("b", 0.2, "passive")
+    queries = [Query("a", "meme", 1, matches) for matches in ([right, wrong], [wrong, right], [], [right])]
+    assert recall(queries, probes=1) == 0.5
+    assert recall(queries, probes=1, edit="meme") == 0.5

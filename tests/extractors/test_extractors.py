@@ -1,0 +1,102 @@
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from homing import extractors
+from homing.errors import HomingError, UnknownNameError
+from homing.extractors import Extractor, NetworkExtractor, describe
+
+
+def tiny() -> nn.Module:
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1))
+
+
+def torchscript(folder: Path) -> Extractor:
+    with pytest.warns(FutureWarning, match="torch.jit"):
+        scripted = torch.jit.script(tiny())
+    scripted.save(str(folder / "tiny.pt"))
+    return extractors.load(str(folder / "tiny.pt"), device="cpu")
+
+
+@pytest.fixture(params=["imagenet-lite0", "module", "torchscript"])
+def any_extractor(request: pytest.FixtureRequest, tmp_path: Path, extractor: Extractor) -> Extractor:
+    """Every kind of extractor; a new one is checked by adding its name."""
+    if request.param == "module":
+        return NetworkExtractor(tiny(), name="tiny", size=64, device="cpu")
+    return torchscript(tmp_path) if request.param == "torchscript" else extractor
+
+
+def test_gives_unit_descriptors_of_its_dimension(any_extractor: Extractor) -> None:
+    descriptors = any_extractor(torch.rand(3, 3, any_extractor.size, any_extractor.size))
+    assert descriptors.shape == (3, any_extractor.dim)
+    torch.testing.assert_close(descriptors.norm(dim=1), torch.ones(3))
+
+
+def test_a_batch_gives_what_each_gives_alone(any_extractor: Extractor) -> None:
+    images = torch.rand(3, 3, any_extractor.size, any_extractor.size)
+    alone = torch.cat([any_extractor(image[None]) for image in images])
+    torch.testing.assert_close(any_extractor(images), alone, atol=1e-5, rtol=1e-4)
+
+
+def test_gradients_reach_the_pixels_at_full_size(any_extractor: Extractor) -> None:
+    image = torch.rand(3, 150, 210, requires_grad=True)
+    any_extractor(any_extractor.resize(image)[None])[0, 0].backward()
+    assert image.grad is not None
+    assert (image.grad != 0).float().mean() > 0.5
+
+
+def test_views_of_mixed_sizes_are_described_together(any_extractor: Extractor) -> None:
+    views = [torch.rand(3, 40, 300), torch.rand(3, 200, 100)]
+    both = describe(any_extractor, views)
+    torch.testing.assert_close(both[1:], describe(any_extractor, views[1:]), atol=1e-5, rtol=1e-4)
+
+
+def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
+    first = NetworkExtractor(tiny(), name="a", size=64, device="cpu")
+    assert NetworkExtractor(tiny(), name="b", size=64, device="cpu").fingerprint == first.fingerprint
+    other = tiny()
+    with torch.no_grad():
+        next(other.parameters())[0] += 1e-3
+    assert NetworkExtractor(other, name="a", size=64, device="cpu").fingerprint != first.fingerprint
+    assert NetworkExtractor(tiny(), name="a", size=96, device="cpu").fingerprint != first.fingerprint
+
+
+def test_the_bundled_weights_never_change(extractor: Extractor) -> None:
+    data = files("homing.extractors").joinpath("data/imagenet-lite0.safetensors").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == "WEIGHTS_SHA256"
+    assert extractor.fingerprint == "EXTRACTOR_FINGERPRINT"
+
+
+def test_a_typo_gets_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'imagenet-lite0'"):
+        extractors.load("imagenet-lite")
+
+
+def test_an_unknown_timm_model_gets_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'resnet50'"):
+        extractors.load("timm:resnet5O")
+
+
+def test_any_timm_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    import timm
+
+    create = timm.create_model
+    # Weights cannot be downloaded in a test; all the rest is the real way.
+    monkeypatch.setattr(
+        timm, "create_model", lambda name, pretrained, **options: create(name, pretrained=False, **options)
+    )
+    made = extractors.load("timm:resnet10t", device="cpu")
+    assert (made.name, made.dim, made.size) == ("timm:resnet10t", 512, 176)
+
+
+def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match="no such TorchScript file"):
+        extractors.load(str(tmp_path / "missing.pt"))
+    (tmp_path / "text.pt").write_text("hello")
+    with pytest.raises(HomingError, match="is not a TorchScript file"):
+        extractors.load(str(tmp_path / "text.pt"))

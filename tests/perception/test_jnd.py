@@ -1,0 +1,37 @@
+import numpy as np
+import torch
+from scipy import ndimage
+
+from homing.perception import jnd_map
+
+
+def reference(image: np.ndarray) -> np.ndarray:
+    """The map of (H, W, 3) in 0..255, written again in NumPy from the formulas."""
+    luma = image @ np.array([0.299, 0.587, 0.114])
+    kernel = np.ones((5, 5))
+    kernel[1:4, 1:4] = 2
+    kernel[2, 2] = 0
+    background = ndimage.correlate(luma, kernel / 32, mode="nearest")
+    gradient = np.hypot(ndimage.sobel(luma, axis=0, mode="nearest"), ndimage.sobel(luma, axis=1, mode="nearest"))
+    dark = 17 * (1 - np.sqrt(background / 127)) + 3
+    bright = 3 * (background - 127) / 128 + 3
+    adaptation = np.where(background < 127, dark, bright)
+    masking = 0.117 * 16 * gradient**2.4 / (gradient**2 + 26**2)
+    return np.maximum(adaptation + masking - 0.3 * np.minimum(adaptation, masking), 5)
+
+
+def test_agrees_with_a_numpy_version(flower) -> None:
+    view = flower.view()
+    ours = 255 * jnd_map(view[None])[0, 0].numpy()
+    np.testing.assert_allclose(ours, reference(255 * view.permute(1, 2, 0).double().numpy()), rtol=1e-3)
+
+
+def test_texture_and_darkness_leave_more_room_than_flat_grey() -> None:
+    flat, dark = torch.full((1, 3, 32, 32), 0.5), torch.zeros(1, 3, 32, 32)
+    texture = (torch.rand(1, 1, 32, 32) > 0.5).float().expand(1, 3, 32, 32)
+    assert jnd_map(flat).mean() < jnd_map(dark).mean() < jnd_map(texture).mean()
+
+
+def test_does_not_jump_where_the_two_branches_meet() -> None:
+    below, above = (jnd_map(torch.full((1, 3, 8, 8), level / 255)).mean() for level in (126.9, 127.1))
+    assert abs(float(below - above)) < 1e-4

