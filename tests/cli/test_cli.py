@@ -86,7 +86,7 @@ def test_lists_what_there_is(command: str) -> None:
     assert all(each["name"] in shown for each in listed)
 
 
-def test_bad_photos_get_a_line_each_and_the_rest_is_done(used: Path, photos: Path, tmp_path: Path) -> None:
+def test_bad_photos_get_a_line_each_and_the_rest_is_done(photos: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
     shutil.copy(photos / "rocket.jpg", folder / "good.jpg")
@@ -100,7 +100,17 @@ def test_bad_photos_get_a_line_each_and_the_rest_is_done(used: Path, photos: Pat
     frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
     (folder / "loop.jpg").symlink_to(folder / "loop.jpg")
     os.mkfifo(folder / "pipe.jpg")
-    bad = {"cut.jpg", "text.jpg", "zero.jpg", "tiny1.png", "tiny8.png", "bomb.png", "moving.gif", "loop.jpg", "pipe.jpg"}
+    bad = {
+        "cut.jpg",
+        "text.jpg",
+        "zero.jpg",
+        "tiny1.png",
+        "tiny8.png",
+        "bomb.png",
+        "moving.gif",
+        "loop.jpg",
+        "pipe.jpg",
+    }
     homing("init", tmp_path / "c.homing")
     for command in (["add"], ["activate", "--out", tmp_path / "out", "--recipe", "paper-fast"]):
         done = homing(command[0], tmp_path / "c.homing", folder, *command[1:], code=1)

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from homing.cli import activate, add, codebook, compare, demo, info, init, listing, search
-from homing.cli._screen import fail, interrupted
+from homing.cli._screen import fail
 from homing.errors import HomingError
 
 app = typer.Typer(
@@ -55,5 +55,3 @@ def main() -> None:
         app()
     except HomingError as error:
         sys.exit(fail(error))
-    except KeyboardInterrupt:
-        sys.exit(interrupted())

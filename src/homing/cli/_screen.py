@@ -39,7 +39,11 @@ def progress(description: str, total: int | None = None) -> Iterator[Callable[[]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda: bar.advance(task)
+        try:
+            yield lambda: bar.advance(task)
+        except KeyboardInterrupt:
+            messages.print("homing: interrupted; what was done is kept, the same command continues", style="red")
+            raise typer.Exit(130) from None
 
 
 def print_json(document: Any) -> None:
@@ -72,9 +76,3 @@ def fail(error: Exception) -> int:
     """Say in one line why the call was wrong."""
     messages.print(Text(f"homing: {error}", style="red"), soft_wrap=True)
     return 2
-
-
-def interrupted() -> int:
-    """Say that stopping was safe."""
-    messages.print("homing: interrupted; what was reported is kept, the same command continues", style="red")
-    return 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -53,10 +54,10 @@ class ActivationJob:
     def _targets(self, found: Sequence[Found]) -> list[tuple[Path, Path]]:
         """The released file of each photo; what lies in the out folder already is no input."""
         suffix = SUFFIXES[format_name(self.format)] if self.format else None
-        inside = self.out.resolve()
+        inside = Path(os.path.realpath(self.out))
         targets: dict[Path, Path] = {}
         for item in found:
-            if item.path.resolve().is_relative_to(inside):
+            if Path(os.path.realpath(item.path)).is_relative_to(inside):
                 continue
             target = self.out / (item.name.with_suffix(suffix) if suffix else item.name)
             if target in targets:

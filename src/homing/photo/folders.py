@@ -25,7 +25,7 @@ class Found:
 
 def gather(paths: Iterable[Path]) -> list[Found]:
     """The files given and the photos in the folders given, each once, in the order given."""
-    found: dict[Path, Found] = {}
+    found: dict[str, Found] = {}
     for path in paths:
         if path.is_dir():
             photos = [Found(file, file.relative_to(path)) for file in _photos(path)]
@@ -36,7 +36,7 @@ def gather(paths: Iterable[Path]) -> list[Found]:
         else:
             raise HomingError(f"no such file or folder: {path}")
         for photo in photos:
-            found.setdefault(photo.path.resolve(), photo)
+            found.setdefault(os.path.realpath(photo.path), photo)  # unlike Path.resolve, takes links in a circle
     return list(found.values())
 
 

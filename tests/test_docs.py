@@ -1,0 +1,94 @@
+"""What the docs say is there is there, and what is there is in the docs."""
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from homing import extractors
+from homing.activation import RECIPES, Recipe
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+
+
+@pytest.fixture
+def desk(photos: Path, tmp_path: Path) -> Path:
+    """A folder as a reader of the README has it: photos/beach.jpg and a copy of it."""
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "beach.jpg").write_bytes((photos / "flower.jpg").read_bytes())
+    with Image.open(photos / "flower.jpg") as flower:
+        flower.resize((300, 200)).save(tmp_path / "copy.jpg")
+    return tmp_path
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_readmes_commands_run(desk: Path) -> None:
+    (script,) = (block for block in blocks("sh") if "homing init" in block)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=desk,
+        env={"PATH": path, "HOME": str(desk)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 activated" in done.stdout
+    assert "photos/beach.jpg" in done.stdout.replace("\n", "")
+    assert (desk / "difference.png").is_file()
+
+
+def test_the_readmes_python_runs(desk: Path) -> None:
+    (script,) = blocks("python")
+    done = subprocess.run([sys.executable, "-c", script], cwd=desk, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "activated" in done.stdout
+    assert (desk / "for-release" / "beach.jpg").is_file()
+
+
+def test_the_readmes_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z]+) ", "\n".join(blocks("sh")))) <= targets
+
+
+def test_every_command_and_option_is_documented() -> None:
+    import typer
+    from typer.main import get_command
+
+    from homing.cli import app
+
+    command = get_command(app)
+    assert isinstance(command, typer.core.TyperGroup)
+    leaves = dict(command.commands)
+    leaves |= {f"codebook {name}": sub for name, sub in leaves.pop("codebook").commands.items()}
+    for name, leaf in leaves.items():
+        assert f"`homing {name}" in COMMANDS, name
+        for parameter in leaf.params:
+            for option in parameter.opts:
+                if option.startswith("-") and option != "--help":
+                    assert option in COMMANDS, f"{name} {option}"
+
+
+@pytest.mark.parametrize("name", [*RECIPES, *extractors.available()])
+def test_every_recipe_and_extractor_is_documented(name: str) -> None:
+    assert f"`{name}`" in COMMANDS
+
+
+def test_every_setting_of_a_recipe_is_documented() -> None:
+    assert all(f"{field.name}=" in COMMANDS for field in fields(Recipe))
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for address in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert address.startswith("https://") or (page.parent / address).exists(), address
