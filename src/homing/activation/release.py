@@ -85,9 +85,7 @@ class Release:
     def _ways(self, budget: JND, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
         """Ways to write the photo, the most wanted first: its own tables, finer ones, then gentler changes."""
         own = self._at_budget(budget, format, finer=False)
-        moved = describe(self.extractor, [(self.view + own.strength * self.change).clamp(0, 1)])[0]
-        gain = self.distance_before - float((moved - self.target).norm())
-        if self.distance_before - own.distance >= _SURVIVES * gain:
+        if self.distance_before - own.distance >= _SURVIVES * self._gain_unwritten(own.psnr):
             yield own, None
         finer = self._at_budget(budget, format, finer=True)
         if finer.data == own.data:
@@ -97,6 +95,12 @@ class Release:
         for share in _GENTLER:
             yield self._trial(share * finer.strength, format, finer=True), f"moved gentler, by {share:g} of the budget"
 
+    def _gain_unwritten(self, psnr: float) -> float:
+        """How much nearer to its code the change would bring the photo at this PSNR, were it not for writing."""
+        strength = 10 ** (-psnr / 20) / float(self.change.square().mean().sqrt())
+        moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])[0]
+        return self.distance_before - float((moved - self.target).norm())
+
     def _at_budget(self, budget: JND, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
         trial = self._trial(1.0, format, finer=finer)
@@ -105,7 +109,7 @@ class Release:
             return trial
         trials = [trial]
         while abs(trials[-1].psnr - wanted) > _AIM and len(trials) < _TRIALS:
-            trials.append(self._trial(_next_strength(trials, _error(wanted)), format, finer=finer))
+            trials.append(self._trial(_next_strength(trials, wanted), format, finer=finer))
         allowed = [each for each in trials if each.psnr >= wanted - _SLACK]
         return min(allowed or trials, key=lambda each: abs(each.psnr - wanted))
 
@@ -140,19 +144,13 @@ class Release:
         )
 
 
-def _error(psnr: float) -> float:
-    """The mean squared error that a PSNR in dB stands for."""
-    return float(10 ** (-psnr / 10))
-
-
 def _next_strength(trials: list[_Trial], wanted: float) -> float:
-    """The strength to try next for a wanted error, which is about rounding + slope · strength²."""
-    last, error = trials[-1], _error(trials[-1].psnr)
-    rounding, slope = 0.0, error / last.strength**2
-    if len(trials) > 1 and trials[-2].strength != last.strength:
-        slope = (error - _error(trials[-2].psnr)) / (last.strength**2 - trials[-2].strength ** 2)
-        rounding = max(0.0, error - slope * last.strength**2)
-    if slope <= 0:  # so little is moved that writing rounds it away
-        return min(2 * last.strength, _STRONGEST)
-    strength = math.sqrt(max(0.0, wanted - rounding) / slope)
-    return min(max(strength, last.strength / 4), 4 * last.strength, _STRONGEST)
+    """The strength to try next for a PSNR, which falls about evenly with the logarithm of the strength."""
+    last = trials[-1]
+    above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
+    below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
+    if above is None or below is None or math.isinf(above.psnr):
+        step = min(max(10 ** ((last.psnr - wanted) / 20), 0.25), 4.0)
+        return min(last.strength * step, _STRONGEST)
+    share = (above.psnr - wanted) / (above.psnr - below.psnr)
+    return float(above.strength * (below.strength / above.strength) ** share)

@@ -166,8 +166,9 @@ class ActivationJob:
 
 
 def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
+    reason = f"{path}: {row.reason}" if row.reason else None
     return Outcome(
-        photo=path, state=row.state, released=target, psnr=row.psnr, ssim=row.ssim, linf=row.linf, reason=row.reason
+        photo=path, state=row.state, released=target, psnr=row.psnr, ssim=row.ssim, linf=row.linf, reason=reason
     )
 
 

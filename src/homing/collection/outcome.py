@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of one photo of a job."""
+    """What came of one photo of a job; a reason is one line that begins with the photo's path."""
 
     photo: Path
     state: Literal["added", "known", "activated", "unchanged", "failed"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from homing.errors import HomingError
 from homing.perception import jnd_map
 
 MAGNIFY = 20
-_GAP, _CAPTION = 12, 34
+_GAP, _CAPTION, _NARROWEST = 12, 34, 160
 
 
 def to_image(view: Tensor) -> Image.Image:
@@ -43,9 +44,9 @@ def comparison(before: Tensor, after: Tensor) -> Image.Image:
     panels = {
         "as it was": to_image(before),
         "as released": to_image(after),
-        f"difference ×{MAGNIFY}": difference(before, after),
+        f"difference x{MAGNIFY}": difference(before, after),  # Pillow's own font has no ×
     }
-    width, height = panels["as it was"].size
+    width, height = max(before.shape[2], _NARROWEST), before.shape[1]
     sheet = Image.new("RGB", (len(panels) * (width + _GAP) - _GAP, height + _CAPTION), "white")
     draw = ImageDraw.Draw(sheet)
     font = ImageFont.load_default(size=20)
@@ -58,8 +59,6 @@ def comparison(before: Tensor, after: Tensor) -> Image.Image:
 
 def save_png(image: Image.Image, path: Path) -> None:
     """Write a picture; one that cannot be written is the caller's mistake."""
-    from io import BytesIO
-
     file = BytesIO()
     image.save(file, format="PNG")
     try:

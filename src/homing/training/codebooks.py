@@ -14,7 +14,7 @@ from homing.errors import CodebookError, PhotoError
 from homing.extractors import Extractor, describe
 from homing.photo import Photo
 
-BATCH = 32
+BATCH = 16
 
 
 def train_codebook(
