@@ -1,4 +1,5 @@
 import hashlib
+import warnings
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def tiny() -> nn.Module:
 
 
 def torchscript(folder: Path) -> Extractor:
-    with pytest.warns(FutureWarning, match="torch.jit"):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors publish
         scripted = torch.jit.script(tiny())
     scripted.save(str(folder / "tiny.pt"))
     return extractors.load(str(folder / "tiny.pt"), device="cpu")

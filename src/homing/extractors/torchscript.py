@@ -20,7 +20,7 @@ def torchscript(path: str, device: torch.device | str | None = None) -> Extracto
     try:
         with warnings.catch_warnings():
             # PyTorch moves to torch.export, but this is the format in which the authors publish.
-            warnings.filterwarnings("ignore", "`torch.jit", FutureWarning)
+            warnings.filterwarnings("ignore", "`torch.jit")
             network = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise HomingError(f"{path} is not a TorchScript file: {str(error).strip().split(chr(10))[0]}") from error
