@@ -50,6 +50,23 @@ def collection(tmp_path: Path, extractor: Extractor) -> Collection:
     opened.close()
 
 
+class FakeExtractor:
+    """The two things training a codebook asks of an extractor."""
+
+    name, fingerprint = "random", "f" * 64
+
+
+def descriptors(count: int, seed: int = 0, dim: int = 32) -> torch.Tensor:
+    """Random descriptors of unit norm, (count, dim)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.nn.functional.normalize(torch.randn(count, dim, generator=generator), dim=1)
+
+
+def train(spec: str) -> Codebook:
+    """A codebook of any spec for random descriptors."""
+    return Codebook.train(descriptors(1000).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
+
+
 @pytest.fixture(autouse=True)
 def _same_numbers() -> None:
     torch.manual_seed(0)

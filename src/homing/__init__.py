@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from homing.photo import Photo
 
 __version__ = version("homing")
+
+# Read once, when PyTorch loads OpenMP. By default its threads spin while they wait for each other; as soon as anything
+# else runs on the machine, that makes the network twenty times slower (600 instead of 30 ms per photo on 2 cores).
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Names are fetched when first used: `homing --help` must not wait for torch.
 _ROOMS = {

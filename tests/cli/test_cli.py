@@ -35,9 +35,13 @@ def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_answers_at_once(argument: str) -> None:
+    assert min(_seconds(argument) for _ in range(5)) < 1  # the best of five: other work may slow a machine down
+
+
+def _seconds(argument: str) -> float:
     started = time.perf_counter()
     homing(argument)
-    assert time.perf_counter() - started < 1
+    return time.perf_counter() - started
 
 
 def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
@@ -45,7 +49,7 @@ def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
     assert {Path(each["photo"]).name for each in said} == {path.name for path in photos.iterdir()}
     for each in said:
         assert each["state"] == "activated"
-        assert each["psnr"] >= 43.7
+        assert each["psnr"] >= 43.8
         assert Path(each["released"]).is_file()
 
 
@@ -58,7 +62,7 @@ def test_an_edited_copy_comes_home(used: Path, photos: Path, tmp_path: Path) -> 
     assert answer["matches"][0]["photo"] == str(photos / "flower.jpg")
     assert answer["matches"][0]["distance"] < answer["matches"][1]["distance"]
     shown = homing("search", used / "c.homing", copy).stdout
-    assert "flower.jpg" in shown.replace("\n", "")
+    assert str(photos / "flower.jpg") in shown
 
 
 def test_compare_measures_and_pictures(used: Path, photos: Path, tmp_path: Path) -> None:

@@ -6,30 +6,20 @@ import faiss
 import numpy as np
 import pytest
 import torch
+from tests.conftest import FakeExtractor, descriptors, train
 
 from homing import codebooks
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, UnknownNameError
 
 
-class FakeExtractor:
-    """The two things training asks of an extractor."""
-
-    name, fingerprint = "random", "f" * 64
-
-
-def descriptors(count: int, dim: int = 32, seed: int = 0) -> np.ndarray:
-    rows = np.random.default_rng(seed).standard_normal((count, dim)).astype(np.float32)
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
 @pytest.fixture(scope="module", params=["IVF16,PQ4x8", "PQ4x8", "OPQ4,IVF16,PQ4x8"])
 def trained(request: pytest.FixtureRequest) -> Codebook:
-    return Codebook.train(descriptors(1000), spec=request.param, extractor=FakeExtractor(), name="test")
+    return train(request.param)
 
 
 def test_reconstructs_what_faiss_stores(trained: Codebook) -> None:
-    rows = descriptors(50, seed=1)
+    rows = descriptors(50, seed=1).numpy()
     index = trained.new_faiss()
     index.add(rows)
     if (ivf := faiss.try_extract_index_ivf(index)) is not None:
@@ -39,7 +29,7 @@ def test_reconstructs_what_faiss_stores(trained: Codebook) -> None:
 
 
 def test_cells_are_those_of_the_nearest_centroid(trained: Codebook) -> None:
-    rows = descriptors(50, seed=2)
+    rows = descriptors(50, seed=2).numpy()
     index = trained.new_faiss()
     ivf = faiss.try_extract_index_ivf(index)
     cells = trained.cells(torch.from_numpy(rows)).numpy()
@@ -56,7 +46,7 @@ def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
     trained.write(tmp_path / "a" / "test.codebook")
     again = codebooks.load(str(tmp_path / "a" / "test.codebook"))
     assert (again.fingerprint, again.spec, again.name) == (trained.fingerprint, trained.spec, trained.name)
-    rows = torch.from_numpy(descriptors(20, seed=3))
+    rows = descriptors(20, seed=3)
     np.testing.assert_array_equal(again.encode(rows), trained.encode(rows))
 
 
@@ -84,11 +74,14 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"), ("HNSW16", "keeps no codes"),
+        ("IVF16,PQ8x4fs", "keeps no codes"),
+        ("PQ8x4fs", "keeps no codes"),
+        ("PQ4x12", "cannot be trained on 1000 photos"),
      ("IVF2000,PQ4x8", "at least 2000 photos")],
 )  # fmt: skip
 def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
     with pytest.raises(CodebookError, match=message):
-        Codebook.train(descriptors(1000), spec=spec, extractor=FakeExtractor(), name="x")
+        train(spec)
 
 
 def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
@@ -98,7 +91,7 @@ def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
 
 
 def test_the_bundled_codebook_never_changes(codebook: Codebook) -> None:
-    assert codebook.fingerprint == "e5671b7169773b6ed7e52baf68d3927e7e4a704974701c5225cdaa7e1557f033"
+    assert codebook.fingerprint == "e95c30ac317309b09aabc9629411986a6beae7b87c661a1dacbdb3a5acbdb15e"
     background = files("homing.codebooks").joinpath("data/homing-1.background").read_bytes()
     assert hashlib.sha256(background).hexdigest() == "24d136700c525bd633e11f8eaff59cb9059ceebed4b558abe3cf4d46ad1ec105"
 

@@ -1,11 +1,15 @@
+import contextlib
+import hashlib
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from homing.activation import RECIPES
 from homing.collection import Collection
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import CollectionError, HomingError, UnknownNameError
 from homing.photo import Photo
 
 
@@ -65,6 +69,40 @@ def test_a_crash_between_the_plan_and_the_file_is_finished_by_the_next_run(
     assert collection.info().activated == 1
 
 
+def test_a_crash_while_releasing_again_forgets_nothing(
+    collection: Collection, photos: Path, activated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = (activated / "flower.jpg").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("homing.collection._activating.write_atomically", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            collection.activate(photos / "flower.jpg", activated, recipe="paper")
+    assert (activated / "flower.jpg").read_bytes() == published
+    assert collection.info().activated == 2
+    (outcome,) = collection.activate(photos / "flower.jpg", activated, recipe="paper")
+    assert outcome.state == "activated"
+    (activated / "first.jpg").write_bytes(published)
+    assert [each.state for each in collection.add(activated / "first.jpg")] == ["known"]
+
+
+def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, activated: Path) -> None:
+    before = (activated / "flower.jpg").read_bytes()
+    other = replace(RECIPES["paper-fast"], fidelity=1000.0)
+    collection.activate(photos / "flower.jpg", activated, recipe=other)
+    key = collection.folder.catalogue.release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
+    assert key is not None
+    assert collection.folder.catalogue.counts()["activated"] == 2
+    rows = collection.folder.catalogue._all("SELECT DISTINCT recipe FROM releases WHERE photo = 1")
+    assert len(rows) == 2
+
+
+def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
+    (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert "flower.jpg" in outcome.reason
+
+
 def _crash(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -81,7 +119,7 @@ def test_files_of_others_are_not_written_over(collection: Collection, photos: Pa
 
 def test_a_released_file_is_known_as_such(collection: Collection, activated: Path, tmp_path: Path) -> None:
     (outcome,) = collection.activate(activated / "flower.jpg", tmp_path / "twice", recipe="paper-fast")
-    assert outcome.state == "unchanged"
+    assert outcome.state == "failed"
     assert "is the released version of" in outcome.reason
     assert [each.state for each in collection.add(activated)] == ["known", "known"]
 
@@ -121,17 +159,43 @@ def test_unknown_recipes_and_formats_get_a_hint(collection: Collection, photos: 
 
 
 def test_a_full_disk_fails_the_photo_and_harms_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a small disk needs root")
-    try:
+    with small_disk(tmp_path / "disk", "64k") as disk:
         (outcome,) = collection.activate(photos / "flower.jpg", disk, recipe="paper-fast")
         assert outcome.state == "failed"
         assert "No space left on device" in outcome.reason
         assert list(disk.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
     assert collection.info().activated == 0
     assert collection.search(photos / "flower.jpg")[0].state == "passive"
+
+
+def test_a_collection_on_a_full_disk_fails_the_photos_and_opens_again(photos: Path, tmp_path: Path, extractor) -> None:
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        with Collection.create(disk / "c.homing", extractor=extractor) as full:
+            filler = disk / "filler"
+            with contextlib.suppress(OSError):
+                filler.write_bytes(b"x" * 10_000_000)
+            outcomes = full.add(photos)
+        assert {outcome.state for outcome in outcomes} == {"failed"}
+        assert all(str(outcome.photo) in outcome.reason for outcome in outcomes)
+        filler.unlink()
+        with Collection.open(disk / "c.homing", extractor=extractor) as again:
+            assert again.info().photos == 0
+            assert [outcome.state for outcome in again.add(photos)] == ["added"] * 4
+
+
+def test_a_collection_cannot_be_made_on_a_full_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "1m") as disk, pytest.raises(CollectionError, match="cannot"):
+        Collection.create(disk / "c.homing")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A real disk that is soon full."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

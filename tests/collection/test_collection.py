@@ -61,10 +61,11 @@ def test_a_bad_snapshot_is_built_anew(tmp_path: Path, photos: Path, extractor, h
     snapshot = path / "index.faiss"
     with Collection.create(path, extractor=extractor) as first:
         first.add(photos / "camera.png")
-        stale = None
+        first.search(photos / "camera.png")
     stale = snapshot.read_bytes()
     with Collection.open(path, extractor=extractor) as second:
         second.add(photos / "flower.jpg")
+        second.search(photos / "flower.jpg")
     if harm == "missing":
         snapshot.unlink()
     else:

@@ -55,6 +55,6 @@ def test_recall_counts_the_nearest_match_only() -> None:
     from homing.collection import Match
 
     right, wrong = Match("a", 0.1, "passive"), Match("b", 0.2, "passive")
-    queries = [Query("a", "meme", 1, matches) for matches in ([right, wrong], [wrong, right], [], [right])]
+    queries = [Query("a", 0, "meme", 1, matches) for matches in ([right, wrong], [wrong, right], [], [right])]
     assert recall(queries, probes=1) == 0.5
     assert recall(queries, probes=1, edit="meme") == 0.5

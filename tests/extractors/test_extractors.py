@@ -25,12 +25,15 @@ def torchscript(folder: Path) -> Extractor:
     return extractors.load(str(folder / "tiny.pt"), device="cpu")
 
 
-@pytest.fixture(params=["imagenet-lite0", "module", "torchscript"])
-def any_extractor(request: pytest.FixtureRequest, tmp_path: Path, extractor: Extractor) -> Extractor:
-    """Every kind of extractor; a new one is checked by adding its name."""
+REGISTERED = [name for name in extractors.available() if name not in ("timm:NAME", "FILE.pt")]
+
+
+@pytest.fixture(params=[*REGISTERED, "module", "torchscript"])
+def any_extractor(request: pytest.FixtureRequest, tmp_path: Path) -> Extractor:
+    """Every registered extractor, and what users bring along."""
     if request.param == "module":
         return NetworkExtractor(tiny(), name="tiny", size=64, device="cpu")
-    return torchscript(tmp_path) if request.param == "torchscript" else extractor
+    return torchscript(tmp_path) if request.param == "torchscript" else extractors.load(request.param, device="cpu")
 
 
 def test_gives_unit_descriptors_of_its_dimension(any_extractor: Extractor) -> None:
@@ -94,6 +97,14 @@ def test_any_timm_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     made = extractors.load("timm:resnet10t", device="cpu")
     assert (made.name, made.dim, made.size) == ("timm:resnet10t", 512, 176)
+
+
+def test_a_torchscript_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torchscript(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    made = extractors.load("tiny.pt", device="cpu")
+    monkeypatch.chdir("/")
+    assert extractors.load(made.name, device="cpu").fingerprint == made.fingerprint
 
 
 def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:

@@ -1,25 +1,18 @@
 import faiss
 import numpy as np
 import pytest
-import torch
+from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.indexes import FaissIndex
-from homing.indexes.faiss import FAST_CODES
 
 
-class FakeExtractor:
-    name, fingerprint = "random", "f" * 64
-
-
-def descriptors(count: int, seed: int) -> torch.Tensor:
-    rows = torch.from_numpy(np.random.default_rng(seed).standard_normal((count, 32)).astype(np.float32))
-    return torch.nn.functional.normalize(rows, dim=1)
-
-
-@pytest.fixture(scope="module", params=["IVF16,PQ4x8", "PQ4x8", "OPQ4,PQ4x8", "OPQ4,IVF16,PQ4x8"])
+@pytest.fixture(
+    scope="module",
+    params=["IVF16,PQ4x8", "PQ4x8", "OPQ4,PQ4x8", "OPQ4,IVF16,PQ4x8", "IVF16,SQ8", "RQ4x8", "LSH", "IVF16,Flat"],
+)
 def codebook(request: pytest.FixtureRequest) -> Codebook:
-    return Codebook.train(descriptors(1000, 0).numpy(), spec=request.param, extractor=FakeExtractor(), name="t")
+    return train(request.param)
 
 
 @pytest.mark.parametrize("probes", [1, 4, 16])
@@ -68,4 +61,3 @@ def test_probes_fewer_cells_the_larger_it_is(codebook: Codebook, monkeypatch: py
     assert index.fast_probes() == cells  # small: all of them
     monkeypatch.setattr("homing.indexes.faiss.FAST_CODES", 250)
     assert index.fast_probes() == max(1, cells // 4)
-    assert FAST_CODES > 0

@@ -1,23 +1,15 @@
 import pytest
 import torch
+from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.errors import CodebookError
 from homing.objectives import objective_for
 
 
-class FakeExtractor:
-    name, fingerprint = "random", "f" * 64
-
-
-def descriptors(count: int, seed: int) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.nn.functional.normalize(torch.randn(count, 32, generator=generator), dim=1)
-
-
 @pytest.fixture(scope="module", params=["IVF16,PQ4x8", "PQ4x8", "OPQ4,PQ4x8", "OPQ4,IVF16,PQ4x8"])
 def codebook(request: pytest.FixtureRequest) -> Codebook:
-    return Codebook.train(descriptors(1000, 0).numpy(), spec=request.param, extractor=FakeExtractor(), name="t")
+    return train(request.param)
 
 
 def test_is_the_squared_distance_to_what_is_stored(codebook: Codebook) -> None:
@@ -43,6 +35,6 @@ def test_following_it_lowers_the_distance(codebook: Codebook) -> None:
 
 @pytest.mark.parametrize("spec", ["LSH", "IVF16,Flat", "SQ8"])
 def test_a_family_without_an_objective_says_so(spec: str) -> None:
-    book = Codebook.train(descriptors(1000, 0).numpy(), spec=spec, extractor=FakeExtractor(), name="t")
+    book = train(spec)
     with pytest.raises(CodebookError, match="cannot be activated for spec"):
         objective_for(book, descriptors(2, 1))

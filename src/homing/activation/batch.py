@@ -19,8 +19,8 @@ def activate(
 ) -> list[Activation | PhotoError]:
     """Move each photo towards its own code; what comes back was measured on the bytes it holds.
 
-    Photos are moved as one batch and may differ in size; deterministic. `format` writes another file format. A photo
-    that cannot be written gives its error in place of an activation; the others are not affected.
+    Photos are moved as one batch and may differ in size; deterministic on a CPU. `format` writes another file format.
+    A photo that cannot be written gives its error in place of an activation; the others are not affected.
     """
     codebook.check(extractor)
     views = [photo.view() for photo in photos]

@@ -16,8 +16,7 @@ from homing.perception import JND, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import Photo
 
-_AIM = 0.05  # dB: how near to the PSNR asked for the strength is brought
-_SLACK = 0.1  # dB: how far below it a written file may still lie
+_AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 6
 _STRONGEST = 2.0  # times the change the budget first allowed for
 _GENTLER = (0.5, 0.25)
@@ -44,7 +43,6 @@ class _Trial:
     """One way to write the photo, measured on its bytes."""
 
     data: bytes
-    view: Tensor
     strength: float
     psnr: float
     distance: float
@@ -77,27 +75,27 @@ class Release:
         for trial, note in self._ways(budget, format):
             refusal = self._refuse(trial, budget)
             if not refusal:
-                return self._activation(trial.data, "activated", note, measure(self.view, trial.view), trial.distance)
+                return self._activation(trial.data, "activated", note, trial.distance)
         unmoved = self.photo.data if format is None else self.photo.encode(format)
-        same = measure(self.view, Photo.decode(unmoved, self.photo.name).view())
-        return self._activation(unmoved, "unchanged", refusal, same, self.distance_before)
+        return self._activation(unmoved, "unchanged", refusal, self.distance_before)
 
     def _ways(self, budget: JND, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
         """Ways to write the photo, the most wanted first: its own tables, finer ones, then gentler changes."""
-        own = self._at_budget(budget, format, finer=False)
-        if self.distance_before - own.distance >= _SURVIVES * self._gain_unwritten(own.psnr):
-            yield own, None
-        finer = self._at_budget(budget, format, finer=True)
-        if finer.data == own.data:
-            yield own, None  # a format without loss has nothing finer
-        else:
-            yield finer, "written finer than the original: the gain does not survive its own compression"
+        plain = self._at_budget(budget, format, finer=False)
+        if self.distance_before - plain.distance >= _SURVIVES * self._gain_unwritten(plain.psnr):
+            yield plain, None
+        lossy = self._trial(plain.strength, format, finer=True).data != plain.data
+        best = self._at_budget(budget, format, finer=True) if lossy else plain
+        note = "written finer than usual, the gain did not survive otherwise" if lossy else None
+        yield best, note
         for share in _GENTLER:
-            yield self._trial(share * finer.strength, format, finer=True), f"moved gentler, by {share:g} of the budget"
+            gentler = f"moved by {share:g} of what the budget allows"
+            yield self._trial(share * best.strength, format, finer=lossy), f"{note}; {gentler}" if note else gentler
 
     def _gain_unwritten(self, psnr: float) -> float:
         """How much nearer to its code the change would bring the photo at this PSNR, were it not for writing."""
-        strength = 10 ** (-psnr / 20) / float(self.change.square().mean().sqrt())
+        size = float(self.change.square().mean().sqrt())
+        strength = 10 ** (-psnr / 20) / size if size else 0.0
         moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])[0]
         return self.distance_before - float((moved - self.target).norm())
 
@@ -108,10 +106,13 @@ class Release:
         if wanted is None:
             return trial
         trials = [trial]
-        while abs(trials[-1].psnr - wanted) > _AIM and len(trials) < _TRIALS:
-            trials.append(self._trial(_next_strength(trials, wanted), format, finer=finer))
-        allowed = [each for each in trials if each.psnr >= wanted - _SLACK]
-        return min(allowed or trials, key=lambda each: abs(each.psnr - wanted))
+        while not 0 <= trials[-1].psnr - wanted <= _AIM and len(trials) < _TRIALS:
+            strength = _next_strength(trials, wanted + _AIM / 2)
+            if strength is None:
+                break
+            trials.append(self._trial(strength, format, finer=finer))
+        met = [each for each in trials if each.psnr >= wanted]
+        return min(met, key=lambda each: each.psnr) if met else max(trials, key=lambda each: each.psnr)
 
     def _trial(self, strength: float, format: str | None, *, finer: bool) -> _Trial:
         data = self.photo.moved(strength * self.change).encode(format, finer)
@@ -119,7 +120,6 @@ class Release:
         descriptor = describe(self.extractor, [view])
         return _Trial(
             data=data,
-            view=view,
             strength=strength,
             psnr=psnr(self.view, view),
             distance=float((descriptor[0] - self.target).norm()),
@@ -128,8 +128,11 @@ class Release:
 
     def _refuse(self, trial: _Trial, budget: JND) -> str:
         """Why this trial may not be released as activated; empty when it may."""
-        if budget.psnr is not None and trial.psnr < budget.psnr - _SLACK:
-            return f"the written file has {trial.psnr:.1f} dB, under the {budget.psnr:g} dB asked for"
+        if budget.psnr is not None and trial.psnr < budget.psnr:
+            return (
+                f"the written file has {trial.psnr:.1f} dB, under the {budget.psnr:g} dB asked for; "
+                "try a format without loss (--format png) or a lower PSNR"
+            )
         if not trial.same_cell:
             return "moving its pixels takes it out of its own cell"
         if trial.distance >= self.distance_before:
@@ -137,20 +140,38 @@ class Release:
         return ""
 
     def _activation(
-        self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, quality: Quality, after: float
+        self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, after: float
     ) -> Activation:
+        quality = measure(self.view, Photo.decode(data, self.photo.name).view())
         return Activation(
             self.photo, data, state, reason, quality, self.descriptor, self.code, self.distance_before, after
         )
 
 
-def _next_strength(trials: list[_Trial], wanted: float) -> float:
-    """The strength to try next for a PSNR, which falls about evenly with the logarithm of the strength."""
-    last = trials[-1]
+def _next_strength(trials: list[_Trial], wanted: float) -> float | None:
+    """The strength to try next for a PSNR; None where writing alone already costs more than that."""
     above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
     below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
-    if above is None or below is None or math.isinf(above.psnr):
-        step = min(max(10 ** ((last.psnr - wanted) / 20), 0.25), 4.0)
-        return min(last.strength * step, _STRONGEST)
-    share = (above.psnr - wanted) / (above.psnr - below.psnr)
-    return float(above.strength * (below.strength / above.strength) ** share)
+    if above is not None and below is not None and math.isfinite(above.psnr):
+        # Between two trials the PSNR falls about evenly with the logarithm of the strength.
+        share = (above.psnr - wanted) / (above.psnr - below.psnr)
+        return float(above.strength * (below.strength / above.strength) ** share)
+    # Outside of them the squared error is about that of writing alone plus slope · strength².
+    last = trials[-1]
+    error, squared = _error(last.psnr), last.strength**2
+    writing = 0.0
+    if len(trials) > 1:
+        other = trials[-2]
+        slope = (error - _error(other.psnr)) / (squared - other.strength**2)
+        writing = max(0.0, error - slope * squared)
+    if writing >= _error(wanted):
+        return None
+    if error <= writing:  # so little is moved that it is rounded away
+        return min(4 * last.strength, _STRONGEST)
+    strength = math.sqrt((_error(wanted) - writing) / (error - writing)) * last.strength
+    return min(max(strength, last.strength / 4), 4 * last.strength, _STRONGEST)
+
+
+def _error(psnr: float) -> float:
+    """The mean squared error that a PSNR in dB stands for."""
+    return float(10 ** (-psnr / 10))

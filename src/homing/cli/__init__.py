@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import typer
 
@@ -17,7 +18,7 @@ app = typer.Typer(
     epilog="Start with:  homing init my.homing  ·  homing activate my.homing photos --out released  ·"
     "  homing search my.homing copy.jpg",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -51,6 +52,8 @@ def _options(
 
 def main() -> None:
     """The `homing` command. Exit codes: 0 all done, 1 some photos failed, 2 the call was wrong, 130 interrupted."""
+    # Photos with odd tags or of many megapixels are read all the same; Pillow's remarks on them help nobody here.
+    warnings.filterwarnings("ignore", module="PIL")
     try:
         app()
     except HomingError as error:

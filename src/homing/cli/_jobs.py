@@ -30,7 +30,7 @@ def run(
     from homing.collection import Collection
     from homing.photo import gather
 
-    with Collection.open(path) as collection, progress(description, len(gather(photos))) as advance:
+    with Collection.open(path) as collection, progress(description, len(gather(photos)), resumable=True) as advance:
 
         def report(outcome: Outcome) -> None:
             advance()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-screen = Console()
-messages = Console(stderr=True)
+# No markup: names of files may hold square brackets. Wide when piped, so that no line is folded.
+screen = Console(markup=False, width=None if sys.stdout.isatty() else 1000)
+messages = Console(markup=False, stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="The collection's folder.")]
@@ -32,17 +33,15 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(description: str, total: int | None = None) -> Iterator[Callable[[], None]]:
+def progress(description: str, total: int, *, resumable: bool = False) -> Iterator[Callable[[], None]]:
     """A bar with a rate and an ETA; gives the function that moves it on by one. Silent when piped."""
-    # Photos with odd tags or of many megapixels are read all the same; Pillow's remarks on them help nobody here.
-    warnings.filterwarnings("ignore", module="PIL")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
         task = bar.add_task(description, total=total)
         try:
             yield lambda: bar.advance(task)
         except KeyboardInterrupt:
-            messages.print("homing: interrupted; what was done is kept, the same command continues", style="red")
+            messages.print("homing: interrupted" + resumable * "; what was done is kept, the same command continues")
             raise typer.Exit(130) from None
 
 
@@ -57,7 +56,7 @@ def finite(value: float | None) -> float | None:
 
 
 def table(*headings: str) -> Table:
-    """A plain table; columns after the first are right-aligned where they hold numbers."""
+    """A plain table."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         made.add_column(heading, overflow="fold")
@@ -68,7 +67,7 @@ def print_facts(facts: dict[str, object]) -> None:
     """Names and values, one pair a line."""
     made = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts.items():
-        made.add_row(f"[bold]{name}[/bold]", Text(str(value)))
+        made.add_row(Text(name, style="bold"), str(value))
     screen.print(made)
 
 

@@ -41,5 +41,5 @@ def _show(rows: list[dict[str, object]], json: bool) -> None:
         return
     shown = table(*rows[0])
     for row in rows:
-        shown.add_row(*(str(value)[:64] for value in row.values()))
+        shown.add_row(*(str(value)[:12] if name == "fingerprint" else str(value) for name, value in row.items()))
     screen.print(shown)

@@ -39,22 +39,25 @@ def search(
     from homing.photo import gather
 
     answers: list[tuple[Path, list[Match]]] = []
-    failed = False
+    failures: dict[Path, str] = {}
     found = gather(photos)
     with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
         for item in found:
             try:
                 answers.append((item.path, opened.search(item.path, k=k, probes=probes)))
             except PhotoError as error:
-                failed = True
+                failures[item.path] = str(error)
                 messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
             advance()
     if json:
-        print_json([{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers])
+        found_by_query = [{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers]
+        print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
     else:
         for path, matches in answers:
             _show(path, matches)
-    raise typer.Exit(int(failed))
+        if failures:
+            screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
+    raise typer.Exit(int(bool(failures)))
 
 
 def _show(query: Path, matches: list[Match]) -> None:

@@ -44,31 +44,23 @@ class Codebook:
         self._quantiser = quantiser
         self._index = self.new_faiss()
         self.dim = int(self._index.d)
-        digest = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode())
-        self.fingerprint = hashlib.sha256(digest.digest() + quantiser).hexdigest()
+        self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantiser).hexdigest()
 
     @classmethod
     def train(cls, descriptors: np.ndarray, *, spec: str, extractor: Extractor, name: str) -> Codebook:
         """Learn the quantiser of a FAISS factory string from (N, D) descriptors."""
-        try:
-            index = faiss.index_factory(descriptors.shape[1], spec)
-        except RuntimeError as error:
-            raise CodebookError(
-                f"'{spec}' is no FAISS factory string for {descriptors.shape[1]}-d descriptors"
-            ) from error
-        ivf = faiss.try_extract_index_ivf(index)
-        needed = max(256, ivf.nlist if ivf is not None else 0)
-        if len(descriptors) < needed:
-            raise CodebookError(f"{spec} needs at least {needed} photos to train on, got {len(descriptors)}")
+        index = untrained(spec, dim=descriptors.shape[1], photos=len(descriptors))
         _expect_few(index)
-        index.train(descriptors)
         try:
-            stored = index.sa_decode(index.sa_encode(descriptors[:UNRELATED_PAIRS]))
+            index.train(descriptors)
         except RuntimeError as error:
-            raise CodebookError(
-                f"FAISS keeps no codes for '{spec}'; choose a quantising spec, such as IVF1024,PQ8x8"
-            ) from error
-        unrelated = np.linalg.norm(np.roll(descriptors[:UNRELATED_PAIRS], 1, axis=0) - stored, axis=1)
+            raise CodebookError(f"{spec} cannot be trained on {len(descriptors)} photos; give it more") from error
+        if not _keeps_codes(index, descriptors[:256]):
+            raise CodebookError(f"FAISS keeps no codes for '{spec}'; choose a spec such as IVF1024,PQ8x8")
+        some = descriptors[:UNRELATED_PAIRS]
+        stored = index.sa_decode(index.sa_encode(some))
+        # Half the set apart: photos that lie side by side in a folder are often of one series.
+        unrelated = np.linalg.norm(np.roll(some, len(some) // 2, axis=0) - stored, axis=1)
         return cls(
             faiss.serialize_index(index).tobytes(),
             np.sort(unrelated).astype(np.float32),
@@ -157,10 +149,10 @@ class Codebook:
         return codebook
 
     @classmethod
-    def read(cls, path: Path) -> Codebook:
+    def read(cls, path: str | Path) -> Codebook:
         """The codebook kept in a file."""
         try:
-            return cls.from_bytes(path.read_bytes(), str(path))
+            return cls.from_bytes(Path(path).read_bytes(), str(path))
         except OSError as error:
             raise CodebookError(f"cannot read codebook {path}: {error.strerror}") from error
 
@@ -173,12 +165,39 @@ class Codebook:
             raise CodebookError(f"cannot write codebook {path}: {error.strerror}") from error
 
 
+def untrained(spec: str, *, dim: int, photos: int) -> Any:
+    """An empty FAISS index of this spec; refuses a spec that makes no sense, or for which the photos are too few."""
+    try:
+        index = faiss.index_factory(dim, spec)
+    except RuntimeError as error:
+        raise CodebookError(f"'{spec}' is no FAISS factory string for {dim}-d descriptors") from error
+    ivf = faiss.try_extract_index_ivf(index)
+    needed = max(256, ivf.nlist if ivf is not None else 0)
+    if photos < needed:
+        raise CodebookError(f"{spec} needs at least {needed} photos to train on, got {photos}")
+    return index
+
+
 def _expect_few(index: Any) -> None:
     """FAISS warns, line after line, of fewer than 39 photos per centroid; whoever trains on so few knows."""
     inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
     for clustering in (getattr(inner, "cp", None), getattr(getattr(inner, "pq", None), "cp", None)):
         if clustering is not None:
             clustering.min_points_per_centroid = 1
+
+
+def _keeps_codes(index: Any, descriptors: np.ndarray) -> bool:
+    """Whether an index filled with codes answers as one filled with descriptors: for some families it does not."""
+    by_descriptors, by_codes = faiss.clone_index(index), faiss.clone_index(index)
+    inner = faiss.downcast_index(by_codes.index) if isinstance(by_codes, faiss.IndexPreTransform) else by_codes
+    try:
+        by_descriptors.add(descriptors)
+        inner.add_sa_codes(index.sa_encode(descriptors), np.arange(len(descriptors)))
+    except RuntimeError:
+        return False
+    by_codes.ntotal = inner.ntotal
+    (_, expected), (_, found) = (each.search(descriptors[:32], 1) for each in (by_descriptors, by_codes))
+    return bool((expected == found).mean() > 0.9)  # but for ties
 
 
 def _rows(descriptors: Tensor) -> np.ndarray:

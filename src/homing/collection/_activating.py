@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from homing.activation import Activation, Recipe, activate
 from homing.collection.catalogue import NewPhoto, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
-from homing.photo import SUFFIXES, Found, Photo, format_name
+from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -39,7 +39,10 @@ class ActivationJob:
 
     def __init__(self, collection: Collection, out: Path, recipe: Recipe, format: str | None) -> None:
         self.collection, self.catalogue = collection, collection.folder.catalogue
-        self.out, self.recipe, self.format = out, recipe, format
+        self.out, self.recipe = out, recipe
+        self.format = format_name(format) if format else None
+        settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
+        self._key = f"{settings} {self.format}"
 
     def run(self, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos; each one's file is on disk when it is reported."""
@@ -53,7 +56,7 @@ class ActivationJob:
 
     def _targets(self, found: Sequence[Found]) -> list[tuple[Path, Path]]:
         """The released file of each photo; what lies in the out folder already is no input."""
-        suffix = SUFFIXES[format_name(self.format)] if self.format else None
+        suffix = SUFFIXES[self.format] if self.format else None
         inside = Path(os.path.realpath(self.out))
         targets: dict[Path, Path] = {}
         for item in found:
@@ -91,15 +94,16 @@ class ActivationJob:
         number = self.catalogue.find(photo.sha256)
         if number is None and (original := self.catalogue.find_released(photo.sha256)) is not None:
             source, _ = self.catalogue.describe(original)
-            return Outcome(photo=path, state="unchanged", reason=f"{path}: is the released version of {source}")
-        if not target.exists():
+            raise PhotoError(f"{path}: is the released version of {source} already; release it as it is")
+        if not os.path.lexists(target):
             return None
-        row = self.catalogue.release(number, str(target.absolute())) if number is not None else None
-        if number is None or row is None or row.sha256 != hashlib.sha256(target.read_bytes()).hexdigest():
+        sha256 = hashlib.sha256(read_file(target)).hexdigest()
+        row = self.catalogue.release(number, str(target.absolute()), sha256) if number is not None else None
+        if number is None or row is None:
             raise PhotoError(f"{path}: {target} exists and was not written for this photo; move it away")
-        if row.recipe != self._recipe_key:
+        if row.recipe != self._key:
             return None
-        self.catalogue.confirm_release(number, row.path)
+        self.catalogue.confirm_release(number, row)
         return _outcome(path, target, row)
 
     def _outcomes(self, prepared: Iterator[_Task | Outcome]) -> Iterator[Outcome]:
@@ -139,16 +143,17 @@ class ActivationJob:
 
     def _write(self, task: _Task, activation: Activation) -> Outcome:
         """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run."""
-        number = self.catalogue.find(task.photo.sha256)
-        if number is None:
-            source = str(task.path.absolute())
-            new = NewPhoto(task.photo.sha256, source, activation.code, activation.descriptor.numpy())
-            (number,) = self.collection.record([new])
+        source = str(task.path.absolute())
+        new = NewPhoto(task.photo.sha256, source, activation.code, activation.descriptor.numpy())
+        if self.catalogue.find(new.sha256) is None:
+            self.collection.record([new])
+        number = self.catalogue.find(new.sha256)
+        assert number is not None
         row = ReleaseRow(
             state=activation.state,
             path=str(task.target.absolute()),
             sha256=hashlib.sha256(activation.data).hexdigest(),
-            recipe=self._recipe_key,
+            recipe=self._key,
             psnr=activation.quality.psnr,
             ssim=activation.quality.ssim,
             linf=activation.quality.linf,
@@ -157,12 +162,8 @@ class ActivationJob:
         self.catalogue.plan_release(number, row)
         task.target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(task.target, activation.data)
-        self.catalogue.confirm_release(number, row.path)
+        self.catalogue.confirm_release(number, row)
         return _outcome(task.path, task.target, row)
-
-    @property
-    def _recipe_key(self) -> str:
-        return str(self.recipe) + (f", {self.format}" if self.format else "")
 
 
 def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -34,7 +35,8 @@ class _Ready:
 
 def add_photos(collection: Collection, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
     """Index photos; each is on disk when it is reported."""
-    catalogue = collection.folder.catalogue
+    catalogue, extractor = collection.folder.catalogue, collection.extractor
+    one_at_a_time = Lock()  # photos are decoded side by side, but their views are many times larger
 
     def prepare(item: Found) -> _Ready | Outcome:
         try:
@@ -43,7 +45,8 @@ def add_photos(collection: Collection, found: Sequence[Found], report: Callable[
             if catalogue.find(sha256) is not None or catalogue.find_released(sha256) is not None:
                 return Outcome(photo=item.path, state="known")
             photo = Photo.decode(data, str(item.path))
-            return _Ready(item.path, sha256, collection.extractor.resize(photo.view()))
+            with one_at_a_time:
+                return _Ready(item.path, sha256, extractor.resize(photo.view()))
         except PhotoError as error:
             return Outcome(photo=item.path, state="failed", reason=str(error))
 
@@ -69,24 +72,17 @@ def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome]) -> I
 
 
 def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
-    # Prepared ahead of time: a twin may have come in meanwhile, or stand in the same batch; the first of them counts.
-    known = collection.folder.catalogue.find
-    new = {item.sha256: item for item in reversed(batch) if known(item.sha256) is None}
+    descriptors = describe(collection.extractor, [item.square for item in batch])
+    codes = collection.codebook.encode(descriptors)
+    photos = [
+        NewPhoto(item.sha256, str(item.path.absolute()), code, descriptor)
+        for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
+    ]
     try:
-        _record(collection, list(new.values()))
+        ids = collection.record(photos)
     except CollectionError as error:
         return [Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}") for item in batch]
-    return [Outcome(photo=item.path, state="added" if new.get(item.sha256) is item else "known") for item in batch]
-
-
-def _record(collection: Collection, new: Sequence[_Ready]) -> None:
-    if not new:
-        return
-    descriptors = describe(collection.extractor, [item.square for item in new])
-    codes = collection.codebook.encode(descriptors)
-    collection.record(
-        [
-            NewPhoto(item.sha256, str(item.path.absolute()), code, descriptor)
-            for item, code, descriptor in zip(new, codes, descriptors.numpy(), strict=True)
-        ]
-    )
+    return [
+        Outcome(photo=item.path, state="known" if number is None else "added")
+        for item, number in zip(batch, ids, strict=True)
+    ]

@@ -39,7 +39,7 @@ CREATE TABLE releases (
     reason TEXT,
     written INTEGER NOT NULL DEFAULT 0,  -- 1 once the file is known to be on disk
     changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    PRIMARY KEY (photo, path)
+    PRIMARY KEY (photo, path, sha256)  -- one file may be released again; what went out before stays known
 );
 CREATE INDEX releases_by_hash ON releases (sha256);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -76,18 +76,21 @@ class Catalogue:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
+        # Autocommit; transactions are opened by `_change` alone.
+        self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
         try:
-            # Autocommit; transactions are opened by `_change` alone.
-            self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error as error:
+            self._database.close()
             raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
 
     def create(self) -> None:
         """Make the tables of a new catalogue."""
-        self._database.executescript(_SCHEMA)
+        with self._change() as change:
+            for statement in _SCHEMA.split(";\n"):
+                change.execute(statement)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -118,20 +121,24 @@ class Catalogue:
         row = self._one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def add(self, photos: Sequence[NewPhoto]) -> tuple[list[int], int]:
-        """Record references, all or none; gives their ids and the revision that holds them."""
-        ids = []
+    def add(self, photos: Sequence[NewPhoto]) -> tuple[list[int | None], int]:
+        """Record references, all or none; gives the id of each (None where it was known) and the revision."""
+        ids: list[int | None] = []
         with self._change() as change:
             for photo in photos:
-                cursor = change.execute(
-                    "INSERT INTO photos (sha256, source, code) VALUES (?, ?, ?)",
-                    (photo.sha256, photo.source, photo.code.tobytes()),
-                )
-                ids.append(int(cursor.lastrowid or 0))
-                vector = photo.descriptor.astype(np.float16).tobytes()
-                change.execute("INSERT INTO descriptors VALUES (?, ?)", (ids[-1], vector))
+                known = self.find(photo.sha256) is not None  # in this transaction: another process may have been first
+                ids.append(None if known else self._insert(change, photo))
             change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
             return ids, self.revision
+
+    def _insert(self, change: sqlite3.Connection, photo: NewPhoto) -> int:
+        (number,) = change.execute(
+            "INSERT INTO photos (sha256, source, code) VALUES (?, ?, ?) RETURNING id",
+            (photo.sha256, photo.source, photo.code.tobytes()),
+        ).fetchone()
+        vector = photo.descriptor.astype(np.float16).tobytes()
+        change.execute("INSERT INTO descriptors VALUES (?, ?)", (number, vector))
+        return int(number)
 
     def plan_release(self, photo: int, row: ReleaseRow) -> None:
         """Say which file is about to be written, so that a crash leaves none behind that nobody knows."""
@@ -142,22 +149,28 @@ class Catalogue:
                 (photo, *astuple(row)),
             )
 
-    def confirm_release(self, photo: int, path: str) -> None:
+    def confirm_release(self, photo: int, row: ReleaseRow) -> None:
         """Say that the planned file is on disk."""
         with self._change() as change:
-            change.execute("UPDATE releases SET written = 1 WHERE photo = ? AND path = ?", (photo, path))
+            change.execute(
+                "UPDATE releases SET written = 1 WHERE photo = ? AND path = ? AND sha256 = ?",
+                (photo, row.path, row.sha256),
+            )
 
-    def release(self, photo: int, path: str) -> ReleaseRow | None:
-        """What was released of a photo into this file, or planned to be."""
+    def release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
+        """What was released, or planned to be, of a photo into this file with this hash."""
         row = self._one(
-            "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases WHERE photo = ? AND path = ?",
+            "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases"
+            " WHERE photo = ? AND path = ? AND sha256 = ?",
             photo,
             path,
+            sha256,
         )
         return None if row is None else ReleaseRow(*row)
 
     def describe(self, photo: int) -> tuple[str, State]:
         """The source of a reference, and its state: passive, activated or unchanged."""
+        # Of several releases 'activated' counts, which comes first in the alphabet.
         row = self._one(
             "SELECT source, coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
             " FROM photos WHERE id = ?",

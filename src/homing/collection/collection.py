@@ -17,6 +17,7 @@ from homing.collection._adding import add_photos
 from homing.collection.catalogue import NewPhoto
 from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, load_index, open_folder, save_index
 from homing.collection.outcome import Info, Match, Outcome
+from homing.errors import HomingError
 from homing.extractors import Extractor, describe
 from homing.indexes import FaissIndex
 from homing.photo import Photo, gather
@@ -38,14 +39,13 @@ class Collection:
         self._revision = -1  # of the catalogue, that the index stands for
         if extractor is not None:
             self.extractor = extractor
-            folder.codebook.check(extractor)
 
     @classmethod
     def create(
         cls,
         path: str | Path,
         *,
-        codebook: str | codebooks.Codebook = "homing-1",
+        codebook: str | Path | codebooks.Codebook = "homing-1",
         with_background: bool = False,
         extractor: Extractor | None = None,
     ) -> Collection:
@@ -53,14 +53,17 @@ class Collection:
 
         `with_background` puts it among the codes of strangers that come with the bundled codebook.
         """
-        book = codebooks.load(codebook) if isinstance(codebook, str) else codebook
+        book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
         create_folder(Path(path), book, codebooks.bundled_background(book) if with_background else None)
         return cls.open(path, extractor=extractor)
 
     @classmethod
     def open(cls, path: str | Path, *, extractor: Extractor | None = None) -> Collection:
         """An existing collection; `extractor` is needed only where the codebook's is one of your own."""
-        return cls(open_folder(Path(path)), extractor)
+        folder = open_folder(Path(path))
+        if extractor is not None:
+            folder.codebook.check(extractor)
+        return cls(folder, extractor)
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -112,6 +115,8 @@ class Collection:
 
         `probes` is how many cells are looked into; by default as many as stay fast for a collection of this size.
         """
+        if k < 1 or (probes is not None and probes < 1):
+            raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
         index = self.index
         distances, ids = index.search(descriptors, min(k, max(len(index), 1)), probes)
         return [
@@ -135,9 +140,11 @@ class Collection:
 
     def close(self) -> None:
         """Keep a snapshot of the index for the next opening, and let go of the files."""
-        if self._index is not None:
-            save_index(self.folder, self._index, self._revision)
-        self.folder.catalogue.close()
+        try:
+            if self._index is not None:
+                save_index(self.folder, self._index, self._revision)
+        finally:
+            self.folder.catalogue.close()
 
     def __enter__(self) -> Collection:
         return self
@@ -147,12 +154,14 @@ class Collection:
     ) -> None:
         self.close()
 
-    def record(self, photos: Sequence[NewPhoto]) -> list[int]:
-        """Put new references into the catalogue and the index; gives their ids."""
-        index = self.index
+    def record(self, photos: Sequence[NewPhoto]) -> list[int | None]:
+        """Put references into the catalogue and the index; gives the id of each, None where it was known."""
         ids, revision = self.folder.catalogue.add(photos)
-        if revision == self._revision + 1:  # else another process wrote in between, and the index is built anew
-            index.add(np.stack([photo.code for photo in photos]), np.array(ids))
+        # An index that is not loaded, or that another process has made stale, is built anew when it is needed.
+        if self._index is not None and revision == self._revision + 1:
+            new = [(photo.code, number) for photo, number in zip(photos, ids, strict=True) if number is not None]
+            if new:
+                self._index.add(np.stack([code for code, _ in new]), np.array([number for _, number in new]))
             self._revision = revision
         return ids
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import secrets
 import shutil
 import sys
-import tempfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,20 +58,17 @@ def create_folder(path: Path, codebook: Codebook, background: Background | None)
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CollectionError(f"{path} exists and is not empty; choose another name for the collection")
+    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-    except OSError as error:
-        raise CollectionError(f"cannot make a collection at {path}: {error.strerror}") from error
-    try:
+        draft.mkdir(parents=True)
         _fill(draft, codebook, background)
-        draft.chmod(0o755)
         draft.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         raise CollectionError(f"cannot make a collection at {path}: {error.strerror}") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        if draft.exists():
+            shutil.rmtree(draft)
 
 
 def _fill(draft: Path, codebook: Codebook, background: Background | None) -> None:
@@ -84,9 +83,8 @@ def _fill(draft: Path, codebook: Codebook, background: Background | None) -> Non
     write_atomically(draft / "codebook", codebook.to_bytes())
     if background is not None:
         write_atomically(draft / "background", background.to_bytes())
-    catalogue = Catalogue(draft / "catalogue.sqlite")
-    catalogue.create()
-    catalogue.close()
+    with closing(Catalogue(draft / "catalogue.sqlite")) as catalogue:
+        catalogue.create()
 
 
 def open_folder(path: Path) -> Folder:
@@ -141,5 +139,10 @@ def save_index(folder: Folder, index: FaissIndex, revision: int) -> None:
     if folder.catalogue.fact("snapshot_revision") == str(revision):
         return
     data = index.to_bytes()
-    write_atomically(folder.path / "index.faiss", data)
+    try:
+        write_atomically(folder.path / "index.faiss", data)
+    except OSError as error:
+        # A full or read-only disk: nothing is lost, the next opening builds the index from the catalogue.
+        logging.getLogger("homing").warning("%s: no snapshot of the index was kept: %s", folder.path, error.strerror)
+        return
     folder.catalogue.set_facts(snapshot_revision=str(revision), snapshot_sha256=hashlib.sha256(data).hexdigest())

@@ -23,6 +23,7 @@ PHOTOS = {
     ),
     "sklearn.datasets.images": "china.jpg flower.jpg",
 }
+COLLECTION = "demo.homing"
 ONE_PROBE, DEFAULT = 1, None
 
 
@@ -64,20 +65,26 @@ class DemoResult:
 
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
-    photos = _fresh_folder(out)
-    with Collection.create(out / "demo.homing", with_background=True) as collection:
+    photos = _photos()
+    _clear(out)
+    with Collection.create(out / COLLECTION, with_background=True) as collection:
+        for name, data in photos.items():
+            _write(out / "photos" / name, data)
         started = time.perf_counter()
-        outcomes = collection.activate(photos, out / "released", report=lambda _: advance())
+        outcomes = collection.activate(out / "photos", out / "released", report=lambda _: advance())
+        seconds = (time.perf_counter() - started) / len(outcomes)
         if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
             raise HomingError(str(failed.reason))
-        seconds = (time.perf_counter() - started) / len(outcomes)
         originals = {str(outcome.photo.absolute()): outcome.photo for outcome in outcomes}
         released = {str(outcome.photo.absolute()): outcome.released for outcome in outcomes if outcome.released}
         passive = search_copies(collection, originals, PAPER, (ONE_PROBE, DEFAULT), advance)
         activated = search_copies(collection, released, PAPER, (ONE_PROBE, DEFAULT), advance)
         strangers = collection.info().background
     result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
-    write_report(result)
+    try:
+        write_report(result)
+    except OSError as error:
+        raise HomingError(f"cannot write {result.report}: {error.strerror}") from error
     return result
 
 
@@ -86,23 +93,34 @@ def steps() -> int:
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
 
 
-def _fresh_folder(out: Path) -> Path:
-    """Copies of the photos in `out`, and nothing else that an earlier demo wrote."""
-    photos, collection = out / "photos", out / "demo.homing"
-    if out.exists() and not collection.is_dir() and (not out.is_dir() or any(out.iterdir())):
+def _photos() -> dict[str, bytes]:
+    """The demo's photos by name, from the packages that carry them."""
+    try:
+        return {
+            name: files(package).joinpath(name).read_bytes()
+            for package, names in PHOTOS.items()
+            for name in names.split()
+        }
+    except ModuleNotFoundError as error:
+        raise HomingError(f"the demo's photos come with {error.name}; get them: pip install 'homing[demo]'") from error
+
+
+def _clear(out: Path) -> None:
+    """Remove what an earlier demo wrote, and nothing else."""
+    if out.exists() and not (out / COLLECTION).is_dir() and (not out.is_dir() or any(out.iterdir())):
         raise HomingError(f"{out} holds something else than a demo; choose another folder with --out")
     try:
-        for old in (photos, out / "released", collection):
+        # The collection last: it is what tells a demo's folder from others.
+        for old in (out / "photos", out / "released", out / COLLECTION):
             if old.exists():
                 shutil.rmtree(old)
-        photos.mkdir(parents=True)
-        for package, names in PHOTOS.items():
-            for name in names.split():
-                photos.joinpath(name).write_bytes(files(package).joinpath(name).read_bytes())
-    except ModuleNotFoundError as error:
-        raise HomingError(
-            f"the demo's photos come with {error.name}; install them: pip install 'homing[demo]'"
-        ) from error
     except OSError as error:
-        raise HomingError(f"cannot write the demo into {out}: {error.strerror}") from error
-    return photos
+        raise HomingError(f"cannot clear the last demo from {out}: {error.strerror}") from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise HomingError(f"cannot write the demo's photo {path}: {error.strerror}") from error

@@ -42,21 +42,16 @@ def write_report(result: DemoResult) -> None:
     page = templates.get_template("demo.html").render(
         result=result,
         recalls=list(result.rows()),
-        photos=[_row(result, seed, outcome) for seed, outcome in enumerate(_as_searched(result.outcomes))],
+        photos=[_row(result, outcome) for outcome in result.outcomes],
     )
     write_atomically(result.report, page.encode())
 
 
-def _as_searched(outcomes: list[Outcome]) -> list[Outcome]:
-    """In the order of their sources: an edit's random numbers follow from the position there."""
-    return sorted(outcomes, key=lambda outcome: str(outcome.photo.absolute()))
-
-
-def _row(result: DemoResult, seed: int, outcome: Outcome) -> _Row:
+def _row(result: DemoResult, outcome: Outcome) -> _Row:
     assert outcome.released is not None
     before, after = Photo.load(outcome.photo).view(), Photo.load(outcome.released).view()
     passive, activated = _telling(result, str(outcome.photo.absolute()))
-    copy = parse(activated.edit)(to_image(after), seed)
+    copy = parse(activated.edit)(to_image(after), activated.seed)
     pictures = {
         "before": to_image(before),
         "after": to_image(after),

@@ -21,6 +21,7 @@ class Query:
     """One edited copy and what the search returned for it."""
 
     source: str
+    seed: int
     edit: str
     probes: Probes
     matches: list[Match]
@@ -49,7 +50,7 @@ def search_copies(
         for setting in probes:
             answers = collection.search_descriptors(descriptors, k=3, probes=setting)
             queries += [
-                Query(source, edit.label, setting, matches) for edit, matches in zip(edits, answers, strict=True)
+                Query(source, seed, edit.label, setting, matches) for edit, matches in zip(edits, answers, strict=True)
             ]
         advance()
     return queries

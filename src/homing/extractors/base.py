@@ -51,7 +51,7 @@ class NetworkExtractor:
         self._std = torch.tensor(std, device=self.device)[:, None, None]
         with torch.no_grad():
             self.dim = int(self(torch.zeros(1, 3, size, size, device=self.device)).shape[1])
-        self.fingerprint = _fingerprint(network.state_dict(), f"{size} {mean} {std}")
+        self.fingerprint = _fingerprint(network.state_dict(), f"{size} {tuple(mean)} {tuple(std)}")
 
     def __call__(self, images: Tensor) -> Tensor:
         """Descriptors of unit norm, (B, dim), of (B, 3, H, W) images."""

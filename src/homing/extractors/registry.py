@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import iter_modules
 
 import torch
 
+import homing.extractors
 from homing.errors import UnknownNameError
 from homing.extractors.base import Extractor
 
@@ -52,7 +55,7 @@ def available() -> dict[str, str]:
 
 def _discover() -> None:
     """Import the bundled extractors and those other packages offer under the entry point `homing.extractors`."""
-    import homing.extractors.imagenet_lite0  # noqa: F401  importing it registers it
-
+    for module in iter_modules(homing.extractors.__path__, "homing.extractors."):
+        import_module(module.name)
     for entry in entry_points(group="homing.extractors"):
         entry.load()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import timm
 import torch
 
@@ -13,7 +15,8 @@ def timm_model(name: str, device: torch.device | str | None = None) -> Extractor
     """Any timm model, such as timm:resnet50.a1_in1k; weights are downloaded once by timm."""
     architecture, _, _ = name.partition(".")
     if not timm.is_model(architecture):
-        raise UnknownNameError("timm model", architecture, timm.list_models(f"{architecture[:4]}*") or ["resnet50"])
+        near = get_close_matches(architecture, timm.list_models(), n=5, cutoff=0)
+        raise UnknownNameError("timm model", architecture, [*near, "… (timm.list_models() has all)"])
     try:
         network = timm.create_model(name, pretrained=True, num_classes=0)
     except (OSError, RuntimeError) as error:

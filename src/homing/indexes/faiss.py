@@ -9,7 +9,6 @@ import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.errors import CodebookError
 
 # Looking at this many codes takes about a millisecond; by default a search looks at no more.
 FAST_CODES = 250_000
@@ -36,10 +35,7 @@ class FaissIndex:
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add references: their (N, bytes) codes and (N,) ids."""
-        try:
-            self._store.add_sa_codes(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
-        except RuntimeError as error:
-            raise CodebookError(f"FAISS cannot fill an index of spec '{self._codebook.spec}' from codes") from error
+        self._store.add_sa_codes(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
 
     def remove(self, ids: np.ndarray) -> None:
         """Drop references by id."""

@@ -39,11 +39,12 @@ def _write_jpeg(photo: Photo, finer: bool) -> bytes:
     carried = _carried(photo)
     if "exif" in carried:
         carried["exif"] = b"Exif\0\0" + carried["exif"]
-    return _jpeg.save(image, quality=96 if finer else 95, subsampling=0, **carried)
+    return _jpeg.save(image, quality=100 if finer else 95, subsampling=0, **carried)
 
 
 def _write_webp(photo: Photo, finer: bool) -> bytes:
-    lossless = photo.format == "WEBP" and _is_lossless_webp(photo.data)
+    # Lossy WebP halves the colours: only what was lossy WebP before can be written so without a loss that shows.
+    lossless = finer if photo.format != "WEBP" else _is_lossless_webp(photo.data)
     quality = 98 if finer else 90
     image, carried = _without_grey_profile(photo)
     return _save(image, "WEBP", lossless=lossless, quality=quality, exact=True, **carried)

@@ -56,9 +56,9 @@ class Photo:
                 array.setflags(write=False)
 
     @classmethod
-    def load(cls, path: Path) -> Photo:
+    def load(cls, path: str | Path) -> Photo:
         """The photo in the file at `path`."""
-        return cls.decode(read_file(path), str(path))
+        return cls.decode(read_file(Path(path)), str(path))
 
     @classmethod
     def decode(cls, data: bytes, name: str) -> Photo:

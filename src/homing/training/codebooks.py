@@ -10,6 +10,7 @@ from torch import Tensor
 
 from homing._parallel import map_ahead
 from homing.codebooks import Codebook
+from homing.codebooks.codebook import untrained
 from homing.errors import CodebookError, PhotoError
 from homing.extractors import Extractor, describe
 from homing.photo import Photo
@@ -21,6 +22,7 @@ def train_codebook(
     paths: Sequence[Path], *, spec: str, extractor: Extractor, name: str, report: Callable[[], None]
 ) -> tuple[Codebook, list[PhotoError]]:
     """A codebook learnt from photos, and the errors of those that could not be read; `report` is called per photo."""
+    untrained(spec, dim=extractor.dim, photos=len(paths))  # says at once what training would say in an hour
 
     def square(path: Path) -> Tensor | PhotoError:
         try:
