@@ -149,7 +149,7 @@ class Release:
 
 
 def _next_strength(trials: list[_Trial], wanted: float) -> float | None:
-    """The strength to try next for a PSNR; None where writing alone already costs more than that."""
+    """The strength to try next for a PSNR; None where no other can be better."""
     above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
     below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
     if above is not None and below is not None and math.isfinite(above.psnr):
@@ -166,10 +166,11 @@ def _next_strength(trials: list[_Trial], wanted: float) -> float | None:
         writing = max(0.0, error - slope * squared)
     if writing >= _error(wanted):
         return None
-    if error <= writing:  # so little is moved that it is rounded away
-        return min(4 * last.strength, _STRONGEST)
-    strength = math.sqrt((_error(wanted) - writing) / (error - writing)) * last.strength
-    return min(max(strength, last.strength / 4), 4 * last.strength, _STRONGEST)
+    step = 4.0  # where so little is moved that it is rounded away
+    if error > writing:
+        step = min(max(math.sqrt((_error(wanted) - writing) / (error - writing)), 0.25), 4.0)
+    strength = min(step * last.strength, _STRONGEST)
+    return strength if strength != last.strength else None
 
 
 def _error(psnr: float) -> float:
