@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from homing.activation import RECIPES
 from homing.collection import Collection
@@ -96,6 +97,45 @@ def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, ac
     assert len(rows) == 2
 
 
+def test_a_file_that_appears_meanwhile_is_not_written_over(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from homing.activation import activate
+
+    def slow(*arguments: object, **settings: object) -> object:
+        (tmp_path / "out" / "flower.jpg").write_bytes(b"somebody's")
+        return activate(*arguments, **settings)
+
+    monkeypatch.setattr("homing.collection._activating.activate", slow)
+    (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert (tmp_path / "out" / "flower.jpg").read_bytes() == b"somebody's"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["flower.jpg"]
+
+
+def test_the_out_folder_is_the_same_however_it_is_spelt(
+    collection: Collection, photos: Path, activated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(activated)
+    monkeypatch.setattr("homing.collection._activating.activate", None)  # calling it would raise
+    for spelling in (tmp_path / "x" / ".." / "out", tmp_path / "link"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        (outcome,) = collection.activate(photos / "flower.jpg", spelling, recipe="paper-fast")
+        assert outcome.state == "activated"
+
+
+def test_out_must_not_lie_in_the_collection(collection: Collection, photos: Path) -> None:
+    with pytest.raises(HomingError, match="lies inside the collection"):
+        collection.activate(photos, collection.folder.path / "out")
+
+
+def test_a_photo_of_which_nothing_shows_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:
+    Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
+    (outcome,) = collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "unchanged"
+    assert (tmp_path / "out" / "clear.png").read_bytes() == (tmp_path / "clear.png").read_bytes()
+
+
 def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
@@ -103,7 +143,7 @@ def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: 
     assert "flower.jpg" in outcome.reason
 
 
-def _crash(*_: object) -> None:
+def _crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

@@ -45,6 +45,7 @@ def test_the_page_holds_every_photo_and_needs_nothing_else(result: DemoResult) -
 
 def test_a_demo_is_not_written_over_something_else(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
+    (tmp_path / "demo.homing").mkdir()
     (tmp_path / "photos" / "mine.jpg").touch()
     with pytest.raises(HomingError, match="holds something else than a demo"):
         run_demo(tmp_path, lambda: None)

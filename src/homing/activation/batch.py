@@ -19,10 +19,13 @@ def activate(
 ) -> list[Activation | PhotoError]:
     """Move each photo towards its own code; what comes back was measured on the bytes it holds.
 
-    Photos are moved as one batch and may differ in size; deterministic on a CPU. `format` writes another file format.
+    Photos are moved as one batch and may differ in size; on a CPU the same batch gives the same bytes. `format` writes
+    another file format.
     A photo that cannot be written gives its error in place of an activation; the others are not affected.
     """
     codebook.check(extractor)
+    if not photos:
+        return []
     views = [photo.view() for photo in photos]
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device))

@@ -22,9 +22,9 @@ class Recipe:
     budget: JND = PAPER_BUDGET
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise HomingError(f"a recipe needs at least 1 step, got {self.steps}")
-        if self.rate <= 0 or self.fidelity < 0:
+        if self.steps < 1 or self.steps != int(self.steps):
+            raise HomingError(f"a recipe needs a whole number of steps, at least 1, got {self.steps}")
+        if not self.rate > 0 or not self.fidelity >= 0:
             raise HomingError(f"rate must be above 0 and fidelity not below, got {self.rate:g} and {self.fidelity:g}")
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 
@@ -54,6 +55,8 @@ def main() -> None:
     """The `homing` command. Exit codes: 0 all done, 1 some photos failed, 2 the call was wrong, 130 interrupted."""
     # Photos with odd tags or of many megapixels are read all the same; Pillow's remarks on them help nobody here.
     warnings.filterwarnings("ignore", module="PIL")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ or ü shows something else for them
     try:
         app()
     except HomingError as error:

@@ -21,8 +21,10 @@ screen = Console(markup=False, width=None if sys.stdout.isatty() else 1000)
 messages = Console(markup=False, stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", help="The collection's folder.")]
-PhotoPaths = Annotated[list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos.")]
+CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", readable=False, help="The collection's folder.")]
+PhotoPaths = Annotated[
+    list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
+]
 
 
 class _Rate(ProgressColumn):
@@ -47,7 +49,7 @@ def progress(description: str, total: int, *, resumable: bool = False) -> Iterat
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str, allow_nan=False))
+    typer.echo(json.dumps(document, indent=2, default=str, allow_nan=False))
 
 
 def finite(value: float | None) -> float | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from homing.cli._screen import PhotoPaths, messages, progress, screen
+from homing.errors import HomingError
 
 app = typer.Typer(help="Make codebooks of your own.", no_args_is_help=True)
 
@@ -34,6 +35,8 @@ def train(
     from homing.photo import gather
     from homing.training.codebooks import train_codebook
 
+    if out.exists():
+        raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
     found = gather(photos)
     with progress("Describing", len(found)) as advance:
         book, failures = train_codebook(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from homing.cli._screen import AsJson, finite, print_json, screen
+from homing.errors import HomingError
 
 
 def compare(
@@ -29,6 +30,8 @@ def compare(
     from homing.perception import measure
     from homing.photo import Photo
 
+    if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
+        raise HomingError(f"the picture would be written over {out} itself; choose another --out")
     before, after = Photo.load(original).view(), Photo.load(released).view()
     quality = measure(before, after)
     if out is not None:

@@ -172,6 +172,8 @@ def untrained(spec: str, *, dim: int, photos: int) -> Any:
     except RuntimeError as error:
         raise CodebookError(f"'{spec}' is no FAISS factory string for {dim}-d descriptors") from error
     ivf = faiss.try_extract_index_ivf(index)
+    if ivf is not None and ivf.nlist < 1:
+        raise CodebookError(f"'{spec}' has no cells; give it at least one")
     needed = max(256, ivf.nlist if ivf is not None else 0)
     if photos < needed:
         raise CodebookError(f"{spec} needs at least {needed} photos to train on, got {photos}")

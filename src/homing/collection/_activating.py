@@ -42,7 +42,7 @@ class ActivationJob:
         self.out, self.recipe = out, recipe
         self.format = format_name(format) if format else None
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
-        self._key = f"{settings} {self.format}"
+        self._settings = f"{settings} {self.format}"
 
     def run(self, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos; each one's file is on disk when it is reported."""
@@ -56,6 +56,10 @@ class ActivationJob:
 
     def _targets(self, found: Sequence[Found]) -> list[tuple[Path, Path]]:
         """The released file of each photo; what lies in the out folder already is no input."""
+        if not found:
+            raise HomingError("no photos were given")
+        if Path(os.path.realpath(self.out)).is_relative_to(os.path.realpath(self.collection.folder.path)):
+            raise HomingError(f"the out folder {self.out} lies inside the collection; choose another")
         suffix = SUFFIXES[self.format] if self.format else None
         inside = Path(os.path.realpath(self.out))
         targets: dict[Path, Path] = {}
@@ -97,14 +101,19 @@ class ActivationJob:
             raise PhotoError(f"{path}: is the released version of {source} already; release it as it is")
         if not os.path.lexists(target):
             return None
-        sha256 = hashlib.sha256(read_file(target)).hexdigest()
-        row = self.catalogue.release(number, str(target.absolute()), sha256) if number is not None else None
+        row = self._release_in(number, target) if number is not None else None
         if number is None or row is None:
             raise PhotoError(f"{path}: {target} exists and was not written for this photo; move it away")
-        if row.recipe != self._key:
+        if row.recipe != self._settings:
             return None
         self.catalogue.confirm_release(number, row)
         return _outcome(path, target, row)
+
+    def _release_in(self, number: int, target: Path) -> ReleaseRow | None:
+        """What homing released of a photo into this file, if that is what the file holds."""
+        if not target.is_file():
+            return None
+        return self.catalogue.release(number, _key(target), hashlib.sha256(read_file(target)).hexdigest())
 
     def _outcomes(self, prepared: Iterator[_Task | Outcome]) -> Iterator[Outcome]:
         batch: list[_Task] = []
@@ -143,7 +152,7 @@ class ActivationJob:
 
     def _write(self, task: _Task, activation: Activation) -> Outcome:
         """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run."""
-        source = str(task.path.absolute())
+        source = os.path.abspath(task.path)
         new = NewPhoto(task.photo.sha256, source, activation.code, activation.descriptor.numpy())
         if self.catalogue.find(new.sha256) is None:
             self.collection.record([new])
@@ -151,9 +160,9 @@ class ActivationJob:
         assert number is not None
         row = ReleaseRow(
             state=activation.state,
-            path=str(task.target.absolute()),
+            path=_key(task.target),
             sha256=hashlib.sha256(activation.data).hexdigest(),
-            recipe=self._key,
+            recipe=self._settings,
             psnr=activation.quality.psnr,
             ssim=activation.quality.ssim,
             linf=activation.quality.linf,
@@ -161,7 +170,7 @@ class ActivationJob:
         )
         self.catalogue.plan_release(number, row)
         task.target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(task.target, activation.data)
+        write_atomically(task.target, activation.data, new=self._release_in(number, task.target) is None)
         self.catalogue.confirm_release(number, row)
         return _outcome(task.path, task.target, row)
 
@@ -171,6 +180,11 @@ def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
     return Outcome(
         photo=path, state=row.state, released=target, psnr=row.psnr, ssim=row.ssim, linf=row.linf, reason=reason
     )
+
+
+def _key(target: Path) -> str:
+    """A released file under the one name it has however its folder was spelt."""
+    return str(Path(os.path.realpath(target.parent)) / target.name)
 
 
 def _naming(path: Path, error: HomingError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
     descriptors = describe(collection.extractor, [item.square for item in batch])
     codes = collection.codebook.encode(descriptors)
     photos = [
-        NewPhoto(item.sha256, str(item.path.absolute()), code, descriptor)
+        NewPhoto(item.sha256, os.path.abspath(item.path), code, descriptor)
         for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
     ]
     try:

@@ -37,6 +37,7 @@ class Collection:
         self.folder = folder
         self._index: FaissIndex | None = None
         self._revision = -1  # of the catalogue, that the index stands for
+        self._kept = False  # whether the snapshot on disk is that index
         if extractor is not None:
             self.extractor = extractor
 
@@ -82,7 +83,8 @@ class Collection:
         """The index of all references the catalogue holds now, whoever added them."""
         revision = self.folder.catalogue.revision
         if self._index is None or self._revision != revision:
-            self._index, self._revision = load_index(self.folder), revision
+            self._index, self._kept = load_index(self.folder)
+            self._revision = revision
         return self._index
 
     def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
@@ -141,7 +143,7 @@ class Collection:
     def close(self) -> None:
         """Keep a snapshot of the index for the next opening, and let go of the files."""
         try:
-            if self._index is not None:
+            if self._index is not None and not self._kept:
                 save_index(self.folder, self._index, self._revision)
         finally:
             self.folder.catalogue.close()
@@ -162,7 +164,7 @@ class Collection:
             new = [(photo.code, number) for photo, number in zip(photos, ids, strict=True) if number is not None]
             if new:
                 self._index.add(np.stack([code for code, _ in new]), np.array([number for _, number in new]))
-            self._revision = revision
+            self._revision, self._kept = revision, False
         return ids
 
     def _match(self, number: int, distance: float) -> Match:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import secrets
 import shutil
 import sys
@@ -50,6 +51,7 @@ class Folder:
 
 def create_folder(path: Path, codebook: Codebook, background: Background | None) -> None:
     """Make a new, empty collection; it appears whole or not at all."""
+    path = Path(os.path.abspath(path))
     if (path / "collection.toml").is_file():
         about = _settings(path)
         raise CollectionError(
@@ -101,9 +103,11 @@ def open_folder(path: Path) -> Folder:
     if not (path / "catalogue.sqlite").is_file():
         raise CollectionError(f"{path} has lost its catalogue.sqlite; restore it from a backup")
     strangers = path / "background"
-    background = (
-        Background.from_bytes(strangers.read_bytes(), codebook, str(strangers)) if strangers.is_file() else None
-    )
+    try:
+        data = strangers.read_bytes() if strangers.is_file() else None
+    except OSError as error:
+        raise CollectionError(f"{strangers} cannot be read: {error.strerror}") from error
+    background = Background.from_bytes(data, codebook, str(strangers)) if data is not None else None
     return Folder(path, codebook, background, Catalogue(path / "catalogue.sqlite"))
 
 
@@ -119,25 +123,23 @@ def _settings(path: Path) -> dict[str, Any]:
     return settings
 
 
-def load_index(folder: Folder) -> FaissIndex:
-    """The index of what the catalogue holds now: the snapshot if it is that, else built anew."""
+def load_index(folder: Folder) -> tuple[FaissIndex, bool]:
+    """The index of what the catalogue holds now, and whether it is the snapshot; if not it was built anew."""
     snapshot = folder.path / "index.faiss"
     if folder.catalogue.fact("snapshot_revision") == str(folder.catalogue.revision) and snapshot.is_file():
         data = snapshot.read_bytes()
         if hashlib.sha256(data).hexdigest() == folder.catalogue.fact("snapshot_sha256"):
-            return FaissIndex(folder.codebook, data)
+            return FaissIndex(folder.codebook, data), True
     index = FaissIndex(folder.codebook)
     if folder.background is not None:
         index.add(folder.background.codes, BACKGROUND_IDS + np.arange(len(folder.background)))
     for ids, codes in folder.catalogue.codes():
         index.add(codes, ids)
-    return index
+    return index, False
 
 
 def save_index(folder: Folder, index: FaissIndex, revision: int) -> None:
     """Keep a snapshot of the index as it is at this revision of the catalogue."""
-    if folder.catalogue.fact("snapshot_revision") == str(revision):
-        return
     data = index.to_bytes()
     try:
         write_atomically(folder.path / "index.faiss", data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +24,7 @@ PHOTOS = {
     "sklearn.datasets.images": "china.jpg flower.jpg",
 }
 COLLECTION = "demo.homing"
+MARK = ".homing-demo"  # tells a demo's folder from one that holds somebody's photos
 ONE_PROBE, DEFAULT = 1, None
 
 
@@ -66,7 +67,7 @@ class DemoResult:
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
     photos = _photos()
-    _clear(out)
+    _clear(out, photos)
     with Collection.create(out / COLLECTION, with_background=True) as collection:
         for name, data in photos.items():
             _write(out / "photos" / name, data)
@@ -105,15 +106,18 @@ def _photos() -> dict[str, bytes]:
         raise HomingError(f"the demo's photos come with {error.name}; get them: pip install 'homing[demo]'") from error
 
 
-def _clear(out: Path) -> None:
+def _clear(out: Path, names: Iterable[str]) -> None:
     """Remove what an earlier demo wrote, and nothing else."""
-    if out.exists() and not (out / COLLECTION).is_dir() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise HomingError(f"{out} holds something else than a demo; choose another folder with --out")
     try:
-        # The collection last: it is what tells a demo's folder from others.
-        for old in (out / "photos", out / "released", out / COLLECTION):
-            if old.exists():
-                shutil.rmtree(old)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / MARK).touch()
+        for name in names:
+            (out / "photos" / name).unlink(missing_ok=True)
+            (out / "released" / name).unlink(missing_ok=True)
+        if (out / COLLECTION).exists():
+            shutil.rmtree(out / COLLECTION)
     except OSError as error:
         raise HomingError(f"cannot clear the last demo from {out}: {error.strerror}") from error
 

@@ -27,17 +27,25 @@ def gather(paths: Iterable[Path]) -> list[Found]:
     """The files given and the photos in the folders given, each once, in the order given."""
     found: dict[str, Found] = {}
     for path in paths:
-        if path.is_dir():
-            photos = [Found(file, file.relative_to(path)) for file in _photos(path)]
-            if not photos:
-                raise HomingError(f"no photos in folder: {path}")
-        elif path.exists():
-            photos = [Found(path, Path(path.name))]
-        else:
-            raise HomingError(f"no such file or folder: {path}")
+        try:
+            photos = _named(path)
+        except OSError as error:
+            raise HomingError(f"{error.filename or path} cannot be read: {error.strerror}") from error
         for photo in photos:
             found.setdefault(os.path.realpath(photo.path), photo)  # unlike Path.resolve, takes links in a circle
     return list(found.values())
+
+
+def _named(path: Path) -> list[Found]:
+    """The photo, or the photos of the folder, that a user named."""
+    if path.is_dir():
+        photos = [Found(file, file.relative_to(path)) for file in _photos(path)]
+        if not photos:
+            raise HomingError(f"no photos in folder: {path}")
+        return photos
+    if not path.exists():
+        raise HomingError(f"no such file or folder: {path}")
+    return [Found(path, Path(path.name))]
 
 
 def _photos(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,11 @@ from homing.photo.formats import format_name
 
 def read_file(path: Path) -> bytes:
     """The bytes of a regular file; nothing of them is decoded."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        name = os.fsencode(path).decode(errors="replace")
+        raise PhotoError(f"{name}: the name is not valid UTF-8; rename the file") from None
     try:
         # Asked before opening: to open a FIFO is to wait for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
