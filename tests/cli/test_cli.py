@@ -104,17 +104,9 @@ def test_bad_photos_get_a_line_each_and_the_rest_is_done(photos: Path, tmp_path:
     frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
     (folder / "loop.jpg").symlink_to(folder / "loop.jpg")
     os.mkfifo(folder / "pipe.jpg")
-    bad = {
-        "cut.jpg",
-        "text.jpg",
-        "zero.jpg",
-        "tiny1.png",
-        "tiny8.png",
-        "bomb.png",
-        "moving.gif",
-        "loop.jpg",
-        "pipe.jpg",
-    }
+    bad = {path.name for path in folder.iterdir()} - {"good.jpg"}
+    shutil.copy(photos / "rocket.jpg", os.fsencode(folder) + b"/not-utf8-\xff.jpg")
+    bad.add("not-utf8-\N{REPLACEMENT CHARACTER}.jpg")
     homing("init", tmp_path / "c.homing")
     for command in (["add"], ["activate", "--out", tmp_path / "out", "--recipe", "paper-fast"]):
         done = homing(command[0], tmp_path / "c.homing", folder, *command[1:], code=1)
@@ -153,6 +145,10 @@ def _bomb(path: Path) -> None:
         (["activate", "{used}/c.homing", "{photos}", "--out", "{photos}/camera.png/o"], "cannot write into the out"),
         (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--format", "jpg2"], "unknown format 'jpg2'"),
         (["compare", "{photos}/camera.png", "{photos}/flower.jpg"], "must have the same size"),
+        (["compare", "{photos}/camera.png", "{photos}/camera.png", "--out", "{photos}/camera.png"], "written over"),
+        (["codebook", "train", "{photos}", "--out", "{photos}/camera.png"], "a codebook never changes"),
+        (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "has no cells"),
+        (["add", "{used}/c.homing", "a" * 300], "File name too long"),
         (["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"], "needs at least 256 photos to train on, got 4"),
     ],
 )
@@ -181,6 +177,14 @@ def test_another_codebook_is_trained_used_and_kept_apart(photos: Path, tmp_path:
     assert answer["matches"][0]["photo"] == str(photos / "camera.png")
     wrong = homing("init", tmp_path / "x.homing", "--codebook", many / "0.jpg", code=2)
     assert "is not a homing codebook" in wrong.stderr
+
+
+def test_the_folder_one_is_in_can_become_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[old] c").mkdir()
+    assert "[old] c" in homing("init", "[old] c").stdout
+    monkeypatch.chdir(tmp_path / "[old] c")
+    assert "is a collection already" in homing("init", ".", code=2).stderr
 
 
 def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
