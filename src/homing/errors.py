@@ -22,6 +22,11 @@ class CollectionError(HomingError):
     """A collection is missing, damaged, or was asked for something it cannot do."""
 
 
+def ran_out_of_memory(error: Exception) -> bool:
+    """Whether NumPy or PyTorch (which raises a plain RuntimeError for it) could not get the memory they asked for."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))
+
+
 class UnknownNameError(HomingError):
     """A name that is in no registry; says what was probably meant and what there is."""
 

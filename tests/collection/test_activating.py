@@ -136,6 +136,23 @@ def test_a_photo_of_which_nothing_shows_is_released_unchanged(collection: Collec
     assert (tmp_path / "out" / "clear.png").read_bytes() == (tmp_path / "clear.png").read_bytes()
 
 
+def test_a_photo_too_large_for_the_memory_fails_alone(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch
+) -> None:
+    import torch
+
+    def greedy(*_: object, **__: object) -> object:
+        return torch.empty(2**55)  # PyTorch's own error for more memory than there is
+
+    with monkeypatch.context() as patch:
+        patch.setattr("homing.collection._activating.activate", greedy)
+        (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
+    assert outcome.state == "failed"
+    assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the memory there is"
+    monkeypatch.setattr(collection.extractor.__class__, "resize", greedy)
+    assert [each.state for each in collection.add(photos / "flower.jpg")] == ["failed"]
+
+
 def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")

@@ -15,7 +15,7 @@ from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
 from homing.collection.catalogue import NewPhoto, ReleaseRow
 from homing.collection.outcome import Outcome
-from homing.errors import CollectionError, HomingError, PhotoError
+from homing.errors import CollectionError, HomingError, PhotoError, ran_out_of_memory
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
 
 if TYPE_CHECKING:
@@ -132,13 +132,20 @@ class ActivationJob:
             yield from self._release(batch)
 
     def _release(self, batch: Sequence[_Task]) -> Iterator[Outcome]:
-        activations = activate(
-            [task.photo for task in batch],
-            extractor=self.collection.extractor,
-            codebook=self.collection.codebook,
-            recipe=self.recipe,
-            format=self.format,
-        )
+        try:
+            activations = activate(
+                [task.photo for task in batch],
+                extractor=self.collection.extractor,
+                codebook=self.collection.codebook,
+                recipe=self.recipe,
+                format=self.format,
+            )
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out_of_memory(error):
+                raise
+            for task in batch:
+                yield Outcome(photo=task.path, state="failed", reason=f"{task.path}: too large for the memory there is")
+            return
         for task, activation in zip(batch, activations, strict=True):
             try:
                 if isinstance(activation, PhotoError):

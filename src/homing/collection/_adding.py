@@ -15,7 +15,7 @@ from torch import Tensor
 from homing._parallel import map_ahead
 from homing.collection.catalogue import NewPhoto
 from homing.collection.outcome import Outcome
-from homing.errors import CollectionError, PhotoError
+from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import describe
 from homing.photo import Found, Photo, read_file
 
@@ -50,6 +50,10 @@ def add_photos(collection: Collection, found: Sequence[Found], report: Callable[
                 return _Ready(item.path, sha256, extractor.resize(photo.view()))
         except PhotoError as error:
             return Outcome(photo=item.path, state="failed", reason=str(error))
+        except (MemoryError, RuntimeError) as error:
+            if not ran_out_of_memory(error):
+                raise
+            return Outcome(photo=item.path, state="failed", reason=f"{item.path}: too large for the memory there is")
 
     outcomes = []
     for outcome in _outcomes(collection, map_ahead(prepare, found)):
