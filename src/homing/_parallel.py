@@ -1,30 +1,72 @@
-"""Work in threads, in order, and never far ahead of what is needed."""
+"""Work in threads or processes, in order, and never far ahead of what is needed."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from typing import TypeVar
+
+import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+MANY = 2000  # items from which on processes, which take seconds to start, pay off
+CHUNK = 16
+
 
 def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Like map, in one thread per core; at most one result per thread waits, so memory stays bounded."""
-    threads = os.cpu_count() or 1
+    threads = _cores()
+    yield from _ahead(ThreadPoolExecutor(threads), work, items, waiting=threads)
+
+
+def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
+    """The same for short work on many items, which threads would spend waiting for each other: in processes.
+
+    The work is a function of a module, its items and results are things that can be pickled.
+    """
+    if len(items) < MANY:
+        yield from map_ahead(work, items)
+        return
+    context = get_context("forkserver")
+    context.set_forkserver_preload([work.func.__module__ if isinstance(work, partial) else work.__module__])
+    pool = ProcessPoolExecutor(_cores(), mp_context=context, initializer=_quietly)
+    chunks = (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+    for results in _ahead(pool, partial(_each, work), chunks, waiting=4 * _cores()):
+        yield from results
+
+
+def _ahead(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], *, waiting: int) -> Iterator[Result]:
     rest = iter(items)
-    waiting: deque[Future[Result]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
+    futures: deque[Future[Result]] = deque()
+    with pool:
         try:
-            waiting.extend(pool.submit(work, item) for item in islice(rest, threads))
-            while waiting:
-                result = waiting.popleft().result()
-                waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
+            futures.extend(pool.submit(work, item) for item in islice(rest, waiting))
+            while futures:
+                result = futures.popleft().result()
+                futures.extend(pool.submit(work, item) for item in islice(rest, 1))
                 yield result
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
+
+
+def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:
+    return [work(item) for item in chunk]
+
+
+def _quietly() -> None:
+    """A worker leaves interrupts to its parent, and cores to the other workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1

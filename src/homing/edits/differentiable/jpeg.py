@@ -1,0 +1,83 @@
+"""The twin of JPEG: libjpeg's steps with libjpeg's tables, and rounding that lets the gradient pass."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homing.edits.differentiable._constant import constant
+from homing.edits.differentiable.colour import luma
+from homing.edits.differentiable.views import Views, twin
+
+BRIGHTNESS_STEPS = (
+    (16, 11, 10, 16, 24, 40, 51, 61),
+    (12, 12, 14, 19, 26, 58, 60, 55),
+    (14, 13, 16, 24, 40, 57, 69, 56),
+    (14, 17, 22, 29, 51, 87, 80, 62),
+    (18, 22, 37, 56, 68, 109, 103, 77),
+    (24, 35, 55, 64, 81, 104, 113, 92),
+    (49, 64, 78, 87, 103, 121, 120, 101),
+    (72, 92, 95, 98, 112, 100, 103, 99),
+)
+"""How coarsely each frequency is kept at quality 50, from annex K of the standard."""
+
+COLOUR_STEPS = (
+    (17, 18, 24, 47, 99, 99, 99, 99),
+    (18, 21, 26, 66, 99, 99, 99, 99),
+    (24, 26, 56, 99, 99, 99, 99, 99),
+    (47, 66, 99, 99, 99, 99, 99, 99),
+    *((99,) * 8,) * 4,
+)
+
+Steps = tuple[tuple[int, ...], ...]
+
+
+@twin
+def jpeg(views: Views, strength: Tensor) -> Views:
+    """Written as JPEG of this quality and read again; colour at half the resolution."""
+    assert views.side % 16 == 0, f"JPEG's blocks need a side that is a multiple of 16, got {views.side}"
+    levels = 255 * views.pixels
+    bright = luma(levels)
+    bluish = (levels[:, 2:] - bright) / 1.772
+    reddish = (levels[:, :1] - bright) / 1.402
+    bright = _code(bright - 128, strength, BRIGHTNESS_STEPS) + 128
+    tint = _code(F.avg_pool2d(torch.cat((bluish, reddish), dim=1), 2), strength, COLOUR_STEPS)
+    bluish, reddish = F.interpolate(tint, scale_factor=2, mode="bilinear", align_corners=False).chunk(2, dim=1)
+    red, blue = bright + 1.402 * reddish, bright + 1.772 * bluish
+    green = (bright - 0.299 * red - 0.114 * blue) / 0.587
+    return Views(torch.cat((red, green, blue), dim=1) / 255, views.ratio)
+
+
+def _code(plane: Tensor, quality: Tensor, steps: Steps) -> Tensor:
+    """(B, C, S, S) after its frequencies, block by block, were rounded to multiples of their steps."""
+    transform = _cosines(plane.shape[-1], plane.device, plane.dtype)
+    sizes = _scale(_table(steps, plane.device, plane.dtype), quality)
+    repeats = plane.shape[-1] // 8
+    sizes = sizes.repeat(1, repeats, repeats)[:, None]
+    multiples = transform @ plane @ transform.mT / sizes
+    rounded = multiples + (multiples.round() - multiples).detach()
+    return transform.mT @ (rounded * sizes) @ transform
+
+
+def _scale(table: Tensor, quality: Tensor) -> Tensor:
+    """(B, 8, 8): the table at each quality of (B,), as libjpeg does it."""
+    quality = quality.round().clamp(1, 100)
+    percent = torch.where(quality < 50, (5000 / quality).floor(), 200 - 2 * quality)
+    return ((table * percent[:, None, None] + 50) / 100).floor().clamp(1, 255)
+
+
+@constant
+def _table(steps: Steps, device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(steps, device=device, dtype=dtype)
+
+
+@constant
+def _cosines(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """(S, S): the cosine transform of every 8 pixels. Mostly zeros, yet faster than to cut out the blocks."""
+    place = torch.arange(8, dtype=torch.float64)
+    block = 0.5 * torch.cos((2 * place + 1) * place[:, None] * math.pi / 16)
+    block[0] /= math.sqrt(2)
+    return torch.kron(torch.eye(side // 8, dtype=torch.float64), block).to(device, dtype)

@@ -1,0 +1,75 @@
+"""One to four random edits per photo, of different families: the random edit of disc.py, for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing.edits.differentiable.views import TWINS, Views
+from homing.edits.disc import COUNTS
+from homing.edits.registry import KINDS
+
+Ranges = Mapping[str, tuple[float, float] | None]
+"""Which edits, each with the range its strength is drawn from."""
+
+OFTEN = {"rotation": 3.0, "fragment": 2.0, "crop": 2.0}
+"""How much more often than others of its family an edit is drawn: the hardest of those that people do all the time."""
+
+CUTS = ("crop", "fragment")
+
+
+def random_edits(views: Views, ranges: Ranges, rng: np.random.Generator) -> Views:
+    """Every photo edited in its own way; the batch shares only the order in which the edits are done.
+
+    What is put on a photo is not cut off, so crops come first; palettes come last, as in the exact recipe.
+    """
+    chosen = _choose(len(views.pixels), ranges, rng)
+    order = rng.permutation(list(ranges)).tolist()
+    order.sort(key=lambda name: (name not in CUTS, name == "palette"))
+    device = views.pixels.device
+    generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
+    for name in order:
+        numbers = np.flatnonzero((chosen == name).any(axis=1))
+        if not len(numbers):
+            continue
+        rows = send(numbers, device)
+        span = ranges[name]
+        strength = None if span is None else send(_strengths(name, span, len(numbers), rng), device)
+        edited = TWINS[name](views[rows], strength, generator)
+        views = Views(views.pixels.index_copy(0, rows, edited.pixels), views.ratio.index_copy(0, rows, edited.ratio))
+    return views
+
+
+def _choose(count: int, ranges: Ranges, rng: np.random.Generator) -> np.ndarray:
+    """(count, families) names of edits, one per family, blank where a photo goes without."""
+    families: dict[str, list[str]] = {}
+    for name in ranges:
+        families.setdefault(KINDS[name].family, []).append(name)
+    names = np.stack([rng.choice(members, count, p=_shares(members)) for members in families.values()], axis=1)
+    wanted = rng.choice(len(COUNTS), size=(count, 1), p=COUNTS) + 1
+    # A random order of the families; the first ones are taken.
+    place = rng.random(names.shape).argsort(axis=1).argsort(axis=1)
+    return np.where(place < wanted, names, "")
+
+
+def _shares(names: list[str]) -> np.ndarray:
+    weights = np.array([OFTEN.get(name, 1.0) for name in names])
+    shares: np.ndarray = weights / weights.sum()
+    return shares
+
+
+def _strengths(name: str, span: tuple[float, float], count: int, rng: np.random.Generator) -> np.ndarray:
+    drawn = rng.uniform(*span, size=count)
+    if name == "rotation":
+        # Phones and viewers turn by quarters: half of all rotations do.
+        drawn = np.where(rng.random(count) < 0.5, np.rint(drawn / 90) * 90, drawn)
+    return (np.rint(drawn) if KINDS[name].whole else drawn).astype(np.float32)
+
+
+def send(numbers: np.ndarray, device: torch.device) -> Tensor:
+    """To the device; the host does not wait for it, so that a GPU never runs out of work."""
+    tensor = torch.from_numpy(numbers)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -1,0 +1,44 @@
+"""Twins of the edits of fine detail. Lengths are in pixels of the square, not of the photo it was squashed from."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homing.edits.differentiable._mix import blocks, gaussian, mix
+from homing.edits.differentiable.views import Views, twin
+
+
+@twin
+def blur(views: Views, strength: Tensor) -> Views:
+    """Gaussian blur of this sigma."""
+    return Views(mix(views.pixels, gaussian(strength, views.side)), views.ratio)
+
+
+@twin
+def edges(views: Views) -> Views:
+    """Ten times the pixel less the sum of its neighbourhood; the outermost pixels stay, as in Pillow."""
+    inner = views.pixels[..., 1:-1, 1:-1]
+    result = views.pixels.clone()
+    result[..., 1:-1, 1:-1] = 10 * inner - 9 * F.avg_pool2d(views.pixels, kernel_size=3, stride=1)
+    return Views(result, views.ratio)
+
+
+@twin
+def pixelate(views: Views, strength: Tensor) -> Views:
+    """Blocks of one colour; each side has this fraction of the pixels it had."""
+    count = (views.side * strength).round().clamp_min(1)
+    return Views(mix(views.pixels, blocks(count, views.side)), views.ratio)
+
+
+@twin
+def shuffle(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """This fraction of the pixels, about, take the colour of any other pixel."""
+    batch, count = len(views), views.side**2
+    device = views.pixels.device
+    moves = torch.rand((batch, count), generator=generator, device=device) < strength[:, None]
+    elsewhere = torch.randint(count, (batch, count), generator=generator, device=device)
+    origin = torch.where(moves, elsewhere, torch.arange(count, device=device))
+    moved = views.pixels.flatten(2).gather(2, origin[:, None].expand(-1, 3, -1))
+    return Views(moved.view_as(views.pixels), views.ratio)

@@ -1,0 +1,82 @@
+"""Twins of the edits of geometry."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from homing.edits.differentiable._constant import constant
+from homing.edits.differentiable._mix import coarse, mix
+from homing.edits.differentiable._warp import affine, between, stretch, warp
+from homing.edits.differentiable.views import Views, twin
+
+
+@twin
+def rotation(views: Views, strength: Tensor) -> Views:
+    """Turned counter-clockwise by this many degrees, on a black canvas large enough for all of it."""
+    cosine, sine = strength.deg2rad().cos(), strength.deg2rad().sin()
+    # The photo is as wide as its ratio and one high; the canvas holds all four corners.
+    width = views.ratio * cosine.abs() + sine.abs()
+    height = views.ratio * sine.abs() + cosine.abs()
+    zero = torch.zeros_like(sine)
+    back = affine(cosine * width / views.ratio, -sine * height / views.ratio, zero, sine * width, cosine * height, zero)
+    return Views(warp(views.pixels, back), width / height)
+
+
+@twin
+def crop(views: Views, strength: Tensor) -> Views:
+    """The centre, this fraction of the area."""
+    side = strength.sqrt()
+    return Views(warp(views.pixels, stretch(side, side), outside="border"), views.ratio)
+
+
+@twin
+def fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """A crop at a random place, this fraction of each side."""
+    place = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
+    across, down = (1 - strength) * place
+    zero = torch.zeros_like(strength)
+    cut = affine(strength, zero, across, zero, strength, down)
+    # Magnified, the outermost half pixel would fade to black.
+    return Views(warp(views.pixels, cut, outside="border"), views.ratio)
+
+
+@twin
+def resize(views: Views, strength: Tensor) -> Views:
+    """The detail that this fraction of the area holds; more of it than the photo has changes nothing."""
+    count = (views.side * strength.clamp_max(1).sqrt()).round().clamp_min(1)
+    return Views(mix(views.pixels, coarse(count, views.side)), views.ratio)
+
+
+@twin
+def aspect(views: Views, strength: Tensor) -> Views:
+    """Stretched to this ratio of width to height, which the square does not show."""
+    return Views(views.pixels, strength)
+
+
+@twin
+def flip(views: Views) -> Views:
+    """Mirrored left to right."""
+    return Views(views.pixels.flip(-1), views.ratio)
+
+
+@twin
+def pad(views: Views) -> Views:
+    """Black bars make it square."""
+    back = stretch((1 / views.ratio).clamp_min(1), views.ratio.clamp_min(1))
+    return Views(warp(views.pixels, back), torch.ones_like(views.ratio))
+
+
+@twin
+def perspective(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """The four corners wander, normally distributed: sigma in thousandths of a side."""
+    corners = _corners(strength.device, strength.dtype).expand(len(views), -1, -1)
+    normal = torch.randn(corners.shape, generator=generator, device=strength.device, dtype=strength.dtype)
+    wander = (normal * strength[:, None, None] / 1000).clamp(-0.24, 0.24)
+    # A side is two long here.
+    return Views(warp(views.pixels, between(corners + 2 * wander, corners)), views.ratio)
+
+
+@constant
+def _corners(device: torch.device, dtype: torch.dtype) -> Tensor:
+    return torch.tensor([(-1, -1), (1, -1), (1, 1), (-1, 1)], device=device, dtype=dtype)

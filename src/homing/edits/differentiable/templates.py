@@ -1,0 +1,165 @@
+"""Twins of the edits that draw: words, a smiley, a caption, a window around the photo.
+
+The exact edits draw on blank images once, and the twins lay these drawings over photos.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from homing.edits import Edit
+from homing.edits.differentiable._constant import constant
+from homing.edits.differentiable._warp import affine, warp
+from homing.edits.differentiable.views import Views, twin
+from homing.edits.disc import RANGES
+
+COUNT = 192
+"""Drawings of each kind: a dozen or so nearly fit any one photo and strength, too many to learn by heart."""
+
+DETAIL = 2
+"""How many times larger than the views they are drawn: letters have a smallest size."""
+
+VARIETY = 0.4
+"""How much worse than the best fitting drawing a chosen one may be, as a fraction of the range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Templates:
+    """N drawings as a network sees them, for photos of many ratios and, if the edit has one, of rising strength."""
+
+    colour: Tensor
+    """(N, 3, S, S): what is drawn, on black; in bytes, which take a quarter of the memory."""
+
+    clear: Tensor
+    """(N, 1, S, S): how much of the photo shows, from 0 to 255."""
+
+    window: Tensor
+    """(N, 3, 3): the homographies by which the photo gets into the part where it shows."""
+
+    fits: Tensor
+    """(N,): the ratio of the photo drawn for."""
+
+    ratio: Tensor
+    """(N,): the ratio of the photo with what is around it."""
+
+    fraction: Tensor | None
+    """(N,): the strength, 0 at the lower end of its range and 1 at the upper one."""
+
+    def choose(self, ratio: Tensor, fraction: Tensor | None, generator: torch.Generator) -> Tensor:
+        """For each photo the number (B,) of a drawing that nearly fits its ratio and strength."""
+        misfit = (ratio.log()[:, None] - self.fits.log()).abs() / math.log(4)
+        if fraction is not None and self.fraction is not None:
+            misfit = misfit + (fraction[:, None] - self.fraction).abs()
+        luck = torch.rand(misfit.shape, generator=generator, device=misfit.device)
+        return (misfit + VARIETY * luck).argmin(dim=1)
+
+    def lay(self, number: Tensor, pixels: Tensor) -> Tensor:
+        """The photos (B, 3, S, S), seen through and covered by the drawings of these numbers (B,)."""
+        return (pixels * self.clear[number].to(pixels) + self.colour[number].to(pixels)) / 255
+
+
+def _cover(name: str, views: Views, strength: Tensor | None, generator: torch.Generator) -> tuple[Templates, Tensor]:
+    templates = draw_templates(name, views.side, views.pixels.device)
+    span = RANGES.get(name)
+    fraction = None
+    if strength is not None and span is not None:
+        fraction = (strength - span[0]) / (span[1] - span[0])
+    return templates, templates.choose(views.ratio, fraction, generator)
+
+
+def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """Something on top: the photo stays where it is."""
+    templates, number = _cover(name, views, strength, generator)
+    return Views(templates.lay(number, views.pixels), views.ratio)
+
+
+def _frame(name: str, views: Views, generator: torch.Generator) -> Views:
+    """Something around: the photo moves into the window."""
+    templates, number = _cover(name, views, None, generator)
+    # Where the window ends between two pixels, `clear` already fades; black from outside would darken it twice.
+    moved = warp(views.pixels, templates.window[number], outside="border")
+    return Views(templates.lay(number, moved), templates.ratio[number])
+
+
+@twin
+def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """Random glyphs of about this fraction of the height."""
+    return _overlay("text", views, strength, generator)
+
+
+@twin
+def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    """A smiley of about this fraction of the shorter side."""
+    return _overlay("emoji", views, strength, generator)
+
+
+@twin
+def meme(views: Views, generator: torch.Generator) -> Views:
+    """A white bar above the photo, with a caption."""
+    return _frame("meme", views, generator)
+
+
+@twin
+def screenshot(views: Views, generator: torch.Generator) -> Views:
+    """The photo as posted."""
+    return _frame("screenshot", views, generator)
+
+
+@constant
+def draw_templates(name: str, side: int, device: torch.device) -> Templates:
+    """The drawings of one edit, for views of that side; always the same ones."""
+    rng = np.random.default_rng(0)
+    span = RANGES.get(name)
+    fits = np.exp(rng.uniform(-math.log(2), math.log(2), COUNT))
+    fractions = np.linspace(0, 1, COUNT)
+    blacks, whites, boxes, ratios = [], [], [], []
+    for number, (fit, fraction) in enumerate(zip(fits, fractions, strict=True)):
+        edit = Edit(name, None if span is None else span[0] + fraction * (span[1] - span[0]))
+        size = round(DETAIL * side * math.sqrt(fit)), round(DETAIL * side / math.sqrt(fit))
+        black, white = (edit(Image.new("RGB", size, blank), seed=number) for blank in ("black", "white"))
+        boxes.append(_find_window(black, white))
+        ratios.append(black.width / black.height)
+        blacks.append(_squash(black, side))
+        whites.append(_squash(white, side))
+
+    colour = torch.stack(blacks)
+    clear = (torch.stack(whites).float() - colour).mean(dim=1, keepdim=True).clamp_min(0).round().byte()
+    return Templates(
+        colour=colour.to(device),
+        clear=clear.to(device),
+        window=_into(torch.tensor(boxes)).to(device),
+        fits=torch.tensor(fits, dtype=torch.float32, device=device),
+        ratio=torch.tensor(ratios, device=device),
+        fraction=None if span is None else torch.tensor(fractions, dtype=torch.float32, device=device),
+    )
+
+
+def _squash(image: Image.Image, side: int) -> Tensor:
+    small = np.array(image.resize((side, side), Image.Resampling.BILINEAR))
+    return torch.from_numpy(small).permute(2, 0, 1)
+
+
+def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
+    """Left, top, right and bottom of where a photo shows: it does where the blank image made a difference."""
+    shows = (np.asarray(black) != np.asarray(white)).any(axis=2)
+    columns, rows = np.flatnonzero(shows.any(axis=0)), np.flatnonzero(shows.any(axis=1))
+    return (
+        columns[0] / black.width,
+        rows[0] / black.height,
+        (columns[-1] + 1) / black.width,
+        (rows[-1] + 1) / black.height,
+    )
+
+
+def _into(boxes: Tensor) -> Tensor:
+    """(N, 3, 3) from boxes (N, 4), in fractions of the sides: the box becomes the whole square."""
+    left, top, right, bottom = (2 * boxes.float() - 1).unbind(-1)
+    across, down = 2 / (right - left), 2 / (bottom - top)
+    zero = torch.zeros_like(left)
+    return affine(across, zero, -across * (left + right) / 2, zero, down, -down * (top + bottom) / 2)

@@ -1,0 +1,89 @@
+"""What a twin works on, and the registry: every twin has the name of the exact edit it stands in for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from homing.edits import KINDS, Kind
+
+
+@dataclass(frozen=True)
+class Views:
+    """Photos as a network sees them: (B, 3, S, S) squares in [0, 1].
+
+    `ratio` (B,) is the width of each over its height before it was squashed into a square.
+    """
+
+    pixels: Tensor
+    ratio: Tensor
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __getitem__(self, rows: slice | Tensor) -> Views:
+        return Views(self.pixels[rows], self.ratio[rows])
+
+    @property
+    def side(self) -> int:
+        """Of the squares, in pixels."""
+        return self.pixels.shape[-1]
+
+
+Function = TypeVar("Function", bound=Callable[..., Views])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twin:
+    """What the network would see if the exact edit were done on each photo, and the result squashed again."""
+
+    kind: Kind
+    function: Callable[..., Views]
+    random: bool
+
+    def __call__(self, views: Views, strength: Tensor | None, generator: torch.Generator) -> Views:
+        """New views, of the same shape and in [0, 1]. `strength` is (B,), or None for an edit that has none."""
+        pixels = views.pixels
+        assert pixels.ndim == 4 and pixels.shape[1:] == (3, views.side, views.side), tuple(pixels.shape)
+        assert views.ratio.shape == (len(views),), tuple(views.ratio.shape)
+        arguments: dict[str, Any] = {}
+        if self.kind.bounds is not None:
+            assert strength is not None and strength.shape == (len(views),), self.kind.name
+            arguments["strength"] = strength.to(pixels)
+        else:
+            assert strength is None, self.kind.name
+        if self.random:
+            arguments["generator"] = generator
+        # Products of pixels and matrices would show the coarse steps of half precision.
+        with torch.autocast(pixels.device.type, enabled=False):
+            result = self.function(views, **arguments)
+        return Views(result.pixels.clamp(0, 1), result.ratio)
+
+
+TWINS: dict[str, Twin] = {}
+"""Every twin by name, in the order of registration."""
+
+
+def twin(function: Function) -> Function:
+    """Register a function as the twin of the edit of its name.
+
+    It takes `views` it must not change, then `strength` (B,) if the edit has one, and `generator`, on the device of
+    the views, if it draws anything. It may leave [0, 1]: the values are clamped afterwards.
+    """
+    name = function.__name__
+    assert name in KINDS and name not in TWINS, name
+    parameters = inspect.signature(function).parameters
+    assert ("strength" in parameters) == (KINDS[name].bounds is not None), name
+    TWINS[name] = Twin(kind=KINDS[name], function=function, random="generator" in parameters)
+    return function
+
+
+@twin
+def identity(views: Views) -> Views:
+    """The views as they are."""
+    return views

@@ -1,0 +1,31 @@
+"""Work ahead: in order, bounded, and errors come out where they belong."""
+
+from functools import partial
+
+import pytest
+
+from homing._parallel import MANY, map_ahead, map_many
+
+
+def double(number: int, plus: int = 0) -> int:
+    if number == 13_000:
+        raise ValueError("thirteen thousand")
+    return 2 * number + plus
+
+
+@pytest.mark.parametrize("count", [5, MANY + 7])
+def test_results_come_in_order(count: int) -> None:
+    assert list(map_many(partial(double, plus=1), list(range(count)))) == [2 * number + 1 for number in range(count)]
+
+
+def test_an_error_comes_out() -> None:
+    with pytest.raises(ValueError, match="thirteen"):
+        list(map_many(double, list(range(12_990, 13_990 + MANY))))
+
+
+def test_no_more_is_begun_than_needed() -> None:
+    begun = []
+    results = map_ahead(begun.append, range(1000))
+    next(results)
+    results.close()
+    assert len(begun) < 100
