@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +15,7 @@ from homing.collection import Collection, Outcome
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.report import write_report
-from homing.evaluation.retrieval import Query, recall, search_copies
+from homing.evaluation.retrieval import Probes, Query, Released, Search, recall, search_copies
 
 PHOTOS = {
     "skimage.data": (
@@ -76,10 +77,16 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
         seconds = (time.perf_counter() - started) / len(outcomes)
         if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
             raise HomingError(str(failed.reason))
-        originals = {str(outcome.photo.absolute()): outcome.photo for outcome in outcomes}
-        released = {str(outcome.photo.absolute()): outcome.released for outcome in outcomes if outcome.released}
-        passive = search_copies(collection, originals, PAPER, (ONE_PROBE, DEFAULT), advance)
-        activated = search_copies(collection, released, PAPER, (ONE_PROBE, DEFAULT), advance)
+        searches: dict[Probes, Search] = {
+            probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
+        }
+        passive, activated = (
+            search_copies(collection.extractor, _sorted(files), PAPER, searches, advance)
+            for files in (
+                {outcome.photo: outcome.photo for outcome in outcomes},
+                {outcome.photo: outcome.released for outcome in outcomes if outcome.released},
+            )
+        )
         strangers = collection.info().background
     result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
     try:
@@ -92,6 +99,11 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
 def steps() -> int:
     """How often `run_demo` reports progress."""
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
+
+
+def _sorted(files: dict[Path, Path]) -> list[Released]:
+    """Files that were released, each with its photo's place among the photos as its seed."""
+    return [Released(str(photo.absolute()), file, seed) for seed, (photo, file) in enumerate(sorted(files.items()))]
 
 
 def _photos() -> dict[str, bytes]:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
+from typing import Literal
 
-from homing.collection import Collection, Match
+import torch
+from torch import Tensor
+
+from homing._parallel import map_ahead
+from homing.collection import Match
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
-from homing.extractors import describe
+from homing.extractors import Extractor
+from homing.extractors.crops import images_at_once
 from homing.photo import Photo
 
-Probes = int | None  # None: as many as stay fast
+Probes = int | Literal["exact"] | None  # None: as many as stay fast
+Search = Callable[[Tensor], list[list[Match]]]
+
+
+@dataclass(frozen=True)
+class Released:
+    """A file that is out in the world, and the reference it should come home to.
+
+    The seed is the photo's, however it was released: sets whose copies were made with the same random numbers compare.
+    """
+
+    source: str
+    file: Path
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -33,27 +53,38 @@ class Query:
 
 
 def search_copies(
-    collection: Collection,
-    released: Mapping[str, Path],
+    extractor: Extractor,
+    released: Sequence[Released],
     edits: Sequence[Edit],
-    probes: Sequence[Probes],
+    searches: Mapping[Probes, Search],
     advance: Callable[[], None],
 ) -> list[Query]:
-    """Edit each released file in each way and search for the copies; `released` maps a reference to its file.
+    """Edit each released file in each way and search for the copies, at each number of probes."""
 
-    The same photo is edited with the same random numbers however it was released, so that sets can be compared.
-    """
-    queries = []
-    for seed, (source, file) in enumerate(sorted(released.items())):
-        image = to_image(Photo.load(file).view())
-        descriptors = describe(collection.extractor, [to_view(edit(image, seed)) for edit in edits])
-        for setting in probes:
-            answers = collection.search_descriptors(descriptors, k=3, probes=setting)
-            queries += [
-                Query(source, seed, edit.label, setting, matches) for edit, matches in zip(edits, answers, strict=True)
-            ]
+    def edited(item: Released) -> Tensor:
+        image = to_image(Photo.load(item.file).view())
+        return torch.stack([extractor.resize(to_view(edit(image, item.seed))) for edit in edits])
+
+    descriptors = []
+    for copies in describe_stacks(extractor, map_ahead(edited, released)):
+        descriptors.append(copies)
         advance()
-    return queries
+    asked = [(item, edit) for item in released for edit in edits]
+    return [
+        Query(item.source, item.seed, edit.label, probes, matches)
+        for probes, search in searches.items()
+        for (item, edit), matches in zip(asked, search(torch.cat(descriptors)), strict=True)
+    ]
+
+
+def describe_stacks(extractor: Extractor, stacks: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Descriptors (E, dim) of each stack of (E, 3, size, size) squares; the network sees several stacks at once."""
+    coming = iter(stacks)
+    for first in coming:
+        batch = torch.stack([first, *islice(coming, max(images_at_once(extractor) // len(first) - 1, 0))])
+        with torch.inference_mode():
+            descriptors = extractor(batch.flatten(0, 1).to(extractor.device)).cpu()
+        yield from descriptors.view(*batch.shape[:2], -1)
 
 
 def recall(queries: Sequence[Query], *, probes: Probes, edit: str | None = None) -> float:

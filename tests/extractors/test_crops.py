@@ -1,0 +1,101 @@
+"""Descriptors of crops: how many, of what, and the same ones every time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from homing.errors import PhotoError
+from homing.extractors import Extractor, NetworkExtractor, crops, describe
+from homing.extractors.crops import SMALLEST, crop_windows, describe_crops
+from homing.photo import Photo
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Extractor:
+    """A network that is fast and sees where things are."""
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4))
+    return NetworkExtractor(network, name="tiny", size=64, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def paths(photos: Path) -> list[Path]:
+    return sorted(photos.iterdir())
+
+
+def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray:
+    return np.concatenate(list(describe_crops(extractor, paths, count, lambda _: None)))
+
+
+def test_every_photo_is_described_whole(extractor: Extractor, paths: list[Path]) -> None:
+    found = described(extractor, paths, 4)
+    expected = describe(extractor, [Photo.load(path).view() for path in paths]).numpy()
+    assert ((found * expected).sum(axis=1) > 0.97).all()
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("count", "shares"), [(1, [1]), (3, [1, 1, 1]), (4, [1] * 4), (10, [3, 3, 2, 2])])
+def test_the_number_is_met_and_spread_evenly(tiny: Extractor, paths: list[Path], count: int, shares: list[int]) -> None:
+    reported: list[PhotoError | None] = []
+    found = np.concatenate(list(describe_crops(tiny, paths, count, reported.append)))
+    assert found.shape == (count, tiny.dim)
+    assert reported == [None] * len(shares)
+    whole = describe(tiny, [Photo.load(path).view() for path in paths]).numpy()
+    starts = np.cumsum([0, *shares[:-1]])
+    for start, expected in zip(starts, whole, strict=False):
+        assert np.linalg.norm(found[start] - expected) < 0.1
+
+
+def test_batches_change_nothing(tiny: Extractor, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = described(tiny, paths, 30)
+    monkeypatch.setattr(crops, "PHOTOS_AT_ONCE", 3)
+    monkeypatch.setattr(crops, "images_at_once", lambda extractor: 7)
+    np.testing.assert_allclose(described(tiny, paths, 30), found, atol=1e-6)
+
+
+def test_a_crop_is_what_slicing_gives(tiny: Extractor, tmp_path: Path) -> None:
+    """Of a photo of SQUARE pixels a side, compared with cutting the pixels out and resizing them."""
+    from PIL import Image
+
+    smooth = np.random.default_rng(0).random((8, 8, 3))
+    image = Image.fromarray((255 * smooth).astype(np.uint8)).resize((crops.SQUARE,) * 2, Image.Resampling.BICUBIC)
+    image.save(tmp_path / "smooth.png")
+    found = described(tiny, [tmp_path / "smooth.png"], 5)
+    for row, (side, x, y) in zip(found, crop_windows(0, 5), strict=True):
+        left, top = ((centre - side + 1) / 2 * crops.SQUARE for centre in (x, y))
+        box = (left, top, left + side * crops.SQUARE, top + side * crops.SQUARE)
+        cut = image.resize((64, 64), Image.Resampling.BILINEAR, box=tuple(map(float, box)))
+        view = torch.from_numpy(np.array(cut)).permute(2, 0, 1) / 255
+        assert np.linalg.norm(row - describe(tiny, [view])[0].numpy()) < 0.02
+
+
+def test_windows_lie_inside_the_photo_and_never_change() -> None:
+    windows = crop_windows(3, 500)
+    sides, centres = windows[:, :1], windows[:, 1:]
+    assert windows[0].tolist() == [1, 0, 0]
+    assert SMALLEST <= sides.min() < SMALLEST + 0.05
+    assert sides[1:].max() > 0.95
+    assert (np.abs(centres) <= 1 - sides + 1e-6).all()
+    np.testing.assert_array_equal(crop_windows(3, 20), windows[:20])
+    assert not np.array_equal(crop_windows(4, 500), windows)
+
+
+@pytest.fixture(params=["first", "last"])
+def with_bad(request: pytest.FixtureRequest, paths: list[Path], tmp_path: Path) -> Iterator[list[Path]]:
+    bad = tmp_path / "bad.jpg"
+    bad.write_text("hello")
+    yield [bad, *paths] if request.param == "first" else [*paths, bad]
+
+
+def test_what_cannot_be_read_is_reported_and_made_up_for(tiny: Extractor, with_bad: list[Path]) -> None:
+    reported: list[PhotoError | None] = []
+    found = np.concatenate(list(describe_crops(tiny, with_bad, 11, reported.append)))
+    assert len(found) == 11
+    (error,) = (each for each in reported if each is not None)
+    assert "bad.jpg" in str(error)
+    assert len(reported) == 5
+    assert list(describe_crops(tiny, [path for path in with_bad if path.name == "bad.jpg"], 3, lambda _: None)) == []
