@@ -69,8 +69,12 @@ def test_every_command_and_option_is_documented() -> None:
 
     command = get_command(app)
     assert isinstance(command, typer.core.TyperGroup)
-    leaves = dict(command.commands)
-    leaves |= {f"codebook {name}": sub for name, sub in leaves.pop("codebook").commands.items()}
+    leaves = {}
+    for name, entry in command.commands.items():
+        if isinstance(entry, typer.core.TyperGroup):
+            leaves |= {f"{name} {inner}": leaf for inner, leaf in entry.commands.items()}
+        else:
+            leaves[name] = entry
     for name, leaf in leaves.items():
         assert f"`homing {name}" in COMMANDS, name
         for parameter in leaf.params:

@@ -214,3 +214,34 @@ def _count(folder: Path) -> int:
         (count,) = database.execute("SELECT count(*) FROM photos").fetchone()
     database.close()
     return count
+
+
+def test_training_a_network_and_a_codebook_for_it(photos: Path, tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    with Image.open(photos / "rocket.jpg") as image:
+        for number in range(24):
+            image.crop((20 * number, 5 * number, 20 * number + 100, 5 * number + 90)).save(few / f"{number}.png")
+    (few / "broken.jpg").write_text("hello")
+    out = tmp_path / "net.safetensors"
+    small = ("--epochs", 1, "--pairs", 8, "--dim", 16, "--size", 64, "--training-size", 64)
+    done = homing("train", "descriptor", few, "--out", out, *small, code=1)
+    assert "broken.jpg" in done.stderr and "step      2 of 2" in done.stderr and "views/s" in done.stderr
+    assert "16-d, held-out recall" in done.stdout
+    assert {"record.json", "curves.png", "checkpoint.pt"} <= {path.name for path in (tmp_path / "net.run").iterdir()}
+    assert "exists; choose another --out" in homing("train", "descriptor", few, "--out", out, *small, code=2).stderr
+    book = tmp_path / "mine.codebook"
+    homing("codebook", "train", few, "--extractor", out, "--spec", "IVF4,PQ4x4", "--crops", 300, "--out", book, code=1)
+    homing("init", tmp_path / "mine.homing", "--codebook", book)
+    homing("add", tmp_path / "mine.homing", few / "3.png")
+    found = json.loads(homing("search", tmp_path / "mine.homing", few / "3.png", "--json").stdout)
+    assert found[0]["matches"][0]["photo"] == str(few / "3.png")
+
+
+def test_training_says_what_is_wrong_before_it_begins(photos: Path, tmp_path: Path) -> None:
+    assert (
+        "written as .safetensors" in homing("train", "descriptor", photos, "--out", tmp_path / "net.pt", code=2).stderr
+    )
+    out = tmp_path / "net.safetensors"
+    assert "multiple of 16" in homing("train", "descriptor", photos, "--out", out, "--size", 100, code=2).stderr
+    assert "at least 20 photos" in homing("train", "descriptor", photos, "--out", out, code=2).stderr

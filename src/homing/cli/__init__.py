@@ -8,7 +8,7 @@ import warnings
 
 import typer
 
-from homing.cli import activate, add, codebook, compare, demo, info, init, listing, search
+from homing.cli import activate, add, bench, codebook, compare, demo, info, init, listing, search, train
 from homing.cli._screen import fail
 from homing.errors import HomingError
 
@@ -34,6 +34,8 @@ app.command("extractors")(listing.extractors)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)
 app.add_typer(codebook.app, name="codebook")
+app.add_typer(bench.app, name="bench")
+app.add_typer(train.app, name="train")
 
 
 def _version(wanted: bool) -> None:

@@ -35,11 +35,11 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def progress(description: str, total: int, *, resumable: bool = False) -> Iterator[Callable[[], None]]:
+def progress(description: str, total: int, *, done: int = 0, resumable: bool = False) -> Iterator[Callable[[], None]]:
     """A bar with a rate and an ETA; gives the function that moves it on by one. Silent when piped."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
     with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
-        task = bar.add_task(description, total=total)
+        task = bar.add_task(description, total=total, completed=done)
         try:
             yield lambda: bar.advance(task)
         except KeyboardInterrupt:

@@ -24,6 +24,14 @@ def train(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("my.codebook"),
     spec: Annotated[str, typer.Option(help="A FAISS factory string.")] = "IVF1024,PQ8x8",
     extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "imagenet-lite0",
+    crops: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Descriptors to learn from: every photo whole, then random crops until there are this many.",
+            show_default="the photos alone",
+        ),
+    ] = None,
 ) -> None:
     """Train a codebook on photos like those you will index. It is frozen: it never changes afterwards.
 
@@ -38,16 +46,19 @@ def train(
     if out.exists():
         raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
     found = gather(photos)
-    with progress("Describing", len(found)) as advance:
+    with progress("Describing", min(len(found), crops or len(found))) as advance:
         book, failures = train_codebook(
             [item.path for item in found],
             spec=spec,
             extractor=extractors.load(extractor),
             name=out.stem,
+            crops=crops,
             report=advance,
         )
     for failure in failures:
         messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
     book.write(out)
-    screen.print(f"Wrote {out}: {book.spec}, trained on {len(found) - len(failures):,} photos.", highlight=False)
+    read = min(len(found) - len(failures), crops or len(found))
+    learnt = f"{read:,} photos" + (f" ({crops:,} descriptors)" if crops else "")
+    screen.print(f"Wrote {out}: {book.spec}, trained on {learnt}.", highlight=False)
     raise typer.Exit(int(bool(failures)))

@@ -1,4 +1,4 @@
-"""Extractors by name: bundled ones, those of other packages, any timm model, any TorchScript file."""
+"""Extractors by name: bundled ones, those of other packages, any timm model, networks in files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,15 @@ def load(name: str, device: Device = None) -> Extractor:
     """The extractor of this name, on this device (by default a GPU if there is one)."""
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript
+    from homing.extractors.trained import trained
 
     _discover()
     if name.startswith("timm:"):
         return timm_model(name.removeprefix("timm:"), device)
     if name.endswith(".pt"):
         return torchscript(name, device)
+    if name.endswith(".safetensors"):
+        return trained(name, device)
     if name not in _BUILDERS:
         raise UnknownNameError("extractor", name, available())
     return _BUILDERS[name](device)
@@ -47,9 +50,11 @@ def available() -> dict[str, str]:
     """Every name `load` takes, each with a line on what it is."""
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript
+    from homing.extractors.trained import trained
 
     _discover()
-    builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, "timm:NAME": timm_model, "FILE.pt": torchscript}
+    general = {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained}
+    builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, **general}
     return {name: (build.__doc__ or "").strip().split("\n")[0] for name, build in builders.items()}
 
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 import timm
 import torch
+from torch import nn
 
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors.base import Extractor, NetworkExtractor
@@ -13,17 +14,7 @@ from homing.extractors.base import Extractor, NetworkExtractor
 
 def timm_model(name: str, device: torch.device | str | None = None) -> Extractor:
     """Any timm model, such as timm:resnet50.a1_in1k; weights are downloaded once by timm."""
-    architecture, _, _ = name.partition(".")
-    if not timm.is_model(architecture):
-        near = get_close_matches(architecture, timm.list_models(), n=5, cutoff=0)
-        raise UnknownNameError("timm model", architecture, [*near, "… (timm.list_models() has all)"])
-    try:
-        network = timm.create_model(name, pretrained=True, num_classes=0)
-    except (OSError, RuntimeError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise HomingError(
-            f"cannot get the weights of timm model '{name}': {reason}; check the network and try again"
-        ) from error
+    network = pretrained(name)
     settings = timm.data.resolve_model_data_config(network)
     return NetworkExtractor(
         network,
@@ -33,3 +24,19 @@ def timm_model(name: str, device: torch.device | str | None = None) -> Extractor
         std=settings["std"],
         device=device,
     )
+
+
+def pretrained(name: str) -> nn.Module:
+    """The network of this name with its published weights, without its classifier."""
+    architecture, _, _ = name.partition(".")
+    if not timm.is_model(architecture):
+        near = get_close_matches(architecture, timm.list_models(), n=5, cutoff=0)
+        raise UnknownNameError("timm model", architecture, [*near, "… (timm.list_models() has all)"])
+    try:
+        network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
+    except (OSError, RuntimeError) as error:
+        reason = str(error).strip().split("\n")[0]
+        raise HomingError(
+            f"cannot get the weights of timm model '{name}': {reason}; check the network and try again"
+        ) from error
+    return network

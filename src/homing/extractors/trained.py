@@ -1,0 +1,92 @@
+"""Networks that `homing train descriptor` wrote: one file holds the weights and how to use them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import timm
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save as save_safetensors
+from torch import Tensor, nn
+
+from homing._files import write_atomically
+from homing.errors import HomingError
+from homing.extractors.base import Extractor, NetworkExtractor
+
+POWER = 3.0
+_METADATA = "homing.extractor"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What a descriptor network is built from, and how pixels are brought to it."""
+
+    trunk: str  # the name of a convolutional timm model
+    dim: int
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+class DescriptorNetwork(nn.Module):
+    """A convolutional trunk, generalised-mean (GeM) pooling, and a linear projection."""
+
+    def __init__(self, design: Design) -> None:
+        super().__init__()
+        self.trunk = timm.create_model(design.trunk, pretrained=False, num_classes=0, global_pool="")
+        self.head = nn.Linear(self.trunk.num_features, design.dim)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """(B, 3, H, W) normalised pixels to (B, dim), of any length."""
+        maps = self.trunk(pixels).float().clamp(min=1e-6)  # cubes need single precision
+        pooled: Tensor = maps.pow(POWER).mean(dim=(2, 3)).pow(1 / POWER)
+        projected: Tensor = self.head(pooled)
+        return projected
+
+
+def trained(path: str, device: torch.device | str | None = None) -> Extractor:
+    """A network of your own, written by homing train descriptor."""
+    # A codebook names it, and must find it from any folder.
+    return as_extractor(*read_network(path), name=str(Path(path).absolute()), device=device)
+
+
+def as_extractor(
+    network: DescriptorNetwork, design: Design, *, name: str, device: torch.device | str | None = None
+) -> Extractor:
+    """The network, used as its design says."""
+    return NetworkExtractor(network, name=name, size=design.size, mean=design.mean, std=design.std, device=device)
+
+
+def read_network(path: str) -> tuple[DescriptorNetwork, Design]:
+    """Network and design kept in a file."""
+    try:
+        return network_from_bytes(Path(path).read_bytes(), origin=path)
+    except OSError as error:
+        raise HomingError(f"cannot read the network {path}: {error.strerror}") from error
+
+
+def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, Design]:
+    """Network and design kept in the bytes of such a file; `origin` names them in messages."""
+    try:
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        about = json.loads(header["__metadata__"][_METADATA])
+        design = Design(**{**about, "mean": tuple(about["mean"]), "std": tuple(about["std"])})
+        network = DescriptorNetwork(design)
+        network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
+    except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise HomingError(f"{origin} was not written by homing train descriptor, or is damaged") from error
+    return network, design
+
+
+def write_network(network: nn.Module, design: Design, path: Path) -> None:
+    """Keep a network in one file, in half precision."""
+    half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
+    metadata = {_METADATA: json.dumps(asdict(design), sort_keys=True)}
+    try:
+        write_atomically(path, save_safetensors({key: value.contiguous() for key, value in half.items()}, metadata))
+    except OSError as error:
+        raise HomingError(f"cannot write the network {path}: {error.strerror}") from error

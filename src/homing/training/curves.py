@@ -1,0 +1,47 @@
+"""How a run of training went, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from homing._files import write_atomically
+from homing.errors import HomingError
+
+
+@dataclass(frozen=True)
+class Point:
+    """How far a run has come."""
+
+    step: int
+    loss: float  # the mean since the point before
+    views_per_second: float
+    recall: float  # of held-out photos
+    seconds: float  # since the start, looking at held-out photos not counted
+
+
+def check_drawing() -> None:
+    """Say at once, not after hours of training, that pictures cannot be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise HomingError("training draws its curves with matplotlib; get it: pip install 'homing[train]'") from error
+
+
+def draw_curves(curve: Sequence[Point], path: Path) -> None:
+    """Loss and held-out recall over the steps."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    steps = [point.step for point in curve]
+    for axes, name, label in zip(figure.subplots(1, 2), ("loss", "recall"), ("loss", "held-out recall"), strict=True):
+        axes.plot(steps, [getattr(point, name) for point in curve], color="#1f5fa8", marker="o", markersize=3)
+        axes.set_xlabel("step")
+        axes.set_title(label, loc="left")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=120)
+    write_atomically(path, file.getvalue())

@@ -1,0 +1,85 @@
+"""What a descriptor network is taught: copies near their original, strangers far, edits within the cell."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def nt_xent(originals: Tensor, copies: Tensor, temperature: float, mixed: Tensor | None = None) -> Tensor:
+    """Each descriptor must pick its counterpart out of the whole batch, both ways; all (B, D) of unit norm.
+
+    `mixed` (B, B) says how much of each original is in each copy, rows summing to one; by default copy i is of i alone.
+    """
+    count = len(originals)
+    everything = torch.cat([originals, copies])
+    likeness = everything @ everything.T / temperature
+    likeness = likeness.masked_fill(torch.eye(2 * count, dtype=torch.bool, device=likeness.device), float("-inf"))
+    chance = F.log_softmax(likeness, dim=1)
+    to_copies, to_originals = chance[:count, count:], chance[count:, :count]
+    if mixed is None:
+        return -(to_copies.diagonal() + to_originals.diagonal()).mean() / 2
+    back = mixed.T / mixed.sum(dim=0)[:, None].clamp(min=1e-6)
+    return -((mixed * to_originals).sum(dim=1) + (back * to_copies).sum(dim=1)).mean() / 2
+
+
+def koleo(descriptors: Tensor) -> Tensor:
+    """SSCD's differential entropy: minus the log of how far the nearest stranger lies; (B, D) of unit norm."""
+    with torch.no_grad():
+        likeness = descriptors @ descriptors.T
+        nearest = likeness.fill_diagonal_(-2).argmax(dim=1)
+    distances: Tensor = torch.linalg.vector_norm(descriptors - descriptors[nearest], dim=1)
+    return -distances.clamp(min=1e-8).log().mean()
+
+
+class Cells:
+    """Centroids that follow the descriptors through training, as those of a coarse quantiser would lie.
+
+    A copy that falls into another cell than its original is lost to a search with one probe, however near the two are.
+    """
+
+    DECAY = 0.99
+    STARVED = 0.1  # of an even share: a centroid with less is put on a descriptor instead
+    TEMPERATURE = 0.05
+
+    def __init__(self, count: int, dim: int, device: torch.device) -> None:
+        self._sums = torch.zeros(count, dim, device=device)
+        self._counts = torch.zeros(count, device=device)
+
+    def loss(self, originals: Tensor, copies: Tensor) -> Tensor:
+        """Cross-entropy of both over all cells, against the cell of the original."""
+        centroids = self._centroids()
+        with torch.no_grad():
+            home = _nearness(originals, centroids).argmax(dim=1)
+        both = torch.cat([originals, copies])
+        return F.cross_entropy(_nearness(both, centroids) / self.TEMPERATURE, home.repeat(2))
+
+    @torch.no_grad()
+    def follow(self, originals: Tensor) -> None:
+        """One step of k-means on these descriptors, on a running mean."""
+        cells = _nearness(originals, self._centroids()).argmax(dim=1)
+        self._sums.mul_(self.DECAY).index_add_(0, cells, originals)
+        self._counts.mul_(self.DECAY).index_add_(0, cells, torch.ones_like(originals[:, 0]))
+        share = self._counts.mean()
+        starved = self._counts < self.STARVED * share
+        # Any descriptors will do; always the same ones, so that a run that was interrupted goes on as it would have.
+        others = originals[torch.arange(len(starved), device=originals.device) % len(originals)]
+        self._sums = torch.where(starved[:, None], others * share, self._sums)
+        self._counts = torch.where(starved, share, self._counts)
+
+    def _centroids(self) -> Tensor:
+        return self._sums / self._counts.clamp(min=1e-6)[:, None]
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint keeps."""
+        return {"sums": self._sums, "counts": self._counts}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from a checkpoint."""
+        self._sums, self._counts = state["sums"], state["counts"]
+
+
+def _nearness(descriptors: Tensor, centroids: Tensor) -> Tensor:
+    """Minus the squared distances (B, K), up to what all cells share."""
+    return 2 * descriptors @ centroids.T - centroids.square().sum(dim=1)

@@ -1,0 +1,53 @@
+"""Where training begins: a network whose weights already see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import timm
+import torch
+from torch import Tensor
+
+from homing.errors import HomingError, UnknownNameError
+from homing.extractors import imagenet_lite0
+from homing.extractors.timm_models import pretrained
+from homing.extractors.trained import DescriptorNetwork, Design, read_network
+from homing.training.settings import Settings
+
+
+def starting_network(settings: Settings) -> tuple[DescriptorNetwork, Design]:
+    """The network that `settings.init` names, with a projection to the wanted dimension."""
+    init = settings.init
+    if init.endswith(".safetensors"):
+        network, design = read_network(init)
+        if design.dim != settings.dim:
+            raise HomingError(f"{init} gives {design.dim}-d descriptors, got --dim {settings.dim}; leave them equal")
+        return network, replace(design, size=settings.size)
+    if init == "imagenet-lite0":
+        mean, std = imagenet_lite0.MEAN, imagenet_lite0.STD
+        return _with_trunk(imagenet_lite0.TRUNK, imagenet_lite0.trunk_weights(), mean, std, settings)
+    if init.startswith("timm:"):
+        name = init.removeprefix("timm:")
+        model = pretrained(name)
+        config = timm.data.resolve_model_data_config(model)
+        return _with_trunk(name, model.state_dict(), config["mean"], config["std"], settings)
+    raise UnknownNameError("network to start from", init, ["imagenet-lite0", "timm:NAME", "FILE.safetensors"])
+
+
+def _with_trunk(
+    trunk: str,
+    weights: Mapping[str, Tensor],
+    mean: tuple[float, float, float],
+    std: tuple[float, float, float],
+    settings: Settings,
+) -> tuple[DescriptorNetwork, Design]:
+    design = Design(trunk=trunk, dim=settings.dim, size=settings.size, mean=mean, std=std)
+    network = DescriptorNetwork(design)
+    if network.trunk(torch.zeros(1, *timm.data.resolve_model_data_config(network.trunk)["input_size"])).ndim != 4:
+        raise HomingError(f"'{trunk}' gives no feature maps to pool; choose a convolutional network")
+    network.trunk.load_state_dict(weights)
+    # Distances between the pooled maps survive an orthogonal projection: training starts from what the trunk sees.
+    torch.nn.init.orthogonal_(network.head.weight)
+    torch.nn.init.zeros_(network.head.bias)
+    return network, design

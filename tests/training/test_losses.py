@@ -1,0 +1,79 @@
+"""What a network is taught, against plain versions of the same formulas."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import descriptors
+
+from homing.training.losses import Cells, koleo, nt_xent
+
+
+def plain_nt_xent(originals: np.ndarray, copies: np.ndarray, temperature: float, mixed: np.ndarray) -> float:
+    """The definition, one descriptor at a time."""
+    everything = np.concatenate([originals, copies])
+    count, total = len(originals), 0.0
+    for i, row in enumerate(everything):
+        chances = {j: math.exp(row @ other / temperature) for j, other in enumerate(everything) if j != i}
+        share = mixed[:, i] / mixed[:, i].sum() if i < count else mixed[i - count]
+        offset = count if i < count else 0
+        total -= sum(share[j] * math.log(chances[offset + j] / sum(chances.values())) for j in range(count) if share[j])
+    return total / (2 * count)
+
+
+def test_nt_xent_is_its_definition() -> None:
+    originals, copies = descriptors(6, seed=1), descriptors(6, seed=2)
+    expected = plain_nt_xent(originals.numpy(), copies.numpy(), 0.2, np.eye(6))
+    assert float(nt_xent(originals, copies, 0.2)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_blend_counts_for_both_its_originals() -> None:
+    originals, copies = descriptors(4, seed=1), descriptors(4, seed=2)
+    mixed = torch.tensor([[1.0, 0, 0, 0], [0, 0.6, 0.4, 0], [0, 0, 1, 0], [0.3, 0, 0, 0.7]])
+    expected = plain_nt_xent(originals.numpy(), copies.numpy(), 0.2, mixed.numpy())
+    assert float(nt_xent(originals, copies, 0.2, mixed)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_nt_xent_prefers_near_copies() -> None:
+    originals, strangers = descriptors(8, seed=1), descriptors(8, seed=2)
+    assert nt_xent(originals, originals, 0.1) < nt_xent(originals, strangers, 0.1) - 1
+
+
+def test_koleo_is_the_log_of_the_nearest_distance_and_spreads() -> None:
+    rows = descriptors(10).requires_grad_()
+    plain = rows.detach().numpy()
+    apart_from = lambda i: min(np.linalg.norm(plain[i] - plain[j]) for j in range(10) if j != i)  # noqa: E731
+    nearest = [apart_from(i) for i in range(10)]
+    loss = koleo(rows)
+    assert loss.item() == pytest.approx(-np.mean(np.log(nearest)), rel=1e-5)
+    loss.backward()
+    apart = torch.nn.functional.normalize(rows.detach() - 0.5 * rows.grad, dim=1)
+    assert koleo(apart).item() < loss.item()
+
+
+def groups(count: int, seed: int) -> torch.Tensor:
+    """Descriptors in three tight groups, (count, 32); the centres are the same for any seed."""
+    centres = descriptors(3, seed=99)
+    noise = 0.05 * descriptors(count, seed=seed)
+    return torch.nn.functional.normalize(centres[torch.arange(count) % 3] + noise, dim=1)
+
+
+def test_cells_follow_the_descriptors() -> None:
+    cells = Cells(3, 32, torch.device("cpu"))
+    for seed in range(30):
+        cells.follow(groups(60, seed))
+    originals = groups(60, 100)
+    home = cells.loss(originals, originals)
+    away = cells.loss(originals, originals.roll(1, dims=0))  # every copy in the cell of another group
+    assert home < 0.01 < 1 < away
+
+
+def test_cells_go_on_from_a_checkpoint() -> None:
+    one, other = (Cells(4, 32, torch.device("cpu")) for _ in range(2))
+    one.follow(groups(60, 0))
+    other.restore({name: value.clone() for name, value in one.state().items()})
+    for cells in (one, other):
+        cells.follow(groups(60, 1))
+    rows = groups(9, 2)
+    assert torch.equal(one.loss(rows, rows), other.loss(rows, rows))

@@ -1,0 +1,79 @@
+"""Makes the codebooks homing-1 and homing-1-small and their backgrounds, for a network trained before.
+
+    python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
+    homing train descriptor SPLIT/taught --out homing-1.safetensors --epochs 13
+    python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
+
+The codebooks learn from the photos that taught the network, whole and in crops, and never see a stranger.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import torch
+import typer
+from rich.progress import track
+
+from homing._files import write_atomically
+from homing.codebooks import Background, Codebook
+from homing.extractors import Extractor
+from homing.extractors.crops import crop_windows, describe_windows
+from homing.extractors.trained import as_extractor, read_network
+from homing.photo import gather
+from homing.training.squares import Squares, squares_of
+
+NAME = "homing-1"
+CODEBOOKS = {"homing-1": "IVF4096,PQ8x8", "homing-1-small": "IVF1024,PQ8x8"}
+DESCRIPTORS_PER_PHOTO = 12  # of 90,000 photos: 1,080,000 in all
+SIDES = {"taught": 192, "strangers": 256}
+BATCH = 64
+
+
+def main(
+    network: Annotated[Path, typer.Argument(help="The network, written by homing train descriptor.")],
+    split: Annotated[Path, typer.Argument(help="The folder with taught/ and strangers/.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write into.")],
+) -> None:
+    """Train both codebooks and encode all photos of COCO."""
+    out.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(network, out / f"{NAME}.safetensors")
+    extractor = as_extractor(*read_network(str(network)), name=NAME)
+    paths = {half: [found.path for found in gather([split / half])] for half in SIDES}
+    squares = {half: _squares(paths[half], half, out) for half in SIDES}
+    taught = _describe(extractor, squares["taught"], DESCRIPTORS_PER_PHOTO)
+    whole = np.concatenate([taught[::DESCRIPTORS_PER_PHOTO], _describe(extractor, squares["strangers"], 1)])
+    numbers = np.array([int(path.stem) for half in SIDES for path in paths[half]], dtype=np.int32)
+    shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
+    for name, spec in CODEBOOKS.items():
+        book = Codebook.train(shuffled, spec=spec, extractor=extractor, name=name)
+        book.write(out / f"{name}.codebook")
+        background = Background(book.encode(torch.from_numpy(whole)), numbers)
+        write_atomically(out / f"{name}.background", background.to_bytes())
+        print(f"{name} {book.fingerprint[:12]}: {spec}, taught on {len(taught):,} descriptors, {len(whole):,} codes")
+
+
+def _squares(paths: list[Path], half: str, out: Path) -> Squares:
+    folder = out / "squares" / half
+    folder.mkdir(parents=True, exist_ok=True)
+    squares = squares_of(paths, SIDES[half], folder, lambda: None)
+    assert not squares.failures, squares.failures
+    return squares
+
+
+def _describe(extractor: Extractor, squares: Squares, count: int) -> np.ndarray:
+    """Descriptors of every photo, whole and in crops: (N · count, dim), photo by photo."""
+    rows: list[np.ndarray] = []
+    for start in track(range(0, len(squares), BATCH), description="Describing"):
+        pixels = torch.from_numpy(squares.pixels[start : start + BATCH].copy()).permute(0, 3, 1, 2)
+        windows = np.concatenate([crop_windows(start + place, count) for place in range(len(pixels))])
+        owners = torch.arange(len(pixels)).repeat_interleave(count)
+        rows += describe_windows(extractor, pixels, owners, torch.from_numpy(windows))
+    return np.concatenate(rows)
+
+
+if __name__ == "__main__":
+    typer.run(main)
