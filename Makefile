@@ -32,8 +32,9 @@ check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not imp
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_rooms.py
 
-bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help
+bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, time of the networks
 	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/forward.py
 
 format: $(VENV)/.dev  ## format and mend what can be mended
 	$(BIN)/ruff format .

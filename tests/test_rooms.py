@@ -9,7 +9,8 @@ import homing
 
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
-    ["errors", "_files", "_parallel"],
+    ["errors"],
+    ["_files", "_machine", "_parallel"],
     ["photo", "edits"],
     ["perception", "extractors"],
     ["codebooks"],

@@ -1,7 +1,7 @@
 """Makes the codebooks homing-1 and homing-1-small and their backgrounds, for a network trained before.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
-    homing train descriptor SPLIT/taught --out homing-1.safetensors --epochs 13
+    homing train descriptor SPLIT/taught --out homing-1.safetensors --epochs 11
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
 
 The codebooks learn from the photos that taught the network, whole and in crops, and never see a stranger.
@@ -28,7 +28,6 @@ from homing.training.squares import Squares, squares_of
 
 NAME = "homing-1"
 CODEBOOKS = {"homing-1": "IVF4096,PQ8x8", "homing-1-small": "IVF1024,PQ8x8"}
-DESCRIPTORS_PER_PHOTO = 12  # of 90,000 photos: 1,080,000 in all
 SIDES = {"taught": 192, "strangers": 256}
 BATCH = 64
 
@@ -37,6 +36,9 @@ def main(
     network: Annotated[Path, typer.Argument(help="The network, written by homing train descriptor.")],
     split: Annotated[Path, typer.Argument(help="The folder with taught/ and strangers/.")],
     out: Annotated[Path, typer.Argument(help="The folder to write into.")],
+    per_photo: Annotated[
+        int, typer.Option(min=1, help="Descriptors to learn from of each photo: whole, then crops.")
+    ] = 12,
 ) -> None:
     """Train both codebooks and encode all photos of COCO."""
     out.mkdir(parents=True, exist_ok=True)
@@ -44,8 +46,8 @@ def main(
     extractor = as_extractor(*read_network(str(network)), name=NAME)
     paths = {half: [found.path for found in gather([split / half])] for half in SIDES}
     squares = {half: _squares(paths[half], half, out) for half in SIDES}
-    taught = _describe(extractor, squares["taught"], DESCRIPTORS_PER_PHOTO)
-    whole = np.concatenate([taught[::DESCRIPTORS_PER_PHOTO], _describe(extractor, squares["strangers"], 1)])
+    taught = _describe(extractor, squares["taught"], per_photo)
+    whole = np.concatenate([taught[::per_photo], _describe(extractor, squares["strangers"], 1)])
     numbers = np.array([int(path.stem) for half in SIDES for path in paths[half]], dtype=np.int32)
     shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
     for name, spec in CODEBOOKS.items():
@@ -68,7 +70,7 @@ def _describe(extractor: Extractor, squares: Squares, count: int) -> np.ndarray:
     """Descriptors of every photo, whole and in crops: (N · count, dim), photo by photo."""
     rows: list[np.ndarray] = []
     for start in track(range(0, len(squares), BATCH), description="Describing"):
-        pixels = torch.from_numpy(squares.pixels[start : start + BATCH].copy()).permute(0, 3, 1, 2)
+        pixels = torch.from_numpy(squares.pixels[start : start + BATCH].copy())
         windows = np.concatenate([crop_windows(start + place, count) for place in range(len(pixels))])
         owners = torch.arange(len(pixels)).repeat_interleave(count)
         rows += describe_windows(extractor, pixels, owners, torch.from_numpy(windows))

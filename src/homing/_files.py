@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 
 def write_atomically(path: Path, data: bytes, *, new: bool = False) -> None:
@@ -40,6 +44,13 @@ def _linked(temporary: Path, path: Path) -> bool:
     return True
 
 
+def read_metadata(data: bytes, key: str) -> dict[str, Any]:
+    """What the bytes of a safetensors file say about it under this key, as JSON; ValueError or KeyError if nothing."""
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    said: dict[str, Any] = json.loads(header["__metadata__"][key])
+    return said
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable; where the system has no way to, they are when it says so."""
     if os.name == "nt":
@@ -49,3 +60,16 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def new_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
+    """An array of zeros in a file, mapped into memory. The room is taken at once: a disk that fills up later kills."""
+    array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    if hasattr(os, "posix_fallocate"):
+        try:
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        except OSError:
+            path.unlink()
+            raise
+    return array

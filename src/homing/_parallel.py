@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from typing import TypeVar
 
-import torch
+from homing.errors import HomingError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MANY = 2000  # items from which on processes, which take seconds to start, pay off
-CHUNK = 16
+CHUNK = 16  # items that travel together: one by one they would spend longer on the way than in the work
 
 
-def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Like map, in one thread per core; at most one result per thread waits, so memory stays bounded."""
-    threads = _cores()
+def map_ahead(work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None) -> Iterator[Result]:
+    """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded."""
+    threads = threads or _cores()
     yield from _ahead(ThreadPoolExecutor(threads), work, items, waiting=threads)
 
 
@@ -35,12 +36,17 @@ def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Resu
     if len(items) < MANY:
         yield from map_ahead(work, items)
         return
-    context = get_context("forkserver")
-    context.set_forkserver_preload([work.func.__module__ if isinstance(work, partial) else work.__module__])
+    forked = "forkserver" in get_all_start_methods()
+    context = get_context("forkserver" if forked else "spawn")
+    if forked:
+        context.set_forkserver_preload([(work.func if isinstance(work, partial) else work).__module__])
     pool = ProcessPoolExecutor(_cores(), mp_context=context, initializer=_quietly)
     chunks = (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
-    for results in _ahead(pool, partial(_each, work), chunks, waiting=4 * _cores()):
-        yield from results
+    try:
+        for results in _ahead(pool, partial(_each, work), chunks, waiting=4 * _cores()):
+            yield from results
+    except BrokenExecutor as error:
+        raise HomingError("a worker was killed, probably for lack of memory; free some and try again") from error
 
 
 def _ahead(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], *, waiting: int) -> Iterator[Result]:
@@ -63,8 +69,11 @@ def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:
 
 
 def _quietly() -> None:
-    """A worker leaves interrupts to its parent, and cores to the other workers."""
+    """A worker leaves interrupts and messages to its parent, and cores to the other workers."""
+    import torch
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", module="PIL")
     torch.set_num_threads(1)
 
 

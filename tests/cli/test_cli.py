@@ -33,6 +33,11 @@ def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_command_line_does_not_import_torch_before_it_has_work() -> None:
+    code = "import sys, homing.cli; sys.exit('torch' in sys.modules or 'faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_answers_at_once(argument: str) -> None:
     assert min(_seconds(argument) for _ in range(5)) < 1  # the best of five: other work may slow a machine down
@@ -149,7 +154,10 @@ def _bomb(path: Path) -> None:
         (["codebook", "train", "{photos}", "--out", "{photos}/camera.png"], "a codebook never changes"),
         (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "has no cells"),
         (["add", "{used}/c.homing", "a" * 300], "File name too long"),
-        (["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"], "needs at least 256 photos to train on, got 4"),
+        (
+            ["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"],
+            "needs at least 256 descriptors to learn from, got 4",
+        ),
     ],
 )
 def test_a_wrong_call_gets_one_line_and_exit_code_2(
@@ -231,7 +239,20 @@ def test_training_a_network_and_a_codebook_for_it(photos: Path, tmp_path: Path) 
     assert {"record.json", "curves.png", "checkpoint.pt"} <= {path.name for path in (tmp_path / "net.run").iterdir()}
     assert "exists; choose another --out" in homing("train", "descriptor", few, "--out", out, *small, code=2).stderr
     book = tmp_path / "mine.codebook"
-    homing("codebook", "train", few, "--extractor", out, "--spec", "IVF4,PQ4x4", "--crops", 300, "--out", book, code=1)
+    homing(
+        "codebook",
+        "train",
+        few,
+        "--extractor",
+        out,
+        "--spec",
+        "IVF4,PQ4x4",
+        "--descriptors",
+        300,
+        "--out",
+        book,
+        code=1,
+    )
     homing("init", tmp_path / "mine.homing", "--codebook", book)
     homing("add", tmp_path / "mine.homing", few / "3.png")
     found = json.loads(homing("search", tmp_path / "mine.homing", few / "3.png", "--json").stdout)
@@ -243,5 +264,12 @@ def test_training_says_what_is_wrong_before_it_begins(photos: Path, tmp_path: Pa
         "written as .safetensors" in homing("train", "descriptor", photos, "--out", tmp_path / "net.pt", code=2).stderr
     )
     out = tmp_path / "net.safetensors"
-    assert "multiple of 16" in homing("train", "descriptor", photos, "--out", out, "--size", 100, code=2).stderr
+    for wrong, says in (
+        (("--training-size", 100), "multiple of 16"),
+        (("--dim", 10**12), "--dim takes a value from 1 to 16384"),
+        (("--init", "homing-2"), "did you mean 'homing-1'"),
+        (("--out", photos / "net.safetensors"), "lies among the photos"),
+    ):
+        assert says in homing("train", "descriptor", photos, "--out", out, *wrong, code=2).stderr
+    assert not out.with_suffix(".run").exists()
     assert "at least 20 photos" in homing("train", "descriptor", photos, "--out", out, code=2).stderr

@@ -76,8 +76,8 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
     [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"), ("HNSW16", "keeps no codes"),
         ("IVF16,PQ8x4fs", "keeps no codes"),
         ("PQ8x4fs", "keeps no codes"),
-        ("PQ4x12", "cannot be trained on 1000 photos"),
-     ("IVF2000,PQ4x8", "at least 2000 photos")],
+        ("PQ4x12", "cannot be trained on 1000 descriptors"),
+     ("IVF2000,PQ4x8", "at least 2000 descriptors to learn from, got 1000; give it more photos, or more crops")],
 )  # fmt: skip
 def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
     with pytest.raises(CodebookError, match=message):
@@ -92,14 +92,13 @@ def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
 
 def test_the_bundled_codebook_never_changes(codebook: Codebook) -> None:
     assert codebook.fingerprint == "e95c30ac317309b09aabc9629411986a6beae7b87c661a1dacbdb3a5acbdb15e"
-    background = files("homing.codebooks").joinpath("data/homing-1.background").read_bytes()
-    assert hashlib.sha256(background).hexdigest() == "24d136700c525bd633e11f8eaff59cb9059ceebed4b558abe3cf4d46ad1ec105"
-
-
-def test_the_background_belongs_to_the_bundled_codebook_alone(codebook: Codebook, trained: Codebook) -> None:
+    data = files("homing.codebooks").joinpath("data/homing-1.background").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == "24d136700c525bd633e11f8eaff59cb9059ceebed4b558abe3cf4d46ad1ec105"
     background = codebooks.bundled_background(codebook)
-    assert len(background) == 50_000
-    assert len(set(background.numbers)) == 50_000
+    assert len(background) == len(set(background.numbers)) == 50_000
+
+
+def test_only_bundled_codebooks_come_with_a_background(trained: Codebook) -> None:
     with pytest.raises(CodebookError, match="comes with no background"):
         codebooks.bundled_background(trained)
 

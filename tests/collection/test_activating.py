@@ -88,7 +88,7 @@ def test_a_crash_while_releasing_again_forgets_nothing(
 
 def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, activated: Path) -> None:
     before = (activated / "flower.jpg").read_bytes()
-    other = replace(RECIPES["paper-fast"], fidelity=1000.0)
+    other = replace(RECIPES["paper-fast"], steps=2)
     collection.activate(photos / "flower.jpg", activated, recipe=other)
     key = collection.folder.catalogue.release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
     assert key is not None
@@ -226,11 +226,11 @@ def test_a_full_disk_fails_the_photo_and_harms_nothing(collection: Collection, p
 
 
 def test_a_collection_on_a_full_disk_fails_the_photos_and_opens_again(photos: Path, tmp_path: Path, extractor) -> None:
-    with small_disk(tmp_path / "disk", "2m") as disk:
+    with small_disk(tmp_path / "disk", "12m") as disk:
         with Collection.create(disk / "c.homing", extractor=extractor) as full:
             filler = disk / "filler"
             with contextlib.suppress(OSError):
-                filler.write_bytes(b"x" * 10_000_000)
+                filler.write_bytes(b"x" * 20_000_000)
             outcomes = full.add(photos)
         assert {outcome.state for outcome in outcomes} == {"failed"}
         assert all(str(outcome.photo) in outcome.reason for outcome in outcomes)

@@ -9,7 +9,7 @@ from homing.edits import KINDS
 from homing.edits.differentiable import Views, random_edits
 from homing.edits.differentiable.mixture import _choose, _strengths
 from homing.edits.disc import COUNTS
-from homing.training.settings import EDITS
+from homing.edits.disc import RANGES as EDITS
 
 
 def views(count: int) -> Views:
@@ -35,8 +35,9 @@ def test_strengths_stay_in_their_range_and_half_the_rotations_are_quarter_turns(
             drawn = _strengths(name, span, 1000, rng)
             assert span[0] - 0.5 <= drawn.min() and drawn.max() <= span[1] + 0.5
             assert not KINDS[name].whole or (drawn == np.rint(drawn)).all()
-    quarter = _strengths("rotation", (-180, 180), 4000, rng) % 90 == 0
-    assert 0.45 < quarter.mean() < 0.56
+    turns = _strengths("rotation", (-180, 180), 4000, rng)
+    assert 0.45 < ((turns % 90 == 0) & (turns != 0)).mean() < 0.56
+    assert 0 < np.abs(_strengths("rotation", (-20, 20), 1000, rng)).max() <= 20
 
 
 def test_the_same_numbers_give_the_same_copies_and_originals_stay() -> None:

@@ -7,16 +7,20 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from tests.conftest import FakeExtractor, descriptors
 from typer.testing import CliRunner
 
 from homing.cli import app
+from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation import background
+from homing.evaluation import strangers
+from homing.evaluation.retrieval_bench import RetrievalBench
 from homing.extractors.crops import describe_crops
 
 STRANGERS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
-CROPS = 40
+COUNT = 40
+FOUND = 34  # of seven files each gives six descriptors or, the last two, five; one of the first cannot be read
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,7 @@ def bench(photos: Path, others: Path, out: Path, *more: object, code: int = 1) -
 def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("bench") / "out"
-    settings = ("--crops", CROPS, "--probes", "1,exact", "--recipes", "passive,paper-fast")
+    settings = ("--strangers", COUNT, "--probes", "1, exact", "--recipes", "passive, paper-fast")
     (folder.parent / "said.txt").write_text(bench(photos, others, folder, *settings))
     return folder
 
@@ -54,7 +58,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         (recipe, probes) for recipe in ("passive", "paper-fast") for probes in (1, "exact")
     ]
     for row in said["rows"]:
-        assert (row["codebook"], row["extractor"], row["spec"]) == ("homing-1", "imagenet-lite0", "IVF1024,PQ8x8")
+        assert (row["codebook"], row["extractor"], row["spec"]) == (codebook.name, codebook.extractor, codebook.spec)
         assert list(row["recall"]) == [edit.label for edit in PAPER]
         assert row["mean"] == pytest.approx(sum(row["recall"].values()) / len(PAPER))
         assert row["recall"]["identity"] == 1
@@ -62,7 +66,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         assert (row["psnr"] is not None and row["psnr"] >= 43.8) == activated
         assert row["activated"] == 4 * activated
     assert said["settings"]["photos"] == 4
-    assert said["settings"]["background"] == {"photos": len(STRANGERS), "crops": CROPS}
+    assert said["settings"]["background"] == {"photos": len(STRANGERS), "strangers": FOUND}
     assert said["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert set(said["versions"]) == {"homing", "torch", "faiss", "pillow", "python"}
     assert said["hardware"]
@@ -86,7 +90,7 @@ def test_every_search_is_kept_and_adds_up(out: Path, photos: Path) -> None:
 
 def test_the_table_is_for_people(out: Path) -> None:
     first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
-    assert "4 photos among 44 references" in first
+    assert f"4 photos among {4 + FOUND} references, {FOUND} of them strangers" in first
     assert "6 distinct photos" in first
     assert all(edit.label in headings for edit in PAPER)
     assert len(rows) == 4
@@ -108,18 +112,18 @@ def test_another_run_finds_the_same_and_describes_no_stranger_again(
     shutil.copytree(out, again, ignore=shutil.ignore_patterns("released"))
     described = []
     monkeypatch.setattr(
-        background, "describe_crops", lambda *arguments: described.append(1) or describe_crops(*arguments)
+        strangers, "describe_crops", lambda *arguments: described.append(1) or describe_crops(*arguments)
     )
     settings = ("--probes", "1,exact", "--recipes", "passive", "--json")
-    said = json.loads(bench(photos, others, again, "--crops", CROPS, *settings))
+    said = json.loads(bench(photos, others, again, "--strangers", COUNT, *settings))
     assert not described
     assert said["rows"] == json.loads((out / "results.json").read_text())["rows"][:2]
     assert "bad.jpg" in said["failures"][0]
     assert len(list(again.glob("background-*.npy"))) == 1
-    said = json.loads(bench(photos, others, again, "--crops", 3, "--limit", 1, *settings))
+    said = json.loads(bench(photos, others, again, "--strangers", 3, "--limit", 1, *settings))
     assert len(described) == 1
     assert len(list(again.glob("background-*.npy"))) == 2
-    assert (said["settings"]["photos"], said["settings"]["background"]) == (1, {"photos": 3, "crops": 3})
+    assert (said["settings"]["photos"], said["settings"]["background"]) == (1, {"photos": 2, "strangers": 2})
 
 
 def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others: Path, tmp_path: Path) -> None:
@@ -128,7 +132,7 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
     shutil.copy(photos / "camera.png", mixed)
     (mixed / "a-bad.png").write_text("hello")
     said = json.loads(
-        bench(mixed, others, tmp_path / "out", "--crops", 3, "--probes", 1, "--recipes", "passive", "--json")
+        bench(mixed, others, tmp_path / "out", "--strangers", 3, "--probes", 1, "--recipes", "passive", "--json")
     )
     assert said["settings"]["photos"] == 1
     assert any("a-bad.png" in line for line in said["failures"])
@@ -137,14 +141,16 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--probes", "foo"], "--probes takes whole numbers from 1 and 'exact', with commas between, got 'foo'"),
-        (["--probes", "0"], "got '0'"),
+        (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
+        (["--probes", "0"], "got 0"),
+        (["--probes", "1,-1"], "got '-1'"),
+        (["--probes", "1,,16"], "got ''"),
         (["--recipes", "passive,papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
-        (["--crops", "0"], "must be at least 1, got 0"),
+        (["--strangers", "0"], "must be at least 1, got 0"),
         (["--photos", "{tmp}/empty"], "no photos in folder"),
         (["--background", "{tmp}/empty"], "no photos in folder"),
-        (["--background", "{tmp}/bad", "--crops", "5"], "none of the 1 background photos can be read"),
+        (["--background", "{tmp}/bad", "--strangers", "5"], "none of the 1 background photos can be read"),
         (["--background", "{photos}"], "cannot be its own stranger"),
         (["--out", "{tmp}/bad/bad.jpg/out"], "cannot write into the out folder"),
         (["--out", "{others}/out"], "lies inside"),
@@ -160,3 +166,19 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.glob("out/.*"))
+
+
+@pytest.mark.parametrize("name", ["../mine", "a/b", ".."])
+def test_a_codebook_whose_name_leads_elsewhere_is_refused(
+    photos: Path, others: Path, tmp_path: Path, name: str
+) -> None:
+    stray = Codebook.train(descriptors(300).numpy(), spec="PQ4x4", extractor=FakeExtractor(), name=name)
+    stray.write(tmp_path / "stray.codebook")
+    with pytest.raises(HomingError, match="cannot be the name of a folder"):
+        bench(photos, others, tmp_path / "out", "--codebook", tmp_path / "stray.codebook")
+
+
+@pytest.mark.parametrize("probes", [None, True, 1.0, 0, "all"])
+def test_probes_are_checked_in_python_too(tmp_path: Path, probes: object) -> None:
+    with pytest.raises(HomingError, match="probes are whole numbers from 1"):
+        RetrievalBench(photos=tmp_path, background=tmp_path, out=tmp_path, probes=[1, probes])

@@ -10,6 +10,7 @@ from torch import nn
 from homing import extractors
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import Extractor, NetworkExtractor, describe
+from homing.extractors.trained import DescriptorNetwork, Design, write_network
 
 
 def tiny() -> nn.Module:
@@ -25,15 +26,25 @@ def torchscript(folder: Path) -> Extractor:
     return extractors.load(str(folder / "tiny.pt"), device="cpu")
 
 
-REGISTERED = [name for name in extractors.available() if name not in ("timm:NAME", "FILE.pt")]
+def trained(folder: Path) -> Extractor:
+    half = (0.5, 0.5, 0.5)
+    design = Design(trunk="tf_efficientnet_lite0", dim=16, size=96, mean=half, std=half)
+    write_network(DescriptorNetwork(design), design, folder / "tiny.safetensors")
+    return extractors.load(str(folder / "tiny.safetensors"), device="cpu")
 
 
-@pytest.fixture(params=[*REGISTERED, "module", "torchscript"])
+REGISTERED = [name for name in extractors.available() if name not in ("timm:NAME", "FILE.pt", "FILE.safetensors")]
+BROUGHT = {"torchscript": torchscript, "trained": trained}
+
+
+@pytest.fixture(params=[*REGISTERED, "module", *BROUGHT])
 def any_extractor(request: pytest.FixtureRequest, tmp_path: Path) -> Extractor:
     """Every registered extractor, and what users bring along."""
     if request.param == "module":
         return NetworkExtractor(tiny(), name="tiny", size=64, device="cpu")
-    return torchscript(tmp_path) if request.param == "torchscript" else extractors.load(request.param, device="cpu")
+    if request.param in BROUGHT:
+        return BROUGHT[request.param](tmp_path)
+    return extractors.load(request.param, device="cpu")
 
 
 def test_gives_unit_descriptors_of_its_dimension(any_extractor: Extractor) -> None:
@@ -71,10 +82,40 @@ def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
     assert NetworkExtractor(tiny(), name="a", size=96, device="cpu").fingerprint != first.fingerprint
 
 
-def test_the_bundled_weights_never_change(extractor: Extractor) -> None:
-    data = files("homing.extractors").joinpath("data/imagenet-lite0.safetensors").read_bytes()
-    assert hashlib.sha256(data).hexdigest() == "c37940a2f7426a79e57b5c5f614566c842b2d6309300cae4636d33e1024e5d51"
-    assert extractor.fingerprint == "499a31dc17e9d3123633a1b871d42cf1b5ba359519c25fffa285a2a71d5ff2b1"
+@pytest.mark.parametrize(
+    ("name", "sha256", "fingerprint"),
+    [
+        (
+            "homing-1",
+            "699ee4e1687233a4bced3539185ae304eb0ca89da0df07089ba5b387265d898a",
+            "e0c681831dff36008297cc275968c0bf70daffdf8e0143815b72ea82b077fbe6",
+        ),
+        (
+            "imagenet-lite0",
+            "c37940a2f7426a79e57b5c5f614566c842b2d6309300cae4636d33e1024e5d51",
+            "499a31dc17e9d3123633a1b871d42cf1b5ba359519c25fffa285a2a71d5ff2b1",
+        ),
+    ],
+)
+def test_the_bundled_weights_never_change(name: str, sha256: str, fingerprint: str) -> None:
+    data = files("homing.extractors").joinpath(f"data/{name}.safetensors").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == sha256
+    assert extractors.load(name, device="cpu").fingerprint == fingerprint
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 100, None])
+def test_a_file_that_is_no_trained_network_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "net.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(
+        HomingError, match="cannot read the network" if content is None else "was not written by homing"
+    ):
+        extractors.load(str(path))
+    imagenet = files("homing.extractors").joinpath("data/imagenet-lite0.safetensors").read_bytes()
+    path.write_bytes(imagenet)
+    with pytest.raises(HomingError, match="was not written by homing"):
+        extractors.load(str(path))
 
 
 def test_a_typo_gets_a_hint() -> None:

@@ -1,13 +1,17 @@
 """Training a codebook on few photos and many crops of them."""
 
+from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from homing.errors import CodebookError
-from homing.extractors import NetworkExtractor
+from homing.extractors import NetworkExtractor, describe
+from homing.photo import Photo
 from homing.training.codebooks import train_codebook
 
 TINY = NetworkExtractor(
@@ -19,22 +23,60 @@ def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jpg"
     bad.write_text("hello")
     moved = []
-    book, failures = train_codebook(
+    trained = train_codebook(
         [*sorted(photos.iterdir()), bad],
         spec="IVF4,PQ8x4",
         extractor=TINY,
         name="mine",
-        crops=300,
+        descriptors=350,
         report=lambda: moved.append(1),
     )
-    book.check(TINY)
-    assert len(book.unrelated) == 300
+    trained.codebook.check(TINY)
+    assert (trained.descriptors, trained.photos) == (280, 4)  # what the fifth cannot give is not made up for
+    assert len(trained.codebook.unrelated) == 280
     assert len(moved) == 5
-    assert [str(bad) in str(failure) for failure in failures] == [True]
-    assert book.reconstruct(TINY(torch.rand(2, 3, 64, 64))).shape == (2, TINY.dim)
+    assert [str(bad) in str(failure) for failure in trained.failures] == [True]
+    assert trained.codebook.reconstruct(TINY(torch.rand(2, 3, 64, 64))).shape == (2, TINY.dim)
 
 
 def test_too_few_are_refused_at_once(photos: Path) -> None:
-    for crops in (None, 255):
-        with pytest.raises(CodebookError, match="needs at least 256 photos"):
-            train_codebook([photos / "camera.png"], spec="PQ8x4", extractor=TINY, name="x", crops=crops, report=int)
+    for count in (None, 255):
+        with pytest.raises(CodebookError, match="needs at least 256 descriptors"):
+            train_codebook(
+                [photos / "camera.png"], spec="PQ8x4", extractor=TINY, name="x", descriptors=count, report=int
+            )
+
+
+def test_too_few_that_can_be_read_are_refused_in_the_same_words(photos: Path, tmp_path: Path) -> None:
+    paths = sorted(photos.iterdir())
+    for number in range(300):
+        paths.append(tmp_path / f"{number}.jpg")
+        paths[-1].write_text("hello")
+    line = (
+        "PQ8x4 needs at least 256 descriptors to learn from, got 4; "
+        "give it more photos, or more crops of them with --descriptors"
+    )
+    with pytest.raises(CodebookError) as raised:
+        train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", report=int)
+    assert str(raised.value) == line
+
+
+def test_none_that_can_be_read_says_why(tmp_path: Path) -> None:
+    (tmp_path / "bad.jpg").write_text("hello")
+    with pytest.raises(CodebookError, match=r"none of the 1 photos can be read; the first says: .*bad\.jpg"):
+        train_codebook([tmp_path / "bad.jpg"], spec="PQ8x4", extractor=TINY, name="x", descriptors=300, report=int)
+
+
+def test_unrelated_distances_are_not_those_of_crops_of_one_photo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain colours: crops of one are equal, those of two are not; photo by photo, the first forty rows are of one."""
+    paths = []
+    for number, colour in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):
+        paths.append(tmp_path / f"{number}.png")
+        Image.new("RGB", (64, 64), tuple(map(int, colour))).save(paths[-1])
+    rows = describe(TINY, [Photo.load(path).view() for path in paths])
+    apart = np.mean([float((one - other).norm()) for one, other in combinations(rows, 2)])
+    monkeypatch.setattr("homing.codebooks.codebook.UNRELATED_PAIRS", 40)
+    trained = train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", descriptors=320, report=int)
+    assert 0.7 * apart < trained.codebook.unrelated.mean() < 1.1 * apart

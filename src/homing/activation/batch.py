@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from homing.activation.engine import optimise
 from homing.activation.recipe import Recipe
 from homing.activation.release import Activation, Release
 from homing.codebooks import Codebook
-from homing.errors import PhotoError
+from homing.errors import PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
 from homing.photo import Photo
+
+BATCH = 8
+BATCH_PIXELS = 8_000_000  # several small photos or one large one are moved at a time
+
+Item = TypeVar("Item")
+Other = TypeVar("Other")
+Move = Callable[[Sequence[Photo]], Sequence[Activation | PhotoError]]
 
 
 def activate(
@@ -38,3 +46,40 @@ def activate(
         except PhotoError as error:
             results.append(error)
     return results
+
+
+def in_batches(
+    items: Iterable[tuple[Item, Photo | Other]], move: Move
+) -> Iterator[tuple[Item, Activation | PhotoError | Other]]:
+    """Each item with what `move`, which is `activate` with its settings, makes of its photo.
+
+    What stands in the place of a photo is passed on at once. Where the memory does not suffice for a batch, each of
+    its photos gives an error.
+    """
+    batch: list[tuple[Item, Photo]] = []
+    pixels = 0
+    for item, photo in items:
+        if not isinstance(photo, Photo):
+            yield item, photo
+            continue
+        size = photo.pixels.shape[0] * photo.pixels.shape[1]
+        if batch and (len(batch) == BATCH or pixels + size > BATCH_PIXELS):
+            yield from _moved(batch, move)
+            batch, pixels = [], 0
+        batch.append((item, photo))
+        pixels += size
+    if batch:
+        yield from _moved(batch, move)
+
+
+def _moved(batch: Sequence[tuple[Item, Photo]], move: Move) -> Iterator[tuple[Item, Activation | PhotoError]]:
+    photos = [photo for _, photo in batch]
+    results: Sequence[Activation | PhotoError]
+    try:
+        results = move(photos)
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        results = [PhotoError(f"{photo.name}: too large for the memory there is") for photo in photos]
+    for (item, _), result in zip(batch, results, strict=True):
+        yield item, result

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.text import Text
 
 from homing.cli._screen import AsJson, messages, print_json, progress, screen, table
-from homing.errors import HomingError
 
 if TYPE_CHECKING:
     from homing.evaluation.retrieval import Probes
@@ -28,7 +27,7 @@ def retrieval(
     photos: Annotated[Path, typer.Option(help="The photos to release, edit and search for; unseen in training.")],
     background: Annotated[Path, typer.Option(help="Other photos: the strangers to search among.")],
     out: Annotated[Path, typer.Option(help="The folder for results, released files and the background's descriptors.")],
-    crops: Annotated[
+    strangers: Annotated[
         int, typer.Option(help="How many strangers: every background photo whole, then random crops of them.")
     ] = 300_000,
     codebook: Annotated[
@@ -50,7 +49,7 @@ def retrieval(
 
     Example:
 
-        homing bench retrieval --photos held-out/ --background others/ --crops 100000 --out bench/
+        homing bench retrieval --photos held-out/ --background others/ --strangers 100000 --out bench/
     """
     from homing.evaluation.retrieval_bench import RetrievalBench, run_retrieval_bench
     from homing.evaluation.retrieval_results import as_json, write_results
@@ -59,10 +58,10 @@ def retrieval(
         photos=photos,
         background=background,
         out=out,
-        crops=crops,
+        strangers=strangers,
         codebooks=codebook or ["homing-1"],
-        probes=[_probes(text) for text in probes.split(",")],
-        recipes=recipes.split(","),
+        probes=[_probes(text) for text in _listed(probes)],
+        recipes=_listed(recipes),
         limit=limit,
     )
     result = run_retrieval_bench(bench, progress)
@@ -76,12 +75,12 @@ def retrieval(
     raise typer.Exit(int(bool(result.failures)))
 
 
+def _listed(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",")]
+
+
 def _probes(text: str) -> Probes:
-    if text == "exact":
-        return "exact"
-    if not text.isdecimal() or int(text) < 1:
-        raise HomingError(f"--probes takes whole numbers from 1 and 'exact', with commas between, got '{text}'")
-    return int(text)
+    return int(text) if text.isdecimal() else cast("Probes", text)  # the bench refuses other words
 
 
 def _show(result: BenchResult) -> None:

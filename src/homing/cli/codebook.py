@@ -23,13 +23,13 @@ def train(
     photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("my.codebook"),
     spec: Annotated[str, typer.Option(help="A FAISS factory string.")] = "IVF1024,PQ8x8",
-    extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "imagenet-lite0",
-    crops: Annotated[
+    extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "homing-1",
+    descriptors: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Descriptors to learn from: every photo whole, then random crops until there are this many.",
-            show_default="the photos alone",
+            help="How many to learn from: every photo whole, then random crops, evenly many of each photo.",
+            show_default="one of each photo",
         ),
     ] = None,
 ) -> None:
@@ -45,20 +45,23 @@ def train(
 
     if out.exists():
         raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HomingError(f"cannot write into {out.parent}: {error.strerror}") from error
     found = gather(photos)
-    with progress("Describing", min(len(found), crops or len(found))) as advance:
-        book, failures = train_codebook(
+    with progress("Describing", min(len(found), descriptors or len(found))) as advance:
+        trained = train_codebook(
             [item.path for item in found],
             spec=spec,
             extractor=extractors.load(extractor),
             name=out.stem,
-            crops=crops,
+            descriptors=descriptors,
             report=advance,
         )
-    for failure in failures:
+    for failure in trained.failures:
         messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
-    book.write(out)
-    read = min(len(found) - len(failures), crops or len(found))
-    learnt = f"{read:,} photos" + (f" ({crops:,} descriptors)" if crops else "")
-    screen.print(f"Wrote {out}: {book.spec}, trained on {learnt}.", highlight=False)
-    raise typer.Exit(int(bool(failures)))
+    trained.codebook.write(out)
+    learnt = f"{trained.photos:,} photos ({trained.descriptors:,} descriptors)"
+    screen.print(f"Wrote {out}: {spec}, trained on {learnt}.", highlight=False)
+    raise typer.Exit(int(bool(trained.failures)))

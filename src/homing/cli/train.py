@@ -9,6 +9,9 @@ import typer
 
 from homing.cli._screen import PhotoPaths, messages, progress, screen
 from homing.errors import HomingError
+from homing.training.settings import Settings
+
+DEFAULT = Settings()
 
 app = typer.Typer(help="Train networks of your own.", no_args_is_help=True)
 
@@ -23,20 +26,24 @@ def descriptor(
     photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="The file to write, ending in .safetensors.")],
     init: Annotated[
-        str, typer.Option(help="Where to start: imagenet-lite0, timm:NAME or a FILE.safetensors trained before.")
-    ] = "imagenet-lite0",
-    epochs: Annotated[float, typer.Option(help="How often each photo is seen.")] = 20.0,
-    pairs: Annotated[int, typer.Option(help="Photos in a batch, each with one edited copy.")] = 1024,
-    dim: Annotated[int, typer.Option(help="Dimension of the descriptors.")] = 512,
-    size: Annotated[int, typer.Option(help="Pixels a side that the network will look at.")] = 224,
-    training_size: Annotated[int, typer.Option(help="Pixels a side while training.")] = 192,
-    temperature: Annotated[float, typer.Option(help="Of the contrast: lower spreads descriptors evenly.")] = 0.1,
-    koleo: Annotated[float, typer.Option(help="Weight of the differential entropy; SSCD's is 30.")] = 0.0,
-    cells: Annotated[int, typer.Option(help="Cells a copy is taught to share with its original; 0: none.")] = 0,
-    cell_weight: Annotated[float, typer.Option(help="Weight of that lesson.")] = 0.1,
-    mixup: Annotated[float, typer.Option(help="Share of the copies that are blends of two.")] = 0.0,
-    rate: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
-    seed: Annotated[int, typer.Option(help="Another seed, another network.")] = 0,
+        str, typer.Option(help="Where to start: imagenet-lite0, homing-1, timm:NAME or a FILE.safetensors.")
+    ] = DEFAULT.init,
+    epochs: Annotated[float, typer.Option(help="How often each photo is seen.")] = DEFAULT.epochs,
+    pairs: Annotated[int, typer.Option(help="Photos in a batch, each with one edited copy.")] = DEFAULT.pairs,
+    dim: Annotated[int, typer.Option(help="Dimension of the descriptors.")] = DEFAULT.dim,
+    size: Annotated[int, typer.Option(help="Pixels a side that the network will look at.")] = DEFAULT.size,
+    training_size: Annotated[int, typer.Option(help="Pixels a side while training.")] = DEFAULT.training_size,
+    temperature: Annotated[
+        float, typer.Option(help="Of the contrast: lower spreads descriptors evenly.")
+    ] = DEFAULT.temperature,
+    koleo: Annotated[float, typer.Option(help="Weight of the differential entropy; SSCD's is 30.")] = DEFAULT.koleo,
+    cells: Annotated[
+        int, typer.Option(help="Cells a copy is taught to share with its original; 0: none.")
+    ] = DEFAULT.cells,
+    cell_weight: Annotated[float, typer.Option(help="Weight of that lesson.")] = DEFAULT.cell_weight,
+    mixup: Annotated[float, typer.Option(help="Share of the copies that are blends of two.")] = DEFAULT.mixup,
+    rate: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.rate,
+    seed: Annotated[int, typer.Option(help="Another seed, another network.")] = DEFAULT.seed,
 ) -> None:
     """Teach a network to know photos from their edited copies (the SSCD recipe). An interrupted run goes on.
 
@@ -46,12 +53,10 @@ def descriptor(
 
         homing train descriptor photos/ --out mynet.safetensors
     """
-    import torch
-
+    from homing._machine import default_device
     from homing.photo import gather
     from homing.training.curves import Point, check_drawing
-    from homing.training.run import Run
-    from homing.training.settings import Settings
+    from homing.training.run import Run, check_settings
     from homing.training.squares import squares_of
 
     settings = Settings(
@@ -75,16 +80,23 @@ def descriptor(
         raise HomingError(f"{out} exists; choose another --out")
     check_drawing()
     folder = out.with_suffix(".run")
+    found = gather(photos)
+    if inside := next(
+        (path for path in photos if path.is_dir() and folder.resolve().is_relative_to(path.resolve())), None
+    ):
+        raise HomingError(
+            f"{out} lies among the photos in {inside}, and pictures of it would too; choose another --out"
+        )
+    check_settings(folder, settings)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HomingError(f"cannot write {folder}: {error.strerror}") from error
-    found = gather(photos)
     with progress("Reading", len(found)) as advance:
         squares = squares_of([item.path for item in found], training_size, folder, advance)
     for failure in squares.failures:
         messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
-    run = Run(folder, squares, settings, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    run = Run(folder, squares, settings, default_device())
 
     def look(point: Point) -> None:
         messages.print(
@@ -94,9 +106,9 @@ def descriptor(
         )
 
     with progress("Training", run.trainer.steps, done=run.trainer.step, resumable=True) as advance:
-        extractor = run.train(out, advance, look)
+        extractor, recall = run.train(out, advance, look)
     screen.print(
-        f"Wrote {out}: {extractor.dim}-d, held-out recall {run.curve[-1].recall:.3f}; record and curves in {folder}.",
+        f"Wrote {out}: {extractor.dim}-d, held-out recall {recall:.3f}; record and curves in {folder}.",
         highlight=False,
     )
     raise typer.Exit(int(bool(squares.failures)))

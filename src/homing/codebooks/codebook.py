@@ -15,7 +15,7 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 from torch import Tensor
 
-from homing._files import write_atomically
+from homing._files import read_metadata, write_atomically
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
@@ -49,12 +49,12 @@ class Codebook:
     @classmethod
     def train(cls, descriptors: np.ndarray, *, spec: str, extractor: Extractor, name: str) -> Codebook:
         """Learn the quantiser of a FAISS factory string from (N, D) descriptors."""
-        index = untrained(spec, dim=descriptors.shape[1], photos=len(descriptors))
+        index = untrained(spec, dim=descriptors.shape[1], descriptors=len(descriptors))
         _expect_few(index)
         try:
             index.train(descriptors)
         except RuntimeError as error:
-            raise CodebookError(f"{spec} cannot be trained on {len(descriptors)} photos; give it more") from error
+            raise CodebookError(f"{spec} cannot be trained on {len(descriptors)} descriptors; give it more") from error
         if not _keeps_codes(index, descriptors[:256]):
             raise CodebookError(f"FAISS keeps no codes for '{spec}'; choose a spec such as IVF1024,PQ8x8")
         some = descriptors[:UNRELATED_PAIRS]
@@ -138,8 +138,7 @@ class Codebook:
         """The codebook kept in these bytes; `origin` names them in messages."""
         try:
             tensors = load_safetensors(data)
-            header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-            about = json.loads(header["__metadata__"]["homing.codebook"])
+            about = read_metadata(data, "homing.codebook")
             fingerprint = about.pop("fingerprint")
             codebook = cls(tensors["quantiser"].tobytes(), tensors["unrelated"], **about)
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -165,8 +164,8 @@ class Codebook:
             raise CodebookError(f"cannot write codebook {path}: {error.strerror}") from error
 
 
-def untrained(spec: str, *, dim: int, photos: int) -> Any:
-    """An empty FAISS index of this spec; refuses a spec that makes no sense, or for which the photos are too few."""
+def untrained(spec: str, *, dim: int, descriptors: int) -> Any:
+    """An empty FAISS index of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
     try:
         index = faiss.index_factory(dim, spec)
     except RuntimeError as error:
@@ -175,8 +174,11 @@ def untrained(spec: str, *, dim: int, photos: int) -> Any:
     if ivf is not None and ivf.nlist < 1:
         raise CodebookError(f"'{spec}' has no cells; give it at least one")
     needed = max(256, ivf.nlist if ivf is not None else 0)
-    if photos < needed:
-        raise CodebookError(f"{spec} needs at least {needed} photos to train on, got {photos}")
+    if descriptors < needed:
+        raise CodebookError(
+            f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "
+            "give it more photos, or more crops of them with --descriptors"
+        )
     return index
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,23 +13,20 @@ from typing import TYPE_CHECKING
 from homing._files import write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
+from homing.activation.batch import in_batches
 from homing.collection.catalogue import NewPhoto, ReleaseRow
 from homing.collection.outcome import Outcome
-from homing.errors import CollectionError, HomingError, PhotoError, ran_out_of_memory
+from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
 
-BATCH = 8
-BATCH_PIXELS = 8_000_000  # several small photos or one large one are moved at a time
-
 
 @dataclass(frozen=True)
 class _Task:
-    """A photo to be moved, and where it goes."""
+    """A photo's file, and where what is released of it goes."""
 
-    photo: Photo
     path: Path
     target: Path
 
@@ -49,12 +46,13 @@ class ActivationJob:
         tasks = self._targets(found)
         self._make_out()
         outcomes = []
-        for outcome in self._outcomes(map_ahead(self._prepare, tasks)):
+        for task, result in in_batches(map_ahead(self._prepare, tasks), self._activate):
+            outcome = result if isinstance(result, Outcome) else self._release(task, result)
             report(outcome)
             outcomes.append(outcome)
         return outcomes
 
-    def _targets(self, found: Sequence[Found]) -> list[tuple[Path, Path]]:
+    def _targets(self, found: Sequence[Found]) -> list[_Task]:
         """The released file of each photo; what lies in the out folder already is no input."""
         if not found:
             raise HomingError("no photos were given")
@@ -75,7 +73,7 @@ class ActivationJob:
             targets[target] = item.path
         if not targets:
             raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
-        return [(path, target) for target, path in targets.items()]
+        return [_Task(path, target) for target, path in targets.items()]
 
     def _make_out(self) -> None:
         try:
@@ -85,13 +83,12 @@ class ActivationJob:
         except OSError as error:
             raise HomingError(f"cannot write into the out folder {self.out}: {error.strerror}") from error
 
-    def _prepare(self, task: tuple[Path, Path]) -> _Task | Outcome:
-        path, target = task
+    def _prepare(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
         try:
-            photo = Photo.load(path)
-            return self._done_before(photo, path, target) or _Task(photo, path, target)
+            photo = Photo.load(task.path)
+            return task, self._done_before(photo, task.path, task.target) or photo
         except PhotoError as error:
-            return Outcome(photo=path, state="failed", reason=str(error))
+            return task, Outcome(photo=task.path, state="failed", reason=str(error))
 
     def _done_before(self, photo: Photo, path: Path, target: Path) -> Outcome | None:
         """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
@@ -115,52 +112,30 @@ class ActivationJob:
             return None
         return self.catalogue.release(number, _key(target), hashlib.sha256(read_file(target)).hexdigest())
 
-    def _outcomes(self, prepared: Iterator[_Task | Outcome]) -> Iterator[Outcome]:
-        batch: list[_Task] = []
-        pixels = 0
-        for item in prepared:
-            if isinstance(item, Outcome):
-                yield item
-                continue
-            size = item.photo.pixels.shape[0] * item.photo.pixels.shape[1]
-            if batch and (len(batch) == BATCH or pixels + size > BATCH_PIXELS):
-                yield from self._release(batch)
-                batch, pixels = [], 0
-            batch.append(item)
-            pixels += size
-        if batch:
-            yield from self._release(batch)
+    def _activate(self, photos: Sequence[Photo]) -> list[Activation | PhotoError]:
+        return activate(
+            photos,
+            extractor=self.collection.extractor,
+            codebook=self.collection.codebook,
+            recipe=self.recipe,
+            format=self.format,
+        )
 
-    def _release(self, batch: Sequence[_Task]) -> Iterator[Outcome]:
+    def _release(self, task: _Task, activation: Activation | PhotoError) -> Outcome:
         try:
-            activations = activate(
-                [task.photo for task in batch],
-                extractor=self.collection.extractor,
-                codebook=self.collection.codebook,
-                recipe=self.recipe,
-                format=self.format,
-            )
-        except (MemoryError, RuntimeError) as error:
-            if not ran_out_of_memory(error):
-                raise
-            for task in batch:
-                yield Outcome(photo=task.path, state="failed", reason=f"{task.path}: too large for the memory there is")
-            return
-        for task, activation in zip(batch, activations, strict=True):
-            try:
-                if isinstance(activation, PhotoError):
-                    raise activation
-                yield self._write(task, activation)
-            except (PhotoError, CollectionError) as error:
-                yield Outcome(photo=task.path, state="failed", reason=_naming(task.path, error))
-            except OSError as error:
-                reason = f"{task.path}: cannot write {task.target}: {error.strerror}"
-                yield Outcome(photo=task.path, state="failed", reason=reason)
+            if isinstance(activation, PhotoError):
+                raise activation
+            return self._write(task, activation)
+        except (PhotoError, CollectionError) as error:
+            return Outcome(photo=task.path, state="failed", reason=_naming(task.path, error))
+        except OSError as error:
+            reason = f"{task.path}: cannot write {task.target}: {error.strerror}"
+            return Outcome(photo=task.path, state="failed", reason=reason)
 
     def _write(self, task: _Task, activation: Activation) -> Outcome:
         """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run."""
         source = os.path.abspath(task.path)
-        new = NewPhoto(task.photo.sha256, source, activation.code, activation.descriptor.numpy())
+        new = NewPhoto(activation.photo.sha256, source, activation.code, activation.descriptor.numpy())
         if self.catalogue.find(new.sha256) is None:
             self.collection.record([new])
         number = self.catalogue.find(new.sha256)

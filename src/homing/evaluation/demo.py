@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +14,7 @@ from statistics import fmean
 from homing.collection import Collection, Outcome
 from homing.edits import PAPER
 from homing.errors import HomingError
+from homing.evaluation._writing import writing
 from homing.evaluation.report import write_report
 from homing.evaluation.retrieval import Probes, Query, Released, Search, recall, search_copies
 
@@ -81,18 +82,12 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
             probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
         }
         passive, activated = (
-            search_copies(collection.extractor, _sorted(files), PAPER, searches, advance)
-            for files in (
-                {outcome.photo: outcome.photo for outcome in outcomes},
-                {outcome.photo: outcome.released for outcome in outcomes if outcome.released},
-            )
+            search_copies(collection.extractor, some, PAPER, searches, advance) for some in _before_and_after(outcomes)
         )
         strangers = collection.info().background
     result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
-    try:
+    with writing(result.report):
         write_report(result)
-    except OSError as error:
-        raise HomingError(f"cannot write {result.report}: {error.strerror}") from error
     return result
 
 
@@ -101,9 +96,12 @@ def steps() -> int:
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
 
 
-def _sorted(files: dict[Path, Path]) -> list[Released]:
-    """Files that were released, each with its photo's place among the photos as its seed."""
-    return [Released(str(photo.absolute()), file, seed) for seed, (photo, file) in enumerate(sorted(files.items()))]
+def _before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list[Released]]:
+    """The photos as they were, and as they were released; the seed of either is the photo's place among them all."""
+    in_order = sorted(outcomes, key=lambda outcome: outcome.photo)
+    before = [Released(str(each.photo.absolute()), each.photo, seed) for seed, each in enumerate(in_order)]
+    after = [replace(photo, file=each.released) for photo, each in zip(before, in_order, strict=True) if each.released]
+    return before, after
 
 
 def _photos() -> dict[str, bytes]:

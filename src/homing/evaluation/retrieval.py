@@ -17,7 +17,7 @@ from homing.collection import Match
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
 from homing.extractors import Extractor
-from homing.extractors.crops import images_at_once
+from homing.extractors.base import images_at_once
 from homing.photo import Photo
 
 Probes = int | Literal["exact"] | None  # None: as many as stay fast

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 
@@ -20,11 +21,12 @@ from homing.activation import RECIPES, recipe_named
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError, PhotoError, UnknownNameError
-from homing.evaluation.background import Strangers, find_strangers
 from homing.evaluation.references import References
-from homing.evaluation.releasing import Release, release
-from homing.evaluation.retrieval import Probes, Query, Released, describe_stacks, recall, search_copies
-from homing.extractors import Extractor
+from homing.evaluation.releasing import ReleasedFiles, release
+from homing.evaluation.retrieval import Probes, Query, Released, recall, search_copies
+from homing.evaluation.strangers import Strangers, find_strangers
+from homing.extractors import Extractor, describe
+from homing.extractors.base import images_at_once
 from homing.photo import Found, Photo, gather
 
 PASSIVE = "passive"  # the recipe that releases photos as they are
@@ -40,7 +42,7 @@ class RetrievalBench:
     photos: Path
     background: Path
     out: Path
-    crops: int = 300_000
+    strangers: int = 300_000
     codebooks: Sequence[str] = ("homing-1",)
     probes: Sequence[Probes] = (1, 16, "exact")
     recipes: Sequence[str] = (PASSIVE, "paper")
@@ -50,8 +52,11 @@ class RetrievalBench:
         for name in self.recipes:
             if name != PASSIVE and name not in RECIPES:
                 raise UnknownNameError("recipe", name, [PASSIVE, *RECIPES])
-        if self.crops < 1 or (self.limit is not None and self.limit < 1):
-            raise HomingError(f"crops and limit must be at least 1, got {self.crops} and {self.limit}")
+        for probes in self.probes:
+            if probes != "exact" and (type(probes) is not int or probes < 1):
+                raise HomingError(f"probes are whole numbers from 1, or 'exact', got {probes!r}")
+        if self.strangers < 1 or (self.limit is not None and self.limit < 1):
+            raise HomingError(f"strangers and limit must be at least 1, got {self.strangers} and {self.limit}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,19 +115,22 @@ def run_retrieval_bench(bench: RetrievalBench, stage: Stage) -> BenchResult:
     books = _codebooks(bench)
     photos, background = gather([bench.photos])[: bench.limit], gather([bench.background])
     _refuse_overlap(bench, photos, background)
-    try:
-        bench.out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=bench.out):
-            pass
-        measured = [_measure(bench, book, photos, background, stage) for book in books]
-    except OSError as error:
-        raise HomingError(f"cannot write into the out folder {bench.out}: {error.strerror}") from error
+    _make_out(bench.out)
+    # All networks before any work: hours later it would be late to hear that one is missing.
+    networks = [_network(book) for book in books]
+    measured = [
+        _measure(bench, book, network, photos, background, stage) for book, network in zip(books, networks, strict=True)
+    ]
     return BenchResult(bench, measured, time.perf_counter() - started)
 
 
 def _codebooks(bench: RetrievalBench) -> list[Codebook]:
     books = [codebooks.load(name) for name in dict.fromkeys(bench.codebooks)]
     names = [book.name for book in books]
+    if stray := next((name for name in names if Path(name).name != name or ".." in name), None):
+        raise HomingError(
+            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another"
+        )
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise HomingError(f"two of the codebooks are named '{twice}'; measure them into different --out folders")
     return books
@@ -138,20 +146,36 @@ def _refuse_overlap(bench: RetrievalBench, photos: Sequence[Found], background: 
         raise HomingError(f"{known} is among the photos and in the background; it cannot be its own stranger")
 
 
-def _measure(
-    bench: RetrievalBench, codebook: Codebook, photos: Sequence[Found], background: Sequence[Found], stage: Stage
-) -> Measured:
+def _make_out(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise HomingError(f"cannot write into the out folder {out}: {error.strerror}") from error
+
+
+def _network(codebook: Codebook) -> Extractor:
     extractor = extractors.load(codebook.extractor)
     codebook.check(extractor)
-    with stage(f"{codebook.name}: describing the background", min(bench.crops, len(background))) as advance:
-        strangers = find_strangers(extractor, background, bench.crops, bench.out, advance)
-    failures = list(strangers.failures)
-    originals: list[Released] = []
+    return extractor
+
+
+def _measure(
+    bench: RetrievalBench,
+    codebook: Codebook,
+    extractor: Extractor,
+    photos: Sequence[Found],
+    background: Sequence[Found],
+    stage: Stage,
+) -> Measured:
+    with stage(f"{codebook.name}: describing the background", min(bench.strangers, len(background))) as advance:
+        strangers = find_strangers(extractor, background, bench.strangers, bench.out, advance)
     with stage(f"{codebook.name}: describing the photos", len(photos)) as advance:
-        squares = _readable(extractor, photos, originals, failures, advance)
-        descriptors = list(describe_stacks(extractor, squares))
+        originals, descriptors, unreadable = _describe(extractor, photos, advance)
     if not originals:
-        raise HomingError(f"none of the {len(photos)} photos can be read; the last says: {failures[-1]}")
+        raise HomingError(f"none of the {len(photos)} photos can be read; the first says: {unreadable[0]}")
+    failures = [*strangers.failures, *unreadable]
     sources = [original.source for original in originals]
     references = References(codebook, sources, torch.cat(descriptors), strangers.descriptors, extractor.device)
     searches = {probes: references.search(probes) for probes in bench.probes}
@@ -168,28 +192,31 @@ def _measure(
     return Measured(codebook, len(originals), strangers, rows, failures)
 
 
-def _readable(
-    extractor: Extractor,
-    photos: Sequence[Found],
-    originals: list[Released],
-    failures: list[str],
-    advance: Callable[[], None],
-) -> Iterator[Tensor]:
-    """Each photo as the network sees it, (1, 3, size, size); fills the lists of those that can be read and cannot."""
+def _describe(
+    extractor: Extractor, photos: Sequence[Found], advance: Callable[[], None]
+) -> tuple[list[Released], list[Tensor], list[str]]:
+    """The photos that can be read, batches (B, dim) of their descriptors, and the errors of the others."""
 
     def square(photo: Found) -> Tensor | PhotoError:
         try:
-            return extractor.resize(Photo.load(photo.path).view())[None]
+            return extractor.resize(Photo.load(photo.path).view())
         except PhotoError as error:
             return error
 
-    for seed, (photo, result) in enumerate(zip(photos, map_ahead(square, photos), strict=True)):
-        advance()
-        if isinstance(result, PhotoError):
-            failures.append(str(result))
-        else:
-            originals.append(Released(str(photo.name), photo.path, seed))
-            yield result
+    originals: list[Released] = []
+    descriptors: list[Tensor] = []
+    failures: list[str] = []
+    results = enumerate(zip(photos, map_ahead(square, photos), strict=True))
+    while some := list(islice(results, images_at_once(extractor))):
+        squares = [result for _, (_, result) in some if isinstance(result, Tensor)]
+        descriptors += [describe(extractor, squares)] if squares else []
+        for seed, (photo, result) in some:
+            advance()
+            if isinstance(result, PhotoError):
+                failures.append(str(result))
+            else:
+                originals.append(Released(str(photo.name), photo.path, seed))
+    return originals, descriptors, failures
 
 
 def _release(
@@ -199,10 +226,10 @@ def _release(
     originals: list[Released],
     recipe: str,
     stage: Stage,
-) -> Release:
+) -> ReleasedFiles:
     """The files that others will edit."""
     if recipe == PASSIVE:
-        return Release(originals, [], [])
+        return ReleasedFiles(originals, [], [])
     folder = bench.out / "released" / codebook.name / recipe
     with stage(f"{codebook.name}: activating, {recipe}", len(originals)) as advance:
         made = release(
@@ -219,7 +246,7 @@ def _release(
 
 
 def _row(
-    codebook: Codebook, recipe: str, probes: Probes, made: Release, queries: list[Query]
+    codebook: Codebook, recipe: str, probes: Probes, made: ReleasedFiles, queries: list[Query]
 ) -> tuple[Row, list[Query]]:
     recalls = {edit.label: recall(queries, probes=probes, edit=edit.label) for edit in PAPER}
     row = Row(

@@ -16,8 +16,9 @@ import torch
 
 from homing import __version__
 from homing._files import write_atomically
+from homing._machine import hardware
 from homing.edits import PAPER
-from homing.errors import HomingError
+from homing.evaluation._writing import writing
 from homing.evaluation.retrieval_bench import BenchResult
 from homing.evaluation.tables import markdown
 from homing.extractors.crops import SEED
@@ -32,10 +33,8 @@ def write_results(result: BenchResult) -> None:
     }
     for name, text in files.items():
         path = result.bench.out / name
-        try:
+        with writing(path):
             write_atomically(path, text.encode())
-        except OSError as error:
-            raise HomingError(f"cannot write {path}: {error.strerror}") from error
 
 
 def as_json(result: BenchResult) -> dict[str, object]:
@@ -45,7 +44,7 @@ def as_json(result: BenchResult) -> dict[str, object]:
         "rows": [asdict(row) for row in result.rows],
         "settings": {
             "photos": first.photos,
-            "background": {"photos": first.strangers.photos, "crops": len(first.strangers.descriptors)},
+            "background": {"photos": first.strangers.photos, "strangers": len(first.strangers.descriptors)},
             "edits": [edit.label for edit in PAPER],
             "seed": SEED,
             "recipes": list(bench.recipes),
@@ -65,7 +64,7 @@ def as_json(result: BenchResult) -> dict[str, object]:
             }
             for each in result.measured
         },
-        "hardware": _hardware(),
+        "hardware": hardware(),
         "seconds": round(result.seconds, 1),
         "failures": result.failures,
     }
@@ -122,15 +121,3 @@ def _searches(result: BenchResult) -> Iterator[list[object]]:
                 distance,
                 int(query.came_home),
             ]
-
-
-def _hardware() -> str:
-    """The processor's name, and the GPU's if there is one."""
-    names = [platform.processor() or platform.machine()]
-    about = Path("/proc/cpuinfo")
-    if about.exists():  # Linux's own answer is the architecture alone
-        lines = (line.partition(":") for line in about.read_text().splitlines())
-        names = [value.strip() for key, _, value in lines if key.strip() == "model name"][:1] or names
-    if torch.cuda.is_available():
-        names.append(torch.cuda.get_device_name())
-    return " / ".join(names)

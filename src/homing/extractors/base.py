@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from homing._machine import default_device
+
 
 class Extractor(Protocol):
     """A differentiable network: (B, 3, H, W) sRGB in [0, 1] gives (B, dim) descriptors of unit norm."""
@@ -43,7 +45,7 @@ class NetworkExtractor:
         device: torch.device | str | None = None,
     ) -> None:
         self.name, self.size = name, size
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = torch.device(device) if device else default_device()
         self._network = network.eval().to(self.device)
         for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
             parameter.requires_grad_(False)
@@ -73,7 +75,13 @@ def describe(extractor: Extractor, views: Sequence[Tensor]) -> Tensor:
     """Descriptors of photos as they are, (B, dim) on the CPU; the (3, H, W) views may differ in size."""
     with torch.inference_mode():
         squares = torch.stack([extractor.resize(view) for view in views])
-        return extractor(squares.to(extractor.device)).cpu()
+        some_at_once = torch.split(squares, images_at_once(extractor))
+        return torch.cat([extractor(some.to(extractor.device)).cpu() for some in some_at_once])
+
+
+def images_at_once(extractor: Extractor) -> int:
+    """A good batch: large on a GPU; on a CPU to get the memory for a large one costs more than the network itself."""
+    return 256 if extractor.device.type == "cuda" else 16
 
 
 def _resize(images: Tensor, size: int) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -13,10 +14,10 @@ from torch import Tensor
 
 from homing._parallel import map_many
 from homing.errors import PhotoError
-from homing.extractors.base import Extractor
-from homing.photo import Photo
+from homing.extractors.base import Extractor, images_at_once
+from homing.photo import read_square
 
-SQUARE = 256  # pixels a side: what a photo is brought to, whatever the network, before crops are cut from it
+SQUARE = 256  # pixels a side: what a photo is brought to before crops are cut from it, if no network needs more
 SMALLEST = 0.5  # the side of a crop, at least, as a share of the photo's
 SEED = 0
 PHOTOS_AT_ONCE = 64
@@ -25,17 +26,25 @@ Report = Callable[[PhotoError | None], None]
 
 
 def describe_crops(extractor: Extractor, paths: Sequence[Path], count: int, report: Report) -> Iterator[np.ndarray]:
-    """Batches of (B, dim) descriptors, float32, `count` in all: of every photo whole and of random crops of it.
+    """Batches of (B, dim) descriptors, float32: of every photo whole and of random crops of it.
 
-    Crops are spread evenly over the photos that can be read; of fewer descriptors than photos, the first photos give
-    one each. `report` is called once per photo, with its error where it cannot be read.
+    There are `count` if all photos can be read: how many one gives depends on its place in the list alone, and what
+    cannot be read is not made up for. Of fewer descriptors than photos, the first photos give one each. `report` is
+    called once per photo, with its error where it cannot be read.
     """
-    shares = _shares(map_many(_square, list(paths)), len(paths), count, report)
-    while batch := list(islice(shares, PHOTOS_AT_ONCE)):
-        squares = torch.from_numpy(np.stack([square for _, square, _ in batch]))
-        windows = torch.from_numpy(np.concatenate([crop_windows(place, share) for place, _, share in batch]))
-        owners = torch.arange(len(batch)).repeat_interleave(torch.tensor([share for _, _, share in batch]))
-        yield from describe_windows(extractor, squares, owners, windows)
+    each, more = divmod(count, max(len(paths), 1))
+    readable = _read(paths[:count], square_side(extractor), report)
+    while batch := list(islice(readable, PHOTOS_AT_ONCE)):
+        shares = [each + (place < more) for place, _ in batch]
+        squares = torch.from_numpy(np.stack([square for _, square in batch]))
+        windows = [crop_windows(place, share) for (place, _), share in zip(batch, shares, strict=True)]
+        owners = torch.arange(len(batch)).repeat_interleave(torch.tensor(shares))
+        yield from describe_windows(extractor, squares, owners, torch.from_numpy(np.concatenate(windows)))
+
+
+def square_side(extractor: Extractor) -> int:
+    """Pixels a side of the squares that crops are cut from: never fewer than the network sees."""
+    return max(SQUARE, extractor.size)
 
 
 def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, windows: Tensor) -> Iterator[np.ndarray]:
@@ -44,11 +53,6 @@ def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, wind
     size = images_at_once(extractor)
     for some, whose in zip(torch.split(windows, size), torch.split(owners, size), strict=True):
         yield _describe(extractor, squares[whose.to(extractor.device)], some.to(extractor.device))
-
-
-def images_at_once(extractor: Extractor) -> int:
-    """A good batch: large on a GPU; on a CPU to get the memory for a large one costs more than the network itself."""
-    return 256 if extractor.device.type == "cuda" else 16
 
 
 def crop_windows(place: int, count: int) -> np.ndarray:
@@ -64,37 +68,14 @@ def crop_windows(place: int, count: int) -> np.ndarray:
     return np.concatenate([whole, np.concatenate([sides, centres], axis=1)])
 
 
-def _square(path: Path) -> np.ndarray | PhotoError:
-    try:
-        view = Photo.load(path).view()
-    except PhotoError as error:
-        return error
-    square = F.interpolate(view[None], (SQUARE, SQUARE), mode="bilinear", antialias=True, align_corners=False)[0]
-    return (square * 255).round().clamp(0, 255).byte().numpy()
-
-
-def _shares(
-    squares: Iterable[np.ndarray | PhotoError], photos: int, count: int, report: Report
-) -> Iterator[tuple[int, np.ndarray, int]]:
-    """Each photo that can be read, with its place in the list and the number of descriptors it gives."""
-    left = count
-    # One photo waits for the next that can be read: the last of them gives all that is still missing.
-    waiting: tuple[int, np.ndarray] | None = None
-    for place, square in enumerate(squares):
+def _read(paths: Sequence[Path], side: int, report: Report) -> Iterator[tuple[int, np.ndarray]]:
+    """The photos that can be read as squares, each with its place in the list."""
+    for place, square in enumerate(map_many(partial(read_square, side=side), list(paths))):
         if isinstance(square, PhotoError):
             report(square)
-            continue
-        if waiting is not None:
-            share = -(-left // (photos - place + 1))
+        else:
             report(None)
-            yield *waiting, share
-            left -= share
-            if not left:
-                return
-        waiting = place, square
-    if waiting is not None:
-        report(None)
-        yield *waiting, left
+            yield place, square.pixels
 
 
 def _describe(extractor: Extractor, squares: Tensor, windows: Tensor) -> np.ndarray:

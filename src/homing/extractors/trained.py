@@ -13,7 +13,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
-from homing._files import write_atomically
+from homing._files import read_metadata, write_atomically
 from homing.errors import HomingError
 from homing.extractors.base import Extractor, NetworkExtractor
 
@@ -72,8 +72,7 @@ def read_network(path: str) -> tuple[DescriptorNetwork, Design]:
 def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, Design]:
     """Network and design kept in the bytes of such a file; `origin` names them in messages."""
     try:
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        about = json.loads(header["__metadata__"][_METADATA])
+        about = read_metadata(data, _METADATA)
         design = Design(**{**about, "mean": tuple(about["mean"]), "std": tuple(about["std"])})
         network = DescriptorNetwork(design)
         network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
@@ -83,8 +82,10 @@ def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, 
 
 
 def write_network(network: nn.Module, design: Design, path: Path) -> None:
-    """Keep a network in one file, in half precision."""
-    half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
+    """Keep a network in one file: weights in half precision, what is single (biases, norms) in single."""
+    half = {key: value.half() if value.ndim > 1 else value for key, value in network.state_dict().items()}
+    if not all(value.isfinite().all() for value in half.values()):
+        raise HomingError("the network's weights are no longer numbers; try a lower --rate or a higher --temperature")
     metadata = {_METADATA: json.dumps(asdict(design), sort_keys=True)}
     try:
         write_atomically(path, save_safetensors({key: value.contiguous() for key, value in half.items()}, metadata))

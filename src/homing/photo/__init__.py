@@ -3,5 +3,6 @@
 from homing.photo.folders import Found, gather
 from homing.photo.formats import SUFFIXES, format_name
 from homing.photo.photo import Photo, read_file
+from homing.photo.square import Square, read_square
 
-__all__ = ["SUFFIXES", "Found", "Photo", "format_name", "gather", "read_file"]
+__all__ = ["SUFFIXES", "Found", "Photo", "Square", "format_name", "gather", "read_file", "read_square"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,18 @@ from homing.errors import CodebookError, PhotoError
 from homing.extractors import Extractor
 from homing.extractors.crops import describe_crops
 
+SEED = 0
+
+
+@dataclass(frozen=True)
+class TrainedCodebook:
+    """A codebook, how many descriptors of how many photos it learnt from, and the errors of the other photos."""
+
+    codebook: Codebook
+    descriptors: int
+    photos: int
+    failures: list[PhotoError]
+
 
 def train_codebook(
     paths: Sequence[Path],
@@ -20,23 +33,27 @@ def train_codebook(
     spec: str,
     extractor: Extractor,
     name: str,
-    crops: int | None = None,
+    descriptors: int | None = None,
     report: Callable[[], None],
-) -> tuple[Codebook, list[PhotoError]]:
-    """A codebook learnt from photos, and the errors of those that could not be read; `report` is called per photo.
+) -> TrainedCodebook:
+    """Learn a codebook from every photo whole and from random crops of them; `report` is called per photo.
 
-    It learns from every photo whole and from random crops, `crops` descriptors in all; by default as many as photos.
+    `descriptors` are spread evenly over the photos; by default each gives one. Photos that cannot be read give none.
     """
-    count = len(paths) if crops is None else crops
-    untrained(spec, dim=extractor.dim, photos=count)  # says at once what training would say in an hour
-    failures: list[PhotoError] = []
+    count = len(paths) if descriptors is None else descriptors
+    untrained(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
+    reported: list[PhotoError | None] = []
 
     def note(error: PhotoError | None) -> None:
         report()
-        if error is not None:
-            failures.append(error)
+        reported.append(error)
 
-    rows = list(describe_crops(extractor, paths, count, note))
-    if not rows:
-        raise CodebookError(f"none of the {len(paths)} photos can be read; the first says: {failures[0]}")
-    return Codebook.train(np.concatenate(rows), spec=spec, extractor=extractor, name=name), failures
+    batches = list(describe_crops(extractor, paths, count, note))
+    failures = [error for error in reported if error is not None]
+    if not batches:
+        raise CodebookError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
+    rows = np.concatenate(batches)
+    # Crops of one photo lie side by side, and what is measured between rows is taken for unrelated photos.
+    rows = rows[np.random.default_rng(SEED).permutation(len(rows))]
+    book = Codebook.train(rows, spec=spec, extractor=extractor, name=name)
+    return TrainedCodebook(book, len(rows), len(reported) - len(failures), failures)

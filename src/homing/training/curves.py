@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 
-from homing._files import write_atomically
 from homing.errors import HomingError
 
 
@@ -30,8 +28,8 @@ def check_drawing() -> None:
         raise HomingError("training draws its curves with matplotlib; get it: pip install 'homing[train]'") from error
 
 
-def draw_curves(curve: Sequence[Point], path: Path) -> None:
-    """Loss and held-out recall over the steps."""
+def draw_curves(curve: Sequence[Point]) -> bytes:
+    """Loss and held-out recall over the steps, as a PNG."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.2), layout="constrained")
@@ -44,4 +42,4 @@ def draw_curves(curve: Sequence[Point], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     file = BytesIO()
     figure.savefig(file, format="png", dpi=120)
-    write_atomically(path, file.getvalue())
+    return file.getvalue()

@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def nt_xent(originals: Tensor, copies: Tensor, temperature: float, mixed: Tensor | None = None) -> Tensor:
+def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor | None = None) -> Tensor:
     """Each descriptor must pick its counterpart out of the whole batch, both ways; all (B, D) of unit norm.
 
-    `mixed` (B, B) says how much of each original is in each copy, rows summing to one; by default copy i is of i alone.
+    `own` (B,) is the share of its own original in each copy; the rest is of the next one. By default all is its own.
     """
     count = len(originals)
     everything = torch.cat([originals, copies])
@@ -18,10 +18,15 @@ def nt_xent(originals: Tensor, copies: Tensor, temperature: float, mixed: Tensor
     likeness = likeness.masked_fill(torch.eye(2 * count, dtype=torch.bool, device=likeness.device), float("-inf"))
     chance = F.log_softmax(likeness, dim=1)
     to_copies, to_originals = chance[:count, count:], chance[count:, :count]
-    if mixed is None:
+    if own is None:
         return -(to_copies.diagonal() + to_originals.diagonal()).mean() / 2
-    back = mixed.T / mixed.sum(dim=0)[:, None].clamp(min=1e-6)
-    return -((mixed * to_originals).sum(dim=1) + (back * to_copies).sum(dim=1)).mean() / 2
+    rest = 1 - own
+    of_next = to_originals.roll(-1, dims=1).diagonal()  # copy i and original i + 1
+    in_previous = to_copies.roll(1, dims=1).diagonal()  # original i and copy i - 1
+    shared = own + rest.roll(1)  # how much of an original is in the two copies that hold it
+    forth = own * to_originals.diagonal() + rest * of_next
+    back = (own * to_copies.diagonal() + rest.roll(1) * in_previous) / shared
+    return -(forth + back).mean() / 2
 
 
 def koleo(descriptors: Tensor) -> Tensor:
@@ -39,7 +44,7 @@ class Cells:
     A copy that falls into another cell than its original is lost to a search with one probe, however near the two are.
     """
 
-    DECAY = 0.99
+    DECAY = 0.99  # a centroid is the mean of about the last hundred batches: the network moves all the while
     STARVED = 0.1  # of an even share: a centroid with less is put on a descriptor instead
     TEMPERATURE = 0.05
 

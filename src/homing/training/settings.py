@@ -53,17 +53,26 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("dim", "pairs", "temperature", "epochs", "rate"):
-            if not getattr(self, name) > 0:
-                raise HomingError(f"{name} must be above 0, got {getattr(self, name):g}")
-        for name in ("size", "training_size"):
+        for name, (low, high) in LIMITS.items():
             value = getattr(self, name)
-            if value < 32 or value % 16:
-                raise HomingError(f"{name} must be a multiple of 16 from 32 on, got {value}")
-        for name in ("koleo", "cells", "cell_weight"):
-            if not getattr(self, name) >= 0:
-                raise HomingError(f"{name} must be 0 or above, got {getattr(self, name):g}")
-        if not 0 <= self.mixup <= 1:
-            raise HomingError(f"mixup is a share of the copies, from 0 to 1, got {self.mixup:g}")
-        if self.pairs < 2:
-            raise HomingError("a batch needs at least 2 pairs: copies are told apart from strangers")
+            if not low <= value <= high:
+                option = name.replace("_", "-")
+                raise HomingError(f"--{option} takes a value from {low:g} to {high:g}, got {value:g}")
+        if self.training_size % 16:  # the blocks of the JPEG edit
+            raise HomingError(f"--training-size must be a multiple of 16, got {self.training_size}")
+
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "dim": (1, 16_384),
+    "size": (32, 2048),
+    "training_size": (32, 2048),
+    "epochs": (0.01, 1e6),
+    "pairs": (2, 1e6),  # copies are told apart from strangers
+    "temperature": (0.001, 10),
+    "koleo": (0, 1000),
+    "cells": (0, 1e6),
+    "cell_weight": (0, 1000),
+    "mixup": (0, 1),
+    "rate": (1e-9, 1),
+    "seed": (0, 2**62),
+}

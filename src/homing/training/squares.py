@@ -10,17 +10,16 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch.nn.functional as F
 
-from homing._files import write_atomically
+from homing._files import new_array, write_atomically
 from homing._parallel import map_many
 from homing.errors import HomingError, PhotoError
-from homing.photo import Photo, read_file
+from homing.photo import read_square
 
 
 @dataclass(frozen=True)
 class Squares:
-    """(N, side, side, 3) pixels of 8 bits, mapped from the disk, and a hash over the files they came from."""
+    """(N, 3, side, side) pixels of 8 bits, mapped from the disk, and a hash over the files they came from."""
 
     pixels: np.ndarray
     fingerprint: str
@@ -32,44 +31,50 @@ class Squares:
 
 def squares_of(paths: Sequence[Path], side: int, folder: Path, report: Callable[[], None]) -> Squares:
     """Photos squashed to squares, kept in `folder` for a second call; `report` is called per photo."""
-    pixels_file, about_file = folder / "photos.npy", folder / "photos.json"
-    key = hashlib.sha256(repr((side, [(str(path), path.stat().st_size) for path in paths])).encode()).hexdigest()
-    if not about_file.is_file() or json.loads(about_file.read_text())["key"] != key:
-        about_file.unlink(missing_ok=True)
-        pixels = np.lib.format.open_memmap(pixels_file, "w+", dtype=np.uint8, shape=(len(paths), side, side, 3))
-        fingerprint, failures = _fill(pixels, paths, side, report)
-        pixels.flush()
-        # Written last: a file of squares without it was cut off.
-        about = {"key": key, "fingerprint": fingerprint, "failures": failures}
-        write_atomically(about_file, json.dumps(about).encode())
-    about = json.loads(about_file.read_text())
-    count = len(paths) - len(about["failures"])
-    return Squares(np.load(pixels_file, mmap_mode="r")[:count], about["fingerprint"], about["failures"])
+    key = hashlib.sha256(repr((side, [(str(path), *_state(path)) for path in paths])).encode()).hexdigest()
+    try:
+        kept = _read(folder, key)
+        if kept is None:
+            _make(folder, key, paths, side, report)
+            kept = _read(folder, key)
+    except OSError as error:
+        raise HomingError(f"cannot keep the photos in {folder}: {error.strerror}") from error
+    assert kept is not None
+    return kept
 
 
-def _fill(pixels: np.ndarray, paths: Sequence[Path], side: int, report: Callable[[], None]) -> tuple[str, list[str]]:
-    """Squares of the photos that can be read, first to last; gives the hash over their files, and why others failed."""
-    digest, failures, filled = hashlib.sha256(), [], 0
-    for result in map_many(partial(_square, side=side), list(paths)):
+def _read(folder: Path, key: str) -> Squares | None:
+    """What an earlier call kept of the same files, if it is all there."""
+    try:
+        about = json.loads((folder / "photos.json").read_text())
+        pixels = np.load(folder / "photos.npy", mmap_mode="r")[: about["count"]]
+        return Squares(pixels, about["fingerprint"], about["failures"]) if about["key"] == key else None
+    except (FileNotFoundError, EOFError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _make(folder: Path, key: str, paths: Sequence[Path], side: int, report: Callable[[], None]) -> None:
+    (folder / "photos.json").unlink(missing_ok=True)
+    pixels = new_array(folder / "photos.npy", (len(paths), 3, side, side), np.uint8)
+    digest, failures, count = hashlib.sha256(), [], 0
+    for result in map_many(partial(read_square, side=side), list(paths)):
         report()
         if isinstance(result, PhotoError):
             failures.append(str(result))
             continue
-        pixels[filled], sha256 = result
-        digest.update(sha256)
-        filled += 1
-    if not filled:
+        pixels[count] = result.pixels
+        digest.update(result.sha256)
+        count += 1
+    if not count:
         raise HomingError(f"none of the {len(paths)} photos can be read; the first says: {failures[0]}")
-    return digest.hexdigest(), failures
+    # Written last: squares without it were cut off.
+    about = {"key": key, "count": count, "fingerprint": digest.hexdigest(), "failures": failures}
+    write_atomically(folder / "photos.json", json.dumps(about).encode())
 
 
-def _square(path: Path, side: int) -> tuple[np.ndarray, bytes] | PhotoError:
-    """The (side, side, 3) bytes of a photo, and the hash of its file."""
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes when the file does."""
     try:
-        data = read_file(path)
-        view = Photo.decode(data, str(path)).view()
-    except PhotoError as error:
-        return error
-    if view.shape[-2:] != (side, side):
-        view = F.interpolate(view[None], (side, side), mode="bilinear", antialias=True, align_corners=False)[0]
-    return (view * 255).round().byte().permute(1, 2, 0).numpy(), hashlib.sha256(data).digest()
+        return path.stat().st_size, path.stat().st_mtime_ns
+    except OSError:
+        return ()  # a link to nowhere, say: it will be among the failures

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import imagenet_lite0
+from homing.extractors.homing_1 import bundled_network
 from homing.extractors.timm_models import pretrained
 from homing.extractors.trained import DescriptorNetwork, Design, read_network
 from homing.training.settings import Settings
@@ -19,8 +20,8 @@ from homing.training.settings import Settings
 def starting_network(settings: Settings) -> tuple[DescriptorNetwork, Design]:
     """The network that `settings.init` names, with a projection to the wanted dimension."""
     init = settings.init
-    if init.endswith(".safetensors"):
-        network, design = read_network(init)
+    if init == "homing-1" or init.endswith(".safetensors"):
+        network, design = bundled_network() if init == "homing-1" else read_network(init)
         if design.dim != settings.dim:
             raise HomingError(f"{init} gives {design.dim}-d descriptors, got --dim {settings.dim}; leave them equal")
         return network, replace(design, size=settings.size)
@@ -32,7 +33,9 @@ def starting_network(settings: Settings) -> tuple[DescriptorNetwork, Design]:
         model = pretrained(name)
         config = timm.data.resolve_model_data_config(model)
         return _with_trunk(name, model.state_dict(), config["mean"], config["std"], settings)
-    raise UnknownNameError("network to start from", init, ["imagenet-lite0", "timm:NAME", "FILE.safetensors"])
+    raise UnknownNameError(
+        "network to start from", init, ["homing-1", "imagenet-lite0", "timm:NAME", "FILE.safetensors"]
+    )
 
 
 def _with_trunk(
@@ -44,10 +47,18 @@ def _with_trunk(
 ) -> tuple[DescriptorNetwork, Design]:
     design = Design(trunk=trunk, dim=settings.dim, size=settings.size, mean=mean, std=std)
     network = DescriptorNetwork(design)
-    if network.trunk(torch.zeros(1, *timm.data.resolve_model_data_config(network.trunk)["input_size"])).ndim != 4:
-        raise HomingError(f"'{trunk}' gives no feature maps to pool; choose a convolutional network")
+    _expect_maps(network, trunk)
     network.trunk.load_state_dict(weights)
-    # Distances between the pooled maps survive an orthogonal projection: training starts from what the trunk sees.
+    # Near enough to keeping all distances between the pooled maps: training starts from what the trunk sees.
     torch.nn.init.orthogonal_(network.head.weight)
     torch.nn.init.zeros_(network.head.bias)
     return network, design
+
+
+@torch.no_grad()
+def _expect_maps(network: DescriptorNetwork, trunk: str) -> None:
+    """Refuse a trunk whose output cannot be pooled to the features the projection expects."""
+    size = timm.data.resolve_model_data_config(network.trunk)["input_size"]
+    maps = network.trunk.eval()(torch.zeros(1, *size))
+    if maps.ndim != 4 or maps.shape[1] != network.trunk.num_features:
+        raise HomingError(f"'{trunk}' gives no feature maps to pool; choose a convolutional network such as resnet50")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from homing._machine import send
 from homing.edits.differentiable.views import TWINS, Views
 from homing.edits.disc import COUNTS
 from homing.edits.registry import KINDS
@@ -62,14 +62,12 @@ def _shares(names: list[str]) -> np.ndarray:
 
 
 def _strengths(name: str, span: tuple[float, float], count: int, rng: np.random.Generator) -> np.ndarray:
-    drawn = rng.uniform(*span, size=count)
-    if name == "rotation":
+    low, high = span
+    if not KINDS[name].whole:
+        return rng.uniform(low, high, size=count).astype(np.float32)
+    drawn = rng.integers(int(low), int(high), size=count, endpoint=True)
+    quarters = [turn for turn in (-180, -90, 90, 180) if low <= turn <= high]
+    if name == "rotation" and quarters:
         # Phones and viewers turn by quarters: half of all rotations do.
-        drawn = np.where(rng.random(count) < 0.5, np.rint(drawn / 90) * 90, drawn)
-    return (np.rint(drawn) if KINDS[name].whole else drawn).astype(np.float32)
-
-
-def send(numbers: np.ndarray, device: torch.device) -> Tensor:
-    """To the device; the host does not wait for it, so that a GPU never runs out of work."""
-    tensor = torch.from_numpy(numbers)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+        drawn = np.where(rng.random(count) < 0.5, rng.choice(quarters, size=count), drawn)
+    return drawn.astype(np.float32)

@@ -1,0 +1,33 @@
+"""The machine: its device, its name, and the way onto it."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def default_device() -> torch.device:
+    """A GPU if there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def send(numbers: np.ndarray, device: torch.device) -> Tensor:
+    """An array on the device; the host does not wait for it, so that a GPU never runs out of work."""
+    tensor = torch.from_numpy(numbers)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def hardware() -> str:
+    """The processor's name, and the GPU's if there is one."""
+    names = [platform.processor() or platform.machine()]
+    about = Path("/proc/cpuinfo")
+    if about.exists():  # Linux's own answer is the architecture alone
+        lines = (line.partition(":") for line in about.read_text().splitlines())
+        names = [value.strip() for key, _, value in lines if key.strip() == "model name"][:1] or names
+    if torch.cuda.is_available():
+        names.append(torch.cuda.get_device_name())
+    return " / ".join(names)

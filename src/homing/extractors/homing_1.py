@@ -1,0 +1,23 @@
+"""Our own network, taught to know a photo from its edited copies. docs/homing-1.md is its card."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import torch
+
+from homing.extractors.base import Extractor
+from homing.extractors.registry import register
+from homing.extractors.trained import DescriptorNetwork, Design, as_extractor, network_from_bytes
+
+
+@register("homing-1")
+def homing_1(device: torch.device | str | None = None) -> Extractor:
+    """EfficientNet-Lite0 taught on COCO to know photos from their edited copies, 512-d; inside the package."""
+    return as_extractor(*bundled_network(), name="homing-1", device=device)
+
+
+def bundled_network() -> tuple[DescriptorNetwork, Design]:
+    """The network itself, for others to start from."""
+    data = files("homing.extractors").joinpath("data/homing-1.safetensors").read_bytes()
+    return network_from_bytes(data, origin="homing-1")

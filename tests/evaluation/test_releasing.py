@@ -1,0 +1,57 @@
+"""Photos released for a bench: what fails, fails alone."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from homing.activation import RECIPES
+from homing.errors import HomingError
+from homing.evaluation.releasing import ReleasedFiles, release
+from homing.evaluation.retrieval import Released
+
+
+@pytest.fixture
+def originals(photos: Path, tmp_path: Path) -> list[Released]:
+    """A photo that is there, and one that is not any more."""
+    shutil.copy(photos / "flower.jpg", tmp_path)
+    return [Released(name, tmp_path / name, seed) for seed, name in enumerate(("gone.jpg", "flower.jpg"))]
+
+
+def released(originals: list[Released], folder: Path, extractor, codebook) -> ReleasedFiles:
+    moved: list[int] = []
+    made = release(
+        originals,
+        folder,
+        extractor=extractor,
+        codebook=codebook,
+        recipe=RECIPES["paper-fast"],
+        advance=lambda: moved.append(1),
+    )
+    assert len(moved) == len(originals)
+    return made
+
+
+def test_a_photo_that_is_gone_fails_alone(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:
+    made = released(originals, tmp_path / "out", extractor, codebook)
+    assert [(item.source, item.seed) for item in made.files] == [("flower.jpg", 1)]
+    assert made.files[0].file.read_bytes() != (tmp_path / "flower.jpg").read_bytes()
+    assert made.qualities[0].psnr >= 43.8
+    (line,) = made.failures
+    assert line.startswith(str(tmp_path / "gone.jpg"))
+
+
+def test_a_photo_too_large_for_the_memory_fails(
+    originals: list[Released], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homing.evaluation.releasing.activate", lambda *_, **__: torch.empty(2**55))
+    made = released(originals, tmp_path / "out", extractor, codebook)
+    assert not made.files
+    assert made.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the memory there is"
+
+
+def test_a_file_that_cannot_be_written_is_named(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:
+    (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
+    with pytest.raises(HomingError, match=r"cannot write .*flower\.jpg"):
+        released(originals, tmp_path / "out", extractor, codebook)

@@ -1,0 +1,75 @@
+"""Strangers that are kept: read again where they are whole, made anew where they are not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from torch import nn
+
+from homing.errors import HomingError
+from homing.evaluation.strangers import Strangers, find_strangers
+from homing.extractors import NetworkExtractor
+from homing.photo import Found, gather
+
+TINY = NetworkExtractor(
+    nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.AdaptiveAvgPool2d(2)), name="tiny", size=64, device="cpu"
+)
+COUNT = 10
+
+
+@pytest.fixture
+def with_bad(photos: Path, tmp_path: Path) -> list[Found]:
+    bad = tmp_path / "bad.jpg"
+    bad.write_text("hello")
+    return gather([photos, bad])
+
+
+def found(photos: list[Found], folder: Path) -> tuple[Strangers, int]:
+    """The strangers, and how many photos were described for them."""
+    described: list[int] = []
+    strangers = find_strangers(TINY, photos, COUNT, folder, lambda: described.append(1))
+    return strangers, len(described)
+
+
+def test_what_cannot_be_read_leaves_no_empty_descriptors(with_bad: list[Found], tmp_path: Path) -> None:
+    for described in (5, 0):
+        strangers, count = found(with_bad, tmp_path)
+        assert count == described
+        assert strangers.descriptors.shape == (COUNT - 2, TINY.dim)
+        assert np.linalg.norm(strangers.descriptors.astype(np.float32), axis=1).min() > 0.99
+        assert strangers.photos == 4
+        assert ["bad.jpg" in line for line in strangers.failures] == [True]
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _other(path: Path) -> None:
+    path.write_text("[1, 2]")
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, _cut, _empty, _other])
+@pytest.mark.parametrize("suffix", [".json", ".npy"])
+def test_what_is_damaged_or_missing_is_made_anew(
+    with_bad: list[Found], tmp_path: Path, suffix: str, damage: Callable[[Path], None]
+) -> None:
+    first, _ = found(with_bad, tmp_path)
+    expected = np.array(first.descriptors)
+    (file,) = tmp_path.glob(f"background-*{suffix}")
+    damage(file)
+    again, described = found(with_bad, tmp_path)
+    assert described == 5
+    np.testing.assert_array_equal(again.descriptors, expected)
+    assert again.failures == first.failures
+    assert found(with_bad, tmp_path)[1] == 0
+
+
+def test_a_folder_that_cannot_be_written_is_named(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match=r"cannot write .*background-.*: No such file"):
+        found(gather([photos]), tmp_path / "nowhere")
