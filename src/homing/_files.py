@@ -6,10 +6,14 @@ import errno
 import json
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from homing.errors import HomingError
 
 
 def write_atomically(path: Path, data: bytes, *, new: bool = False) -> None:
@@ -42,6 +46,15 @@ def _linked(temporary: Path, path: Path) -> bool:
             return False
         raise
     return True
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one line which file could not be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise HomingError(f"cannot write {path}: {error.strerror}") from error
 
 
 def read_metadata(data: bytes, key: str) -> dict[str, Any]:

@@ -1,19 +1,17 @@
 """The differentiable twins against the exact edits."""
 
-from importlib import resources
-
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from torch import Tensor
+from twin_views import SIDE, change, load, see, seed
 
 from homing.edits import KINDS, Edit, parse
 from homing.edits.differentiable import TWINS, Views
 from homing.edits.differentiable._warp import between, warp
 from homing.edits.spatial import _homography
 
-SIDE = 96
 STRENGTHS = {
     "contrast": (0.5, 2.0),
     "brightness": (0.5, 1.6),
@@ -39,30 +37,8 @@ drawing_nothing = [name for name, twin in TWINS.items() if not twin.random]
 every_twin = pytest.mark.parametrize("name", TWINS)
 
 
-def load(name: str, width: int = SIDE, height: int = SIDE) -> Image.Image:
-    path = resources.files("sklearn.datasets.images") / name
-    with path.open("rb") as file:
-        return Image.open(file).convert("RGB").resize((width, height), Image.Resampling.BILINEAR)
-
-
-def see(*images: Image.Image) -> Views:
-    """What a network sees of them."""
-    squares = [np.array(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)) for image in images]
-    pixels = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).float() / 255
-    return Views(pixels, torch.tensor([image.width / image.height for image in images]))
-
-
-def seed(number: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(number)
-
-
 def two_strengths(name: str) -> Tensor | None:
     return torch.tensor(STRENGTHS[name], dtype=torch.float32) if name in STRENGTHS else None
-
-
-def change(first: Tensor, second: Tensor) -> float:
-    """The mean absolute difference."""
-    return (first - second).abs().mean().item()
 
 
 @pytest.fixture(scope="module")
@@ -250,65 +226,3 @@ def test_corners_wander_as_far_as_in_the_exact_edit(strength):
     exact = see(*(Edit("perspective", strength)(white, seed=number) for number in range(200))).pixels
     result = TWINS["perspective"](see(*[white] * 200), torch.full((200,), float(strength)), seed()).pixels
     assert 1 - result.mean().item() == pytest.approx(1 - exact.mean().item(), rel=0.2)
-
-
-def covered(black: Tensor, white: Tensor) -> float:
-    """How much of a photo cannot be seen any more."""
-    return 1 - (white - black).mean().item()
-
-
-@pytest.mark.parametrize(("name", "strengths"), [("text", (0.14, 0.22)), ("emoji", (0.45, 0.7))])
-def test_overlays_cover_as_much_as_in_the_exact_edit(name, strengths):
-    blanks = [Image.new("RGB", (2 * SIDE, 2 * SIDE), level) for level in ("black", "white")]
-    shares = []
-    for strength in strengths:
-        exact = covered(
-            *(see(*(Edit(name, strength)(blank, seed=number) for number in range(80))).pixels for blank in blanks)
-        )
-        every = torch.full((100,), strength)
-        shares.append(covered(*(TWINS[name](see(*[blank] * 100), every, seed()).pixels for blank in blanks)))
-        assert shares[-1] == pytest.approx(exact, rel=0.25)
-    assert shares[1] > 1.5 * shares[0]
-
-
-def window(name: str, ratio: float, number: int) -> tuple[Tensor, tuple[slice, slice], float]:
-    """What the twin makes of a photo of that ratio; where the photo is in it; the ratio of all."""
-    photo = see(load("china.jpg")).pixels
-    canvases = torch.cat((photo, torch.zeros_like(photo), torch.ones_like(photo)))
-    ratios = torch.tensor([ratio])
-    seen, black, white = (TWINS[name](Views(canvas[None], ratios), None, seed(number)).pixels[0] for canvas in canvases)
-    shows = (white - black).amin(dim=0) > 0.99
-    rows, columns = shows.any(dim=1).nonzero(), shows.any(dim=0).nonzero()
-    box = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-    return seen, box, TWINS[name](Views(photo, ratios), None, seed(number)).ratio.item()
-
-
-@pytest.mark.parametrize("ratio", [0.6, 1.0, 1.8])
-@pytest.mark.parametrize("name", ["meme", "screenshot"])
-def test_frames_hold_the_whole_photo(name, ratio):
-    seen, (rows, columns), whole = window(name, ratio, number=3)
-    inside = seen[:, rows, columns]
-    height, width = inside.shape[1:]
-    expected = np.asarray(load("china.jpg").resize((width, height), Image.Resampling.BILINEAR)) / 255
-    assert np.corrcoef(inside.permute(1, 2, 0).flatten(), expected.flatten())[0, 1] > 0.97
-    # The frame stretches the photo only a little.
-    assert whole * width / height == pytest.approx(ratio, rel=0.25)
-
-
-@pytest.mark.parametrize("name", ["meme", "screenshot"])
-def test_frames_look_like_the_exact_edits(name):
-    image = load("china.jpg", 2 * SIDE, 2 * SIDE)
-    exact = see(*(Edit(name)(image, seed=number) for number in range(100)))
-    result = TWINS[name](see(*[image] * 100), None, seed())
-    assert result.ratio.mean().item() == pytest.approx(exact.ratio.mean().item(), rel=0.1)
-    averages = result.pixels.mean(dim=0), exact.pixels.mean(dim=0)
-    assert np.corrcoef(averages[0].flatten(), averages[1].flatten())[0, 1] > 0.9
-    # Half of the pages are dark, by chance more of the one than of the other.
-    assert change(see(image).pixels[0], averages[1]) > 2 * change(*averages)
-
-
-def test_a_meme_has_a_white_bar_above():
-    seen, (rows, columns), _ = window("meme", 1.0, number=0)
-    bar = seen[:, : rows.start - 1]
-    assert 8 < rows.start < 50 and rows.stop == SIDE and columns == slice(0, SIDE)
-    assert (bar > 0.9).float().mean() > 0.5 and (bar < 0.5).float().mean() > 0.02

@@ -45,7 +45,7 @@ def descriptor(
     rate: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.rate,
     seed: Annotated[int, typer.Option(help="Another seed, another network.")] = DEFAULT.seed,
 ) -> None:
-    """Teach a network to know photos from their edited copies (the SSCD recipe). An interrupted run goes on.
+    """Teach a network to know photos from their edited copies (the way of SSCD). An interrupted run goes on.
 
     Beside FILE.safetensors a folder FILE.run holds checkpoint, record and curves.
 

@@ -11,10 +11,10 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
+from homing._files import writing
 from homing.collection import Collection, Outcome
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation._writing import writing
 from homing.evaluation.report import write_report
 from homing.evaluation.retrieval import Probes, Query, Released, Search, recall, search_copies
 

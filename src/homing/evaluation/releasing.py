@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from homing._files import write_atomically
+from homing._files import write_atomically, writing
 from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
 from homing.activation.batch import in_batches
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
-from homing.evaluation._writing import writing
 from homing.evaluation.retrieval import Released
 from homing.extractors import Extractor
 from homing.perception import Quality

@@ -15,10 +15,9 @@ import PIL
 import torch
 
 from homing import __version__
-from homing._files import write_atomically
+from homing._files import write_atomically, writing
 from homing._machine import hardware
 from homing.edits import PAPER
-from homing.evaluation._writing import writing
 from homing.evaluation.retrieval_bench import BenchResult
 from homing.evaluation.tables import markdown
 from homing.extractors.crops import SEED

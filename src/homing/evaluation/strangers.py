@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from homing._files import new_array, write_atomically
+from homing._files import new_array, write_atomically, writing
 from homing.errors import HomingError, PhotoError
-from homing.evaluation._writing import writing
 from homing.extractors import Extractor
 from homing.extractors.crops import SEED, SMALLEST, describe_crops, square_side
 from homing.photo import Found

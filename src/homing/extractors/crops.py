@@ -48,7 +48,10 @@ def square_side(extractor: Extractor) -> int:
 
 
 def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, windows: Tensor) -> Iterator[np.ndarray]:
-    """Batches of descriptors of (N, 3) windows, as `crop_windows` gives them, of the squares (P, 3, S, S) they own."""
+    """Batches of descriptors of (N, 3) windows, as `crop_windows` gives them, of squares (P, 3, S, S).
+
+    `owners` (N,) says which square each window is cut from.
+    """
     squares = squares.to(extractor.device)
     size = images_at_once(extractor)
     for some, whose in zip(torch.split(windows, size), torch.split(owners, size), strict=True):
@@ -85,6 +88,6 @@ def _describe(extractor: Extractor, squares: Tensor, windows: Tensor) -> np.ndar
     with torch.inference_mode():
         grid = F.affine_grid(turns, [len(squares), 3, extractor.size, extractor.size], align_corners=False)
         crops = F.grid_sample(squares / 255, grid, mode="bilinear", padding_mode="border", align_corners=False)
-        # Half precision is made for GPUs; on a CPU it is slower.
+        # GPUs are made for it; many CPUs are not, and would be slower. It moves a descriptor by a cosine of 0.999.
         with torch.autocast(extractor.device.type, torch.bfloat16, enabled=extractor.device.type == "cuda"):
             return extractor(crops).float().cpu().numpy()

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
-from homing._files import read_metadata, write_atomically
+from homing._files import read_metadata, write_atomically, writing
 from homing.errors import HomingError
 from homing.extractors.base import Extractor, NetworkExtractor
 
@@ -87,7 +87,5 @@ def write_network(network: nn.Module, design: Design, path: Path) -> None:
     if not all(value.isfinite().all() for value in half.values()):
         raise HomingError("the network's weights are no longer numbers; try a lower --rate or a higher --temperature")
     metadata = {_METADATA: json.dumps(asdict(design), sort_keys=True)}
-    try:
+    with writing(path):
         write_atomically(path, save_safetensors({key: value.contiguous() for key, value in half.items()}, metadata))
-    except OSError as error:
-        raise HomingError(f"cannot write the network {path}: {error.strerror}") from error

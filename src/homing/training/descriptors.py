@@ -1,4 +1,4 @@
-"""The SSCD recipe: a network learns to know a photo from its edited copies."""
+"""The way of SSCD: a network learns to know a photo from its edited copies."""
 
 from __future__ import annotations
 

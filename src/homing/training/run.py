@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from homing import __version__
-from homing._files import write_atomically
+from homing._files import write_atomically, writing
 from homing._machine import hardware
 from homing.edits.differentiable import OFTEN
 from homing.errors import HomingError
@@ -74,7 +74,8 @@ class Run:
         extractor = trained(str(made), trainer.device)
         recall = trainer.recall(extractor)
         self._record(extractor, recall)
-        made.replace(out)  # last: where this file is, all is done
+        with writing(out):
+            made.replace(out)  # last: where this file is, all is done
         return extractor, recall
 
     def _look(self, losses: list[Tensor], started: float) -> None:
@@ -118,10 +119,8 @@ class Run:
         self._write("curves.png", draw_curves(self.curve))
 
     def _write(self, name: str, data: bytes) -> None:
-        try:
+        with writing(self.folder / name):
             write_atomically(self.folder / name, data)
-        except OSError as error:
-            raise HomingError(f"cannot write {self.folder / name}: {error.strerror}") from error
 
 
 def check_settings(folder: Path, settings: Settings) -> None:
