@@ -19,7 +19,7 @@ REAL = {"skimage.data": ("chelsea.png", "camera.png", "rocket.jpg"), "sklearn.da
 
 @pytest.fixture(scope="session")
 def extractor() -> Extractor:
-    return extractors.load("imagenet-lite0", device="cpu")
+    return extractors.load("homing-1", device="cpu")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@
     homing train descriptor SPLIT/taught --out homing-1.safetensors --epochs 11
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
 
-The codebooks learn from the photos that taught the network, whole and in crops, and never see a stranger.
+The codebooks learn from the photos that taught the network, whole and in crops, and from no others.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from homing.training.squares import Squares, squares_of
 
 NAME = "homing-1"
 CODEBOOKS = {"homing-1": "IVF4096,PQ8x8", "homing-1-small": "IVF1024,PQ8x8"}
-SIDES = {"taught": 192, "strangers": 256}
+SIDES = {"taught": 192, "validation": 256, "strangers": 256}
 BATCH = 64
 
 
 def main(
     network: Annotated[Path, typer.Argument(help="The network, written by homing train descriptor.")],
-    split: Annotated[Path, typer.Argument(help="The folder with taught/ and strangers/.")],
+    split: Annotated[Path, typer.Argument(help="The folder with taught/, validation/ and strangers/.")],
     out: Annotated[Path, typer.Argument(help="The folder to write into.")],
     per_photo: Annotated[
         int, typer.Option(min=1, help="Descriptors to learn from of each photo: whole, then crops.")
@@ -44,11 +44,12 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(network, out / f"{NAME}.safetensors")
     extractor = as_extractor(*read_network(str(network)), name=NAME)
-    paths = {half: [found.path for found in gather([split / half])] for half in SIDES}
-    squares = {half: _squares(paths[half], half, out) for half in SIDES}
-    taught = _describe(extractor, squares["taught"], per_photo)
-    whole = np.concatenate([taught[::per_photo], _describe(extractor, squares["strangers"], 1)])
-    numbers = np.array([int(path.stem) for half in SIDES for path in paths[half]], dtype=np.int32)
+    squares = {part: squares_in(split / part, side, out) for part, side in SIDES.items()}
+    taught = descriptors_of(extractor, squares["taught"], per_photo)
+    others = [descriptors_of(extractor, squares[part], 1) for part in SIDES if part != "taught"]
+    whole = np.concatenate([taught[::per_photo], *others])
+    names = [found.path.stem for part in SIDES for found in gather([split / part])]
+    numbers = np.array([int(name) for name in names], dtype=np.int32)
     shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
     for name, spec in CODEBOOKS.items():
         book = Codebook.train(shuffled, spec=spec, extractor=extractor, name=name)
@@ -58,15 +59,16 @@ def main(
         print(f"{name} {book.fingerprint[:12]}: {spec}, taught on {len(taught):,} descriptors, {len(whole):,} codes")
 
 
-def _squares(paths: list[Path], half: str, out: Path) -> Squares:
-    folder = out / "squares" / half
-    folder.mkdir(parents=True, exist_ok=True)
-    squares = squares_of(paths, SIDES[half], folder, lambda: None)
+def squares_in(folder: Path, side: int, out: Path) -> Squares:
+    """The photos of a folder as squares, kept in `out`."""
+    kept = out / "squares" / folder.name
+    kept.mkdir(parents=True, exist_ok=True)
+    squares = squares_of([found.path for found in gather([folder])], side, kept, lambda: None)
     assert not squares.failures, squares.failures
     return squares
 
 
-def _describe(extractor: Extractor, squares: Squares, count: int) -> np.ndarray:
+def descriptors_of(extractor: Extractor, squares: Squares, count: int) -> np.ndarray:
     """Descriptors of every photo, whole and in crops: (N · count, dim), photo by photo."""
     rows: list[np.ndarray] = []
     for start in track(range(0, len(squares), BATCH), description="Describing"):

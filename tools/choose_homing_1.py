@@ -1,0 +1,84 @@
+"""Compares settings for homing-1 by what users will have of them: short runs, measured on photos kept out of training.
+
+    python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
+    python tools/choose_homing_1.py SPLIT OUT temperature=0.1 temperature=0.15,cells=4096 …
+
+Each candidate is taught for a few epochs, gets a codebook of its own from the same photos, and is measured by the
+retrieval bench: SPLIT/validation released, edited, and searched for among SPLIT/strangers. What is done stays in OUT;
+the table tells of all that is there.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from build_homing_1 import descriptors_of, squares_in
+
+from homing._machine import default_device
+from homing.cli._screen import progress
+from homing.codebooks import Codebook
+from homing.evaluation.retrieval_bench import RetrievalBench, run_retrieval_bench
+from homing.evaluation.retrieval_results import write_results
+from homing.evaluation.tables import markdown
+from homing.training.run import Run
+from homing.training.settings import Settings
+
+SPEC = "IVF1024,PQ8x8"  # its cells are as full of these strangers as those of IVF4096 are of 110,000
+
+
+def main(
+    split: Annotated[Path, typer.Argument(help="The folder with taught/, validation/ and strangers/.")],
+    out: Annotated[Path, typer.Argument(help="The folder for all that is made.")],
+    candidates: Annotated[list[str], typer.Argument(help="Settings that differ from the default: NAME=VALUE,….")],
+    epochs: Annotated[float, typer.Option(help="How long each is taught.")] = 3.0,
+    spec: Annotated[str, typer.Option(help="The codebook of each.")] = SPEC,
+) -> None:
+    """Teach and measure each candidate that is not yet done, then print the table of all."""
+    for candidate in candidates:
+        if not (out / candidate / "results.json").is_file():
+            _try(candidate, split, out, epochs, spec)
+    print(_table(out))
+
+
+def _try(candidate: str, split: Path, out: Path, epochs: float, spec: str) -> None:
+    folder = out / candidate
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = Settings(epochs=epochs, **dict(_setting(pair) for pair in candidate.split(",")))
+    squares = squares_in(split / "taught", chosen.training_size, out)
+    network = folder / "network.safetensors"
+    extractor, _ = Run(folder, squares, chosen, default_device()).train(network, lambda: None, print)
+    # The codebook remembers its network by the name that loads it.
+    book = Codebook.train(descriptors_of(extractor, squares, 1), spec=spec, extractor=extractor, name=candidate)
+    book.write(folder / "network.codebook")
+    strangers = sum(1 for _ in (split / "strangers").iterdir())
+    bench = RetrievalBench(
+        photos=split / "validation",
+        background=split / "strangers",
+        out=folder,
+        strangers=strangers,
+        codebooks=[str(folder / "network.codebook")],
+    )
+    write_results(run_retrieval_bench(bench, progress))
+
+
+def _setting(pair: str) -> tuple[str, Any]:
+    name, _, value = pair.partition("=")
+    return name, type(getattr(Settings(), name))(value)
+
+
+def _table(out: Path) -> str:
+    """Candidates from best to worst: by the recall of activated copies at one probe plus that of exact search."""
+    rows = []
+    for path in out.glob("*/results.json"):
+        means = {(row["recipe"], row["probes"]): row["mean"] for row in json.loads(path.read_text())["rows"]}
+        columns = [means["passive", 1], means["paper", 1], means["paper", 16], means["passive", "exact"]]
+        rows.append((means["paper", 1] + means["passive", "exact"], path.parent.name, columns))
+    headings = ["settings", "passive, 1 probe", "paper, 1 probe", "paper, 16 probes", "passive, exact"]
+    return markdown(headings, ([name, *(f"{mean:.3f}" for mean in means)] for _, name, means in sorted(rows)[::-1]))
+
+
+if __name__ == "__main__":
+    typer.run(main)
