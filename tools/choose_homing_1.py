@@ -20,9 +20,9 @@ from build_homing_1 import descriptors_of, squares_in
 from homing._machine import default_device
 from homing.cli._screen import progress
 from homing.codebooks import Codebook
-from homing.evaluation.retrieval_bench import RetrievalBench, run_retrieval_bench
-from homing.evaluation.retrieval_results import write_results
-from homing.evaluation.tables import markdown
+from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
+from homing.evaluation.benches.retrieval_results import results
+from homing.evaluation.results import markdown, write_results
 from homing.training.run import Run
 from homing.training.settings import Settings
 
@@ -61,7 +61,7 @@ def _try(candidate: str, split: Path, out: Path, epochs: float, spec: str) -> No
         strangers=strangers,
         codebooks=[str(folder / "network.codebook")],
     )
-    write_results(run_retrieval_bench(bench, progress))
+    write_results(results(run_retrieval_bench(bench, progress), f"python tools/choose_homing_1.py {candidate}"), folder)
 
 
 def _setting(pair: str) -> tuple[str, Any]:

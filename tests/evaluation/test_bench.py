@@ -6,6 +6,7 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.conftest import FakeExtractor, descriptors
 from typer.testing import CliRunner
@@ -14,9 +15,8 @@ from homing.cli import app
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation import strangers
-from homing.evaluation.retrieval_bench import RetrievalBench
-from homing.extractors.crops import describe_crops
+from homing.evaluation.benches.retrieval import RetrievalBench
+from homing.evaluation.protocol import copies, releasing, strangers
 
 STRANGERS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
 COUNT = 40
@@ -37,7 +37,7 @@ def bench(photos: Path, others: Path, out: Path, *more: object, code: int = 1) -
     """What `homing bench retrieval` prints; the exit code is 1 as one background photo is bad."""
     arguments = ["bench", "retrieval", "--photos", photos, "--background", others, "--out", out, *more]
     done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if isinstance(done.exception, HomingError):
+    if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     assert done.exit_code == code, done.output
     return done.stdout
@@ -82,7 +82,7 @@ def test_every_search_is_kept_and_adds_up(out: Path, photos: Path) -> None:
     assert {line["photo"] for line in lines} == names
     assert {line["found"] for line in lines} <= {"", *names}
     for line in lines:
-        assert int(line["home"]) == (line["found"] == line["photo"])
+        assert int(line["home"]) == (line["found"] == line["photo"]) == (line["rank"] == "1")
     for row in json.loads((out / "results.json").read_text())["rows"]:
         mine = [line for line in lines if (line["recipe"], line["probes"]) == (row["recipe"], str(row["probes"]))]
         assert row["mean"] == pytest.approx(sum(int(line["home"]) for line in mine) / len(mine))
@@ -93,7 +93,7 @@ def test_the_table_is_for_people(out: Path) -> None:
     assert f"4 photos among {4 + FOUND} references, {FOUND} of them strangers" in first
     assert "6 distinct photos" in first
     assert all(edit.label in headings for edit in PAPER)
-    assert len(rows) == 4
+    assert ["SSCD" in row for row in rows] == 4 * [False] + 3 * [True]  # as published, of the recipes and probes asked
     shown = (out.parent / "said.txt").read_text()
     for row in json.loads((out / "results.json").read_text())["rows"]:
         assert f"{row['mean']:.3f}" in shown
@@ -105,25 +105,97 @@ def test_what_is_searched_for_are_the_files_written(out: Path, photos: Path) -> 
     assert all((released / path.name).read_bytes() != path.read_bytes() for path in photos.iterdir())
 
 
-def test_another_run_finds_the_same_and_describes_no_stranger_again(
+def test_intervals_ranks_and_cells_agree_with_the_recall(out: Path) -> None:
+    for row in json.loads((out / "results.json").read_text())["rows"]:
+        for label, share in row["recall"].items():
+            low, high = row["interval"][label]
+            assert low <= share <= high
+            assert high - low > 0.3  # four photos tell little
+            if row["probes"] == 1:
+                assert share <= 1 - row["failure"][label] + 1e-9
+        assert row["mean_interval"][0] <= row["mean"] <= row["mean_interval"][1]
+        assert row["recall_at"]["1"] == pytest.approx(row["mean"])
+        assert row["recall_at"]["1"] <= row["recall_at"]["10"] <= row["recall_at"]["100"]
+        assert (row["milliseconds"] is None) == (row["probes"] == "exact")
+        assert row["bytes_per_vector"] == (2048 if row["probes"] == "exact" else 8)
+    assert row["recall_at"]["100"] == 1  # of an exact search: there are fewer references
+
+
+def measured(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Rows without what another run measures differently: time."""
+    return [{key: value for key, value in row.items() if key != "milliseconds"} for row in rows]
+
+
+def test_a_second_run_does_nothing_again(
     out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = tmp_path / "again"
-    shutil.copytree(out, again, ignore=shutil.ignore_patterns("released"))
-    described = []
-    monkeypatch.setattr(
-        strangers, "describe_crops", lambda *arguments: described.append(1) or describe_crops(*arguments)
-    )
-    settings = ("--probes", "1,exact", "--recipes", "passive", "--json")
+    shutil.copytree(out, again)
+    done: list[str] = []
+
+    def noted(module: object, name: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: done.append(name) or function(*a, **k))
+
+    noted(releasing, "activate")
+    noted(copies, "to_image")  # once for each file that is edited
+    settings = ("--probes", "1,exact", "--recipes", "passive,paper-fast", "--json")
     said = json.loads(bench(photos, others, again, "--strangers", COUNT, *settings))
-    assert not described
-    assert said["rows"] == json.loads((out / "results.json").read_text())["rows"][:2]
+    assert not done
+    assert measured(said["rows"]) == measured(json.loads((out / "results.json").read_text())["rows"])
     assert "bad.jpg" in said["failures"][0]
-    assert len(list(again.glob("background-*.npy"))) == 1
     said = json.loads(bench(photos, others, again, "--strangers", 3, "--limit", 1, *settings))
-    assert len(described) == 1
+    assert done == ["to_image", "to_image"]  # another set of files; what was released of the one photo is still good
     assert len(list(again.glob("background-*.npy"))) == 2
     assert (said["settings"]["photos"], said["settings"]["background"]) == (1, {"photos": 2, "strangers": 2})
+
+
+@pytest.mark.parametrize("stage", ["background", "activating", "editing"])
+def test_an_interrupted_run_goes_on(
+    out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    module, name = {
+        "background": (strangers, "describe_crops"),
+        "activating": (releasing, "write_atomically"),
+        "editing": (copies, "edited_copies"),
+    }[stage]
+    function = getattr(module, name)
+    monkeypatch.setattr("homing.extractors.crops.PHOTOS_AT_ONCE", 2)
+    monkeypatch.setattr("homing.extractors.base.images_at_once", lambda _: 14)
+    monkeypatch.setattr(copies, "images_at_once", lambda _: 14)
+    calls: list[int] = []
+
+    def breaks(*arguments: object, **named: object) -> object:
+        """The third time, or after the second batch, somebody presses Ctrl-C."""
+        if name == "write_atomically":
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return function(*arguments, **named)
+        return broken(function(*arguments, **named))
+
+    def broken(batches):
+        for count, batch in enumerate(batches):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield batch
+
+    settings = ("--strangers", COUNT, "--probes", "1, exact", "--recipes", "passive, paper-fast")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, breaks)
+        bench(photos, others, tmp_path, *settings, code=130)
+    advanced: list[int] = []
+    if name != "write_atomically":
+        noted = lambda *a, **k: (advanced.append(1) or each for each in function(*a, **k))  # noqa: E731
+        monkeypatch.setattr(module, name, noted)
+    bench(photos, others, tmp_path, *settings)
+    if stage == "background":
+        assert len(advanced) == 1  # of three batches of two photos that can be read
+    if stage == "editing":
+        assert len(advanced) == 2 + 4  # of four passive files two were left, of four activated ones all
+    rows = (json.loads((folder / "results.json").read_text())["rows"] for folder in (out, tmp_path))
+    for first, second in zip(*rows, strict=True):
+        assert second["recall"] == first["recall"]
 
 
 def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others: Path, tmp_path: Path) -> None:
@@ -138,9 +210,35 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
     assert any("a-bad.png" in line for line in said["failures"])
 
 
+def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
+    settings = ("--strangers", 20, "--probes", 1, "--recipes", "passive", "--json")
+    index = ("--index", "IVF4,PQ8x8", "--taught", others, "--descriptors", 300)
+    times = []
+    for _ in range(2):
+        said = json.loads(bench(photos, others, tmp_path / "out", *index, *settings))
+        (row,) = said["rows"]
+        assert (row["codebook"], row["spec"], row["extractor"]) == ("IVF4,PQ8x8", "IVF4,PQ8x8", "homing-1")
+        (file,) = (tmp_path / "out").glob("codebook-*.codebook")
+        times.append(file.stat().st_mtime_ns)
+    assert times[0] == times[1]
+    # The strangers' descriptors are a background, and a teacher, too.
+    (features,) = (tmp_path / "out").glob("background-*.npy")
+    said = json.loads(bench(photos, features, tmp_path / "out", *index, *settings))
+    assert said["rows"][0]["recall"] == row["recall"]
+    assert said["settings"]["background"] == {"photos": len(STRANGERS), "strangers": 17}
+    many = np.tile(np.load(features)[:17], (20, 1)).astype(np.float32)
+    np.save(tmp_path / "many.npy", many + np.random.default_rng(0).normal(0, 0.01, many.shape))
+    index = ("--index", "IVF4,PQ8x8", "--taught", tmp_path / "many.npy")
+    said = json.loads(bench(photos, features, tmp_path / "other", *index, *settings, code=1))
+    assert said["rows"][0]["recall"]["identity"] == 1
+
+
 @pytest.mark.parametrize(
     ("more", "line"),
     [
+        (["--index", "IVF4,PQ8x8"], "give both --index SPEC and --taught PHOTOS"),
+        (["--background", "{tmp}/bad/bad.jpg"], "cannot read descriptors from"),
+        (["--background", "{tmp}/flat.npy"], "must hold (N, 512) descriptors of 'homing-1', got (3,)"),
         (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
         (["--probes", "0"], "got 0"),
         (["--probes", "1,-1"], "got '-1'"),
@@ -158,6 +256,7 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
 )
 def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:
     (tmp_path / "empty").mkdir()
+    np.save(tmp_path / "flat.npy", np.zeros(3))
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
     filled = (each.format(tmp=tmp_path, photos=photos, others=others) for each in more)

@@ -8,8 +8,7 @@ import torch
 
 from homing.activation import RECIPES
 from homing.errors import HomingError
-from homing.evaluation.releasing import ReleasedFiles, release
-from homing.evaluation.retrieval import Released
+from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_a_photo_that_is_gone_fails_alone(originals: list[Released], tmp_path: P
 def test_a_photo_too_large_for_the_memory_fails(
     originals: list[Released], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.evaluation.releasing.activate", lambda *_, **__: torch.empty(2**55))
+    monkeypatch.setattr("homing.evaluation.protocol.releasing.activate", lambda *_, **__: torch.empty(2**55))
     made = released(originals, tmp_path / "out", extractor, codebook)
     assert not made.files
     assert made.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the memory there is"

@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from homing.errors import HomingError
-from homing.evaluation.strangers import Strangers, find_strangers
+from homing.evaluation.protocol.strangers import Strangers, find_strangers
 from homing.extractors import NetworkExtractor
 from homing.photo import Found, gather
 

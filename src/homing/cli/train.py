@@ -53,9 +53,10 @@ def descriptor(
 
         homing train descriptor photos/ --out mynet.safetensors
     """
+    from homing._drawing import check_drawing
     from homing._machine import default_device
     from homing.photo import gather
-    from homing.training.curves import Point, check_drawing
+    from homing.training.curves import Point
     from homing.training.run import Run, check_settings
     from homing.training.squares import squares_of
 
@@ -78,7 +79,7 @@ def descriptor(
         raise HomingError(f"the network is written as .safetensors, got --out {out}")
     if out.exists():
         raise HomingError(f"{out} exists; choose another --out")
-    check_drawing()
+    check_drawing("train")
     folder = out.with_suffix(".run")
     found = gather(photos)
     if inside := next(

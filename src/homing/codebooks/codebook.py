@@ -101,6 +101,11 @@ class Codebook:
         return rows
 
     @property
+    def has_cells(self) -> bool:
+        """Whether an index looks into some cells only."""
+        return faiss.try_extract_index_ivf(self._index) is not None
+
+    @property
     def quantises_by_product(self) -> bool:
         """Whether codes come from a product quantiser, with or without a rotation or cells before it."""
         index = self._index

@@ -15,8 +15,9 @@ from homing._files import writing
 from homing.collection import Collection, Outcome
 from homing.edits import PAPER
 from homing.errors import HomingError
+from homing.evaluation.protocol.releasing import Released
 from homing.evaluation.report import write_report
-from homing.evaluation.retrieval import Probes, Query, Released, Search, recall, search_copies
+from homing.evaluation.retrieval import Probes, Query, Search, recall, search_copies
 
 PHOTOS = {
     "skimage.data": (

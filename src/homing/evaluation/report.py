@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
-from io import BytesIO
 from typing import TYPE_CHECKING
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from PIL import Image
 
 from homing._files import write_atomically
 from homing.edits import parse
 from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
+from homing.evaluation.results.page import embed, render
 from homing.evaluation.retrieval import Query
 from homing.photo import Photo
 
 if TYPE_CHECKING:
     from homing.collection import Outcome
     from homing.evaluation.demo import DemoResult
-
-_SIDE = 420  # pixels: what a picture on the page is at most
 
 
 @dataclass(frozen=True)
@@ -36,15 +30,12 @@ class _Row:
 
 def write_report(result: DemoResult) -> None:
     """Write the page."""
-    templates = Environment(
-        loader=PackageLoader("homing.evaluation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    page = templates.get_template("demo.html").render(
-        result=result,
-        recalls=list(result.rows()),
-        photos=[_row(result, outcome) for outcome in result.outcomes],
-    )
-    write_atomically(result.report, page.encode())
+    values = {
+        "result": result,
+        "recalls": list(result.rows()),
+        "photos": [_row(result, outcome) for outcome in result.outcomes],
+    }
+    write_atomically(result.report, render("demo.html", values))
 
 
 def _row(result: DemoResult, outcome: Outcome) -> _Row:
@@ -59,7 +50,7 @@ def _row(result: DemoResult, outcome: Outcome) -> _Row:
         "room (JND map)": jnd_picture(before),
         f"copy: {activated.edit}": copy,
     }
-    return _Row(outcome, {name: _embed(image) for name, image in pictures.items()}, activated.edit, passive, activated)
+    return _Row(outcome, {name: embed(image) for name, image in pictures.items()}, activated.edit, passive, activated)
 
 
 def _telling(result: DemoResult, source: str) -> tuple[Query, Query]:
@@ -72,10 +63,3 @@ def _telling(result: DemoResult, source: str) -> tuple[Query, Query]:
     # The later the edit stands in the paper's table the harder it is: the last one won tells most.
     won = [pair for pair in pairs if pair[1].came_home and not pair[0].came_home]
     return (won or [pair for pair in pairs if pair[1].came_home] or pairs)[-1]
-
-
-def _embed(image: Image.Image) -> str:
-    image.thumbnail((_SIDE, _SIDE))
-    file = BytesIO()
-    image.save(file, format="JPEG", quality=88)
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()

@@ -1,39 +1,22 @@
-"""How many edited copies of released files come home."""
+"""How many edited copies come home to a collection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 from statistics import fmean
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from homing._parallel import map_ahead
 from homing.collection import Match
 from homing.edits import Edit
-from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.protocol.copies import edited_copies
+from homing.evaluation.protocol.releasing import Released
 from homing.extractors import Extractor
-from homing.extractors.base import images_at_once
-from homing.photo import Photo
 
-Probes = int | Literal["exact"] | None  # None: as many as stay fast
+Probes = int | None  # None: as many as stay fast
 Search = Callable[[Tensor], list[list[Match]]]
-
-
-@dataclass(frozen=True)
-class Released:
-    """A file that is out in the world, and the reference it should come home to.
-
-    The seed is the photo's, however it was released: sets whose copies were made with the same random numbers compare.
-    """
-
-    source: str
-    file: Path
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -60,31 +43,18 @@ def search_copies(
     advance: Callable[[], None],
 ) -> list[Query]:
     """Edit each released file in each way and search for the copies, at each number of probes."""
-
-    def edited(item: Released) -> Tensor:
-        image = to_image(Photo.load(item.file).view())
-        return torch.stack([extractor.resize(to_view(edit(image, item.seed))) for edit in edits])
-
-    descriptors = []
-    for copies in describe_stacks(extractor, map_ahead(edited, released)):
-        descriptors.append(copies)
-        advance()
+    batches = []
+    for batch in edited_copies(extractor, released, edits):
+        batches.append(batch)
+        for _ in batch:
+            advance()
+    descriptors = torch.cat(batches).flatten(0, 1)
     asked = [(item, edit) for item in released for edit in edits]
     return [
         Query(item.source, item.seed, edit.label, probes, matches)
         for probes, search in searches.items()
-        for (item, edit), matches in zip(asked, search(torch.cat(descriptors)), strict=True)
+        for (item, edit), matches in zip(asked, search(descriptors), strict=True)
     ]
-
-
-def describe_stacks(extractor: Extractor, stacks: Iterable[Tensor]) -> Iterator[Tensor]:
-    """Descriptors (E, dim) of each stack of (E, 3, size, size) squares; the network sees several stacks at once."""
-    coming = iter(stacks)
-    for first in coming:
-        batch = torch.stack([first, *islice(coming, max(images_at_once(extractor) // len(first) - 1, 0))])
-        with torch.inference_mode():
-            descriptors = extractor(batch.flatten(0, 1).to(extractor.device)).cpu()
-        yield from descriptors.view(*batch.shape[:2], -1)
 
 
 def recall(queries: Sequence[Query], *, probes: Probes, edit: str | None = None) -> float:

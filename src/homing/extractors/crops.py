@@ -25,21 +25,25 @@ PHOTOS_AT_ONCE = 64
 Report = Callable[[PhotoError | None], None]
 
 
-def describe_crops(extractor: Extractor, paths: Sequence[Path], count: int, report: Report) -> Iterator[np.ndarray]:
+def describe_crops(
+    extractor: Extractor, paths: Sequence[Path], count: int, report: Report, *, start: int = 0
+) -> Iterator[np.ndarray]:
     """Batches of (B, dim) descriptors, float32: of every photo whole and of random crops of it.
 
     There are `count` if all photos can be read: how many one gives depends on its place in the list alone, and what
     cannot be read is not made up for. Of fewer descriptors than photos, the first photos give one each. `report` is
-    called once per photo, with its error where it cannot be read.
+    called once per photo, with its error where it cannot be read; those of a batch before the batch is given. The
+    first `start` photos are left out.
     """
     each, more = divmod(count, max(len(paths), 1))
-    readable = _read(paths[:count], square_side(extractor), report)
+    readable = _read(paths[:count], start, square_side(extractor), report)
     while batch := list(islice(readable, PHOTOS_AT_ONCE)):
         shares = [each + (place < more) for place, _ in batch]
         squares = torch.from_numpy(np.stack([square for _, square in batch]))
         windows = [crop_windows(place, share) for (place, _), share in zip(batch, shares, strict=True)]
         owners = torch.arange(len(batch)).repeat_interleave(torch.tensor(shares))
-        yield from describe_windows(extractor, squares, owners, torch.from_numpy(np.concatenate(windows)))
+        parts = describe_windows(extractor, squares, owners, torch.from_numpy(np.concatenate(windows)))
+        yield np.concatenate(list(parts))
 
 
 def square_side(extractor: Extractor) -> int:
@@ -71,9 +75,9 @@ def crop_windows(place: int, count: int) -> np.ndarray:
     return np.concatenate([whole, np.concatenate([sides, centres], axis=1)])
 
 
-def _read(paths: Sequence[Path], side: int, report: Report) -> Iterator[tuple[int, np.ndarray]]:
-    """The photos that can be read as squares, each with its place in the list."""
-    for place, square in enumerate(map_many(partial(read_square, side=side), list(paths))):
+def _read(paths: Sequence[Path], start: int, side: int, report: Report) -> Iterator[tuple[int, np.ndarray]]:
+    """The photos from `start` on that can be read as squares, each with its place in the list."""
+    for place, square in enumerate(map_many(partial(read_square, side=side), list(paths[start:])), start):
         if isinstance(square, PhotoError):
             report(square)
         else:

@@ -33,6 +33,17 @@ class FaissIndex:
     def __len__(self) -> int:
         return int(self._store.ntotal)
 
+    @property
+    def faiss(self) -> Any:
+        """The FAISS index itself, as it is searched."""
+        return self._store
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of one code, but for the cell that an index keeps by its place."""
+        inner: Any = self._ivf if self._ivf is not None else faiss.downcast_index(self._store.index)
+        return int(inner.code_size)
+
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add references: their (N, bytes) codes and (N,) ids."""
         self._store.add_sa_codes(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
-from homing.errors import HomingError
-
 
 @dataclass(frozen=True)
 class Point:
@@ -18,14 +16,6 @@ class Point:
     views_per_second: float
     recall: float  # of held-out photos
     seconds: float  # since the start, looking at held-out photos not counted
-
-
-def check_drawing() -> None:
-    """Say at once, not after hours of training, that pictures cannot be drawn."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise HomingError("training draws its curves with matplotlib; get it: pip install 'homing[train]'") from error
 
 
 def draw_curves(curve: Sequence[Point]) -> bytes:

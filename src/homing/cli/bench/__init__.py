@@ -1,0 +1,20 @@
+"""homing bench: what the package does, measured on photos of your own; one file per bench."""
+
+from __future__ import annotations
+
+import typer
+
+from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval
+
+app = typer.Typer(help="Measure on photos of your own.", no_args_is_help=True)
+app.command("retrieval")(retrieval.retrieval)
+app.command("quality")(quality.quality)
+app.command("edits")(edits.edits)
+app.command("detection")(detection.detection)
+app.command("analysis")(analysis.analysis)
+app.command("paper")(paper.paper)
+
+
+@app.callback()
+def _group() -> None:
+    """Measure on photos of your own."""

@@ -1,0 +1,81 @@
+"""homing bench paper: all of the paper's measurements, on its own dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import AsJson, progress
+from homing.cli.bench._common import Out, ProbesText, RecipeNames, command_line, listed, probes_in, tell
+
+
+def paper(
+    context: typer.Context,
+    disc21: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DISC21_DIR", readable=False, help="Where DISC21 lies: references/, train/, ground truth."
+        ),
+    ],
+    out: Out,
+    extractor: Annotated[
+        str, typer.Option(help="The network: see homing extractors. The paper's is SSCD, a FILE.torchscript.pt.")
+    ] = "homing-1",
+    spec: Annotated[
+        str, typer.Option(help="The index, a FAISS factory string; it is trained on train/.")
+    ] = "IVF4096,PQ8x8",
+    descriptors: Annotated[
+        int | None,
+        typer.Option(
+            help="How many the index learns from: photos of train/ whole, then crops.", show_default="one of each photo"
+        ),
+    ] = None,
+    limit_taught: Annotated[
+        int | None, typer.Option(help="Learn from the first photos of train/ only.", show_default="all but negatives")
+    ] = None,
+    limit_references: Annotated[
+        int | None, typer.Option(help="Index so many of the references not searched for.", show_default="all")
+    ] = None,
+    positives: Annotated[
+        int, typer.Option(help="How many of the references in the ground truth to search for.")
+    ] = 10_000,
+    negatives: Annotated[int, typer.Option(help="How many photos of train/, the last, are negative queries.")] = 40_000,
+    probes: ProbesText = "1,16,exact",
+    recipes: RecipeNames = "passive,paper",
+    parts: Annotated[
+        str, typer.Option(help="What to measure, with commas between.")
+    ] = "retrieval,detection,quality,edits,analysis",
+    json: AsJson = False,
+) -> None:
+    """Measure all that the paper measures, in its own set-up: on DISC21, with the paper's figures beside.
+
+    Every part is another bench, with its own report in a folder of its name. Interrupted, the same command continues.
+
+    Example:
+
+        homing bench paper DISC21/ --extractor sscd_disc_mixup.torchscript.pt --out paper/
+    """
+    from homing._drawing import check_drawing
+    from homing.evaluation.benches.paper import PaperBench, run_paper_bench
+    from homing.evaluation.benches.paper_results import results, shown
+
+    check_drawing("bench")
+    bench = PaperBench(
+        disc21=disc21,
+        out=out,
+        extractor=extractor,
+        spec=spec,
+        descriptors=descriptors,
+        limit_taught=limit_taught,
+        limit_references=limit_references,
+        positives=positives,
+        negatives=negatives,
+        probes=probes_in(probes),
+        recipes=listed(recipes),
+        parts=listed(parts),
+    )
+    command = command_line(context)
+    result = run_paper_bench(bench, command, progress)
+    tell(results(result, command), out, shown(result), as_json=json)

@@ -1,0 +1,78 @@
+"""homing bench quality: what activation costs the eye, and what it brings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import AsJson, progress
+from homing.cli.bench._common import (
+    Background,
+    CodebookNames,
+    Limit,
+    Out,
+    Photos,
+    StrangerCount,
+    command_line,
+    listed,
+    tell,
+)
+from homing.errors import HomingError
+
+
+def quality(
+    context: typer.Context,
+    photos: Photos,
+    background: Background,
+    out: Out,
+    strangers: StrangerCount = 300_000,
+    codebook: CodebookNames = None,
+    recipes: Annotated[str, typer.Option(help="Ways to activate, with commas between; see homing recipes.")] = "paper",
+    psnrs: Annotated[
+        str | None,
+        typer.Option(help="Strengths to try, in dB, with commas between.", show_default="50,46,43.8,40,36,32"),
+    ] = None,
+    alphas: Annotated[
+        str | None, typer.Option(help="Strengths to try, as the paper states them, instead of PSNRs.", show_default="")
+    ] = None,
+    probes: Annotated[int, typer.Option(help="How many cells to look into.")] = 1,
+    pictures: Annotated[int, typer.Option(help="How many photos to show in the report.")] = 4,
+    limit: Limit = None,
+    json: AsJson = False,
+) -> None:
+    """Measure what activation costs the eye: PSNR, SSIM and L∞ of the files as written, and what each strength brings.
+
+    Interrupted, the same command continues; what was described and released stays in the out folder.
+
+    Example:
+
+        homing bench quality --photos held-out/ --background others/ --psnrs 46,40,34 --out bench/
+    """
+    from homing._drawing import check_drawing
+    from homing.evaluation.benches.quality import QualityBench, run_quality_bench
+    from homing.evaluation.benches.quality_results import results, shown
+
+    check_drawing("bench")
+    bench = QualityBench(
+        photos=photos,
+        background=background,
+        out=out,
+        strangers=strangers,
+        codebooks=codebook or ["homing-1"],
+        recipes=listed(recipes),
+        psnrs=_numbers("psnrs", psnrs),
+        alphas=_numbers("alphas", alphas),
+        probes=probes,
+        pictures=pictures,
+        limit=limit,
+    )
+    result = run_quality_bench(bench, progress)
+    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    try:
+        return None if text is None else [float(each) for each in listed(text)]
+    except ValueError:
+        raise HomingError(f"{name} are numbers with commas between, got '{text}'") from None

@@ -1,0 +1,177 @@
+"""The analysis bench: why released files are found, in distances to their codes and in cells of the index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from homing.edits import PAPER
+from homing.evaluation.benches.compatibility import Compatibility, check_compatibility
+from homing.evaluation.protocol.releasing import ReleasedFiles
+from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
+from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.published import Spread
+from homing.evaluation.scores import ivf_failure, rank_of, recall_at
+
+LABELS = [edit.label for edit in PAPER]
+UNRELATED_PAIRS = 10_000
+SEED = 0
+_DEPTH = 100  # the last rank that is told
+_IDENTITY = LABELS.index("identity")  # this copy is the released file itself
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalysisBench(Setting):
+    """The setting and the ways to release; passive is always one, to compare with."""
+
+    recipes: Sequence[str] = (PASSIVE, "paper")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_recipes(self.recipes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and what the cells let through, of one recipe.
+
+    `released` are the files as they were written, `edited` their copies, `unrelated` the strangers. By edit: the mean
+    distance, the share of copies that leave the cell of their original (None for a codebook without cells), and the
+    recall at rank 1 with one probe. `bounded` says that no copy was found in a cell that is not its original's, so that
+    the recall is at most one minus that share.
+    """
+
+    codebook: str
+    extractor: str
+    spec: str
+    recipe: str
+    photos: int
+    released: Spread
+    edited: Spread
+    unrelated: Spread
+    distance: dict[str, float]
+    failure: dict[str, float] | None
+    recall: dict[str, float]
+    bounded: bool | None
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A row and the copies (P, E) behind it: squared distance, whether in the original's cell, rank with one probe."""
+
+    row: Row
+    sources: list[str]
+    squared: np.ndarray
+    same_cell: np.ndarray
+    ranks: np.ndarray
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found for one codebook; squared distances (N,) of unrelated pairs."""
+
+    subject: Subject
+    analysed: list[Analysed]
+    unrelated: np.ndarray
+    compatibility: Compatibility | None
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """What a bench found, codebook by codebook."""
+
+    bench: AnalysisBench
+    measured: list[Measured]
+    seconds: float
+
+    @property
+    def rows(self) -> list[Row]:
+        """The table."""
+        return [each.row for measured in self.measured for each in measured.analysed]
+
+    @property
+    def failures(self) -> list[str]:
+        """One line for each photo that could not be read or released."""
+        return list(dict.fromkeys(line for each in self.measured for line in each.subject.failures))
+
+
+def run_analysis_bench(bench: AnalysisBench, stage: Stage) -> AnalysisResult:
+    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    started = time.perf_counter()
+    recipes = list(dict.fromkeys([PASSIVE, *bench.recipes]))
+    measured = [_measure(subject, recipes) for subject in subjects(bench, stage)]
+    return AnalysisResult(bench, measured, time.perf_counter() - started)
+
+
+def _measure(subject: Subject, recipes: Sequence[str]) -> Measured:
+    codes = subject.codebook.reconstruct(subject.descriptors).numpy()
+    unrelated = unrelated_distances(codes, subject.strangers.descriptors)
+    analysed, compatibility = [], None
+    for recipe in recipes:
+        made = subject.release(recipe)
+        copies = subject.copies(made, PAPER, recipe)
+        analysed.append(_analyse(subject, recipe, made, copies, codes, unrelated))
+        if recipe == PASSIVE and len(recipes) > 1 and len(made.files) > 1:
+            compatibility = check_compatibility(subject, copies, recipes[1])
+    return Measured(subject, analysed, unrelated, compatibility)
+
+
+def _analyse(
+    subject: Subject,
+    recipe: str,
+    made: ReleasedFiles,
+    copies: np.ndarray,
+    codes: np.ndarray,
+    unrelated: np.ndarray,
+) -> Analysed:
+    """Where (P, E, D) copies of the files of one release lie, seen from the (N, D) codes of all originals."""
+    own = subject.own(made)
+    queries = copies.reshape(-1, copies.shape[2])
+    with subject.stage(f"{subject.codebook.name}: searching, {recipe}", 1) as advance:
+        found = subject.references.search(queries, _DEPTH, probes=1)
+        advance()
+    ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
+    targets = codes[own]
+    squared = np.stack([_squared(copies[:, place], targets) for place in range(len(LABELS))], axis=1)
+    originals = subject.codebook.cells(subject.descriptors).numpy()[own]
+    cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(ranks.shape)
+    same_cell = cells == originals[:, None]
+    with_cells = subject.codebook.has_cells
+    failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True)) if with_cells else None
+    row = Row(
+        codebook=subject.codebook.name,
+        extractor=subject.codebook.extractor,
+        spec=subject.codebook.spec,
+        recipe=recipe,
+        photos=len(made.files),
+        released=_spread(squared[:, _IDENTITY]),
+        edited=_spread(squared),
+        unrelated=_spread(unrelated),
+        distance=dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
+        failure=failure,
+        recall={label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)},
+        bounded=bool(same_cell[ranks == 0].all()) if with_cells else None,
+    )
+    return Analysed(row, [file.source for file in made.files], squared, same_cell, ranks)
+
+
+def unrelated_distances(codes: np.ndarray, strangers: np.ndarray) -> np.ndarray:
+    """Squared distances between random pairs of (P, D) codes and (N, D) strangers; all of them if they are few."""
+    pairs = len(codes) * len(strangers)
+    drawn = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
+    stranger, code = np.divmod(np.sort(drawn), len(codes))  # in the order of the file that strangers are read from
+    return _squared(strangers[stranger], codes[code])
+
+
+def _squared(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Squared distances (N,) between (N, D) rows of two arrays."""
+    squared: np.ndarray = np.square(rows.astype(np.float32) - others).sum(axis=1)
+    return squared
+
+
+def _spread(squared: np.ndarray) -> Spread:
+    return Spread(float(squared.mean(dtype=float)), float(squared.std(dtype=float)))

@@ -1,0 +1,135 @@
+"""The figures of the analysis bench: distances as in the paper, and the recall beside what the cells let through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from homing.evaluation.benches.analysis import LABELS, Measured, Row
+from homing.evaluation.published import IVF_FAILURE
+from homing.evaluation.results import Figure, colours
+from homing.evaluation.scores import wilson
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+_BINS = 60
+
+
+def figures(measured: Sequence[Measured]) -> Iterator[Figure]:
+    """Two for each codebook."""
+    for number, each in enumerate(measured, 1):
+        yield _histograms(each, number)
+        yield _bars(each, number)
+
+
+def _histograms(measured: Measured, number: int) -> Figure:
+    """The paper's figure of distances: a panel for each recipe."""
+    recipes = [each.row.recipe for each in measured.analysed]
+    groups = [
+        {
+            "released x": each.squared[:, LABELS.index("identity")],
+            "edited copies x̂": each.squared.ravel(),
+            "unrelated y": measured.unrelated,
+        }
+        for each in measured.analysed
+    ]
+    bins = np.linspace(0, max(float(values.max()) for group in groups for values in group.values()), _BINS)
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(len(recipes), sharex=True, squeeze=False)[:, 0]
+        for axes, recipe, group in zip(panels, recipes, groups, strict=True):
+            _panel(axes, group, bins)
+            axes.set_title(recipe)
+        panels[0].legend(ncols=3, loc="lower left", bbox_to_anchor=(0.16, 1), borderaxespad=0)
+        panels[-1].set_xlim(left=0)
+        panels[-1].set_xlabel("squared distance to the code of the original, ‖· − q(x_o)‖²")
+
+    return Figure(
+        name=_numbered("distances", number),
+        caption=f"Squared distances to the code of the original, {measured.subject.codebook.name}: of released files, "
+        "of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
+        draw=draw,
+        size=(6.4, 1.2 + 1.6 * len(recipes)),
+    )
+
+
+def _panel(axes: matplotlib.axes.Axes, group: dict[str, np.ndarray], bins: np.ndarray) -> None:
+    for place, (name, values) in enumerate(group.items()):
+        colour = f"C{place}"
+        axes.hist(values, bins=bins.tolist(), density=True, histtype="stepfilled", alpha=0.35, color=colour, label=name)
+        axes.hist(values, bins=bins.tolist(), density=True, histtype="step", color=colour, linewidth=1)
+        axes.axvline(float(values.mean()), color=colour, linestyle=(0, (4, 2)), linewidth=1.2)
+    axes.set_yticks([])
+    axes.set_ylabel("density")
+
+
+def _bars(measured: Measured, number: int) -> Figure:
+    """By edit, how many copies leave their cells and, below, how many of the others come home."""
+    rows = [each.row for each in measured.analysed]
+    with_cells = rows[0].failure is not None
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(1 + with_cells, sharex=True, squeeze=False)[:, 0]
+        if with_cells:
+            _failures(panels[0], rows)
+            panels[0].set_ylabel("p_f, leave the cell")
+        _recalls(panels[-1], rows)
+        panels[-1].set_ylabel("recall, one probe")
+        panels[-1].set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
+        for axes in panels:
+            axes.set_ylim(0, 1.04)
+            axes.grid(visible=False, axis="x")
+        panels[0].legend(ncols=len(rows) + 1, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
+
+    name = measured.subject.codebook.name
+    cells = f"Copies that leave the cell of their original and, below, the recall at rank 1 with one probe, {name}; "
+    cells += "95 % intervals. Diamonds are as published (SSCD), black lines the bound 1 − p_f of the recall."
+    return Figure(
+        name=_numbered("cells", number),
+        caption=cells if with_cells else f"Recall at rank 1, {name}, which has no cells; 95 % intervals.",
+        draw=draw,
+        size=(8.0, 3.8 + 1.8 * with_cells),
+    )
+
+
+def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
+    for shift, row in enumerate(rows):
+        assert row.failure is not None
+        _bar(axes, rows, shift, list(row.failure.values()))
+    theirs = {row.recipe: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
+    places = [_places(rows, shift)[LABELS.index("random")] for shift, row in enumerate(rows) if row.recipe in theirs]
+    axes.plot(places, list(theirs.values()), "D", color="#3c4450", markeredgecolor="white", label="SSCD, as published")
+
+
+def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
+    for shift, row in enumerate(rows):
+        _bar(axes, rows, shift, list(row.recall.values()))
+        if row.failure is not None:
+            places, reach = np.array(_places(rows, shift)), 0.4 / len(rows)
+            axes.hlines([1 - share for share in row.failure.values()], places - reach, places + reach, color="black")
+
+
+def _bar(axes: matplotlib.axes.Axes, rows: Sequence[Row], shift: int, shares: Sequence[float]) -> None:
+    """Draw the shares of one of the rows, with their intervals."""
+    row, places = rows[shift], _places(rows, shift)
+    colour = colours([each.recipe for each in rows])[row.recipe]
+    intervals = [wilson(round(share * row.photos), row.photos) for share in shares]
+    reach = [
+        [max(share - interval.low, 0) for share, interval in zip(shares, intervals, strict=True)],
+        [max(interval.high - share, 0) for share, interval in zip(shares, intervals, strict=True)],
+    ]
+    axes.bar(places, list(shares), 0.8 / len(rows), color=colour, label=row.recipe)
+    axes.errorbar(places, list(shares), yerr=reach, fmt="none", ecolor="#3c4450", elinewidth=0.7)
+
+
+def _places(rows: Sequence[Row], shift: int) -> list[float]:
+    """Where the bars of one of the rows stand."""
+    return [place + 0.8 * (shift + 0.5) / len(rows) - 0.4 for place in range(len(LABELS))]
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name}-{number}"

@@ -1,0 +1,204 @@
+"""What the detection bench found, told: a table with the paper's figures beside ours, the curves, and every search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from homing.evaluation.benches.detection import NEAREST, ROUNDS, DetectionResult, Row, Searched
+from homing.evaluation.protocol.references import Probes
+from homing.evaluation.protocol.setting import PASSIVE
+from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
+from homing.evaluation.published import AVERAGE_PRECISION_GAIN, INDEXES, QUALITY
+from homing.evaluation.results import Figure, Results, Table, colours
+from homing.evaluation.scores import PrecisionRecall
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+Dashes = str | tuple[float, tuple[float, ...]]  # as matplotlib has them: a start, then lengths on and off
+
+_POINTS = 500
+_EXACT: Dashes = (0, (4, 2))
+_OTHERS: Sequence[Dashes] = ("-", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
+
+
+def results(result: DetectionResult, command: str) -> Results:
+    """All there is to say."""
+    subject, edits = result.measured[0].subject, len(result.bench.edits)
+    positives, negatives = len(subject.originals) * edits, len(result.negatives.files) * edits
+    return Results(
+        title="How well copies are told from other photos",
+        setting=f"Detection with {positives:,} positive and {negatives:,} negative queries: {setting_line(subject)}",
+        command=command,
+        numbers={
+            "rows": [asdict(row) for row in result.rows],
+            "settings": {
+                "photos": len(subject.originals),
+                "negatives": len(result.negatives.files),
+                "background": background_of(subject),
+                "edits": result.bench.labels,
+                "recipes": list(result.bench.recipes),
+                "probes": list(result.bench.probes),
+                "nearest": NEAREST,
+                "false_matches": list(result.bench.false_matches),
+                "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
+                "drawn apart; it has no width where all fare alike",
+            },
+            "codebooks": codebooks_of(each.subject for each in result.measured),
+            "seconds": round(result.seconds, 1),
+            "failures": result.failures,
+            "curve": [_curve(each) for measured in result.measured for each in measured.searched],
+        },
+        tables=[_table(result)],
+        figures=[_figure(result)],
+        queries=(
+            ["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "home"],
+            _searches(result),
+        ),
+    )
+
+
+def shown(result: DetectionResult) -> list[list[str]]:
+    """The table for a terminal."""
+    headings = ["codebook", "probes", "recipe", "µAP", "95 %", *_rate_headings(result), "PSNR, dB"]
+    return [headings, *([row.codebook, str(row.probes), row.recipe, *_scores(row)] for row in result.rows)]
+
+
+def published(row: Row, edits: Sequence[str]) -> str:
+    """What the paper has for such a row, with the random edit alone: its µAP, or what multiplies the passive one."""
+    if list(edits) != ["random"] or row.probes == "exact" or (row.spec.startswith("IVF") and row.probes != 1):
+        return ""
+    if (row.spec, row.recipe) == ("IVF4096,PQ8x8", "paper"):
+        return f"×{AVERAGE_PRECISION_GAIN[QUALITY['psnr'].mean]:.1f}"
+    same = [each for each in INDEXES if (each.index, each.recipe) == (row.spec, row.recipe)]
+    return f"{same[0].average_precision:.2f}" if same else ""
+
+
+def thinned(curve: PrecisionRecall, points: int = _POINTS) -> PrecisionRecall:
+    """At most so many points of a curve, both ends among them, as far from each other along the line."""
+    if len(curve.thresholds) <= points:
+        return curve
+    way = np.append(0, np.hypot(np.diff(curve.recall), np.diff(curve.precision)).cumsum())
+    kept = np.unique(np.searchsorted(way, np.linspace(0, way[-1], points - 1)))
+    kept = np.union1d(kept, len(way) - 1)
+    return PrecisionRecall(curve.thresholds[kept], curve.precision[kept], curve.recall[kept])
+
+
+def _table(result: DetectionResult) -> Table:
+    """The paper's table of indexes, one row for each way to release; exact search is the most that can be had."""
+    rows = result.rows
+    beside = [published(row, result.bench.labels) for row in rows]
+    gains = [_gain(row, rows) for row in rows]
+    lines = []
+    for row, gain, paper in zip(rows, gains, beside, strict=True):
+        index = "none" if row.probes == "exact" else row.spec
+        precision, interval, *others = _scores(row)
+        head = [Path(row.extractor).name, index, str(row.probes), row.recipe, f"{precision} ({interval})"]
+        lines.append(head + [gain] * any(gains) + [paper] * any(beside) + others)
+    headings = ["network", "index", "probes", "recipe", "µAP (95 % interval)"]
+    headings += ["gain"] * any(gains) + ["published"] * any(beside) + [*_rate_headings(result), "PSNR, dB"]
+    places = [(row.codebook, row.probes) for row in rows]
+    return Table(
+        name="table",
+        caption=_caption(result, gained=any(gains), beside=any(beside)),
+        headings=headings,
+        rows=lines,
+        groups=[number for number in range(1, len(places)) if places[number] != places[number - 1]],
+    )
+
+
+def _caption(result: DetectionResult, *, gained: bool, beside: bool) -> str:
+    negatives = len(result.negatives.files) * len(result.bench.edits)
+    text = "Detection of copies: µAP, the area under precision and recall of all pairs of a query and one of its "
+    text += f"{NEAREST} nearest references. Exact search is the ceiling."
+    if gained:
+        text += " Gain: by what the µAP of passive photos is multiplied."
+    if beside:
+        text += " Published: µAP or gain with SSCD (Fernandez et al., 2023), 10,000 positive and 40,000 negative "
+        text += "queries among a million references."
+    if result.bench.false_matches:
+        text += " Recall at a rate: the share of positive queries whose own photo is nearest, and nearer than the "
+        text += "threshold that this rate of the negative queries passes."
+    if any(0 < rate < 1 / negatives for rate in result.bench.false_matches):
+        text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % lets none pass."
+    return text
+
+
+def _rate_headings(result: DetectionResult) -> list[str]:
+    return [f"recall at {100 * rate:g} %" for rate in result.bench.false_matches]
+
+
+def _scores(row: Row) -> list[str]:
+    low, high = row.interval
+    recalls = [f"{point.recall:.3f}" for point in row.recall_at_false_matches]
+    psnr = "" if row.psnr is None else f"{row.psnr:.1f}"
+    return [f"{row.average_precision:.3f}", f"{low:.3f}–{high:.3f}", *recalls, psnr]
+
+
+def _gain(row: Row, rows: Sequence[Row]) -> str:
+    """By how much a recipe multiplies the µAP of passive photos, where they were measured and not all missed."""
+    for other in rows:
+        same = (other.codebook, other.probes) == (row.codebook, row.probes)
+        if same and other.recipe == PASSIVE != row.recipe and other.average_precision:
+            return f"×{row.average_precision / other.average_precision:.2f}"
+    return ""
+
+
+def _curve(each: Searched) -> dict[str, object]:
+    curve = thinned(each.curve)
+    numbers = {"recall": curve.recall, "precision": curve.precision, "threshold": curve.thresholds}
+    return {
+        **{name: getattr(each.row, name) for name in ("codebook", "recipe", "probes")},
+        **{name: [round(float(value), 6) for value in values] for name, values in numbers.items()},
+    }
+
+
+def _figure(result: DetectionResult) -> Figure:
+    """Precision over recall, of the first codebook: a colour for each recipe, dashes for each number of probes."""
+    found = result.measured[0].searched
+    colour = colours(list(dict.fromkeys(each.row.recipe for each in found)))
+    lines = [each for recipe in colour for each in found if each.row.recipe == recipe]
+    numbers = dict.fromkeys(each.row.probes for each in lines if each.row.probes != "exact")
+    dashes: dict[Probes, Dashes] = {probes: _OTHERS[place % len(_OTHERS)] for place, probes in enumerate(numbers)}
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        for each in lines:
+            row, curve = each.row, thinned(each.curve)
+            axes.plot(
+                [0, *curve.recall],
+                [*curve.precision[:1], *curve.precision],
+                color=colour[row.recipe],
+                linestyle=dashes.get(row.probes, _EXACT),
+                label=f"{row.recipe}, {searched(row.probes)}: {row.average_precision:.3f}",
+                clip_on=False,
+            )
+        axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
+        columns = min(len(colour), 2)
+        canvas.legend(title="µAP", loc="outside lower left", ncols=columns, alignment="left", handlelength=2.8)
+
+    return Figure(
+        name="precision-recall",
+        caption=f"Precision and recall as the threshold grows, {lines[0].row.codebook}.",
+        draw=draw,
+        size=(5.4, 4.8),
+    )
+
+
+def _searches(result: DetectionResult) -> Iterator[list[object]]:
+    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
+    labels = result.bench.labels
+    for each in (each for measured in result.measured for each in measured.searched):
+        row = each.row
+        for query, (source, label) in enumerate((source, label) for source in each.sources for label in labels):
+            own, number = int(each.own[query]), int(each.found.ids[query, 0])
+            kind = "negative" if own < 0 else "positive"
+            found = each.names[number] if 0 <= number < len(each.names) else ""
+            distance = "" if number < 0 else f"{each.found.distances[query, 0]:.5f}"
+            home = int(own == number >= 0)
+            yield [row.codebook, row.recipe, row.probes, kind, source, label, found, distance, home]

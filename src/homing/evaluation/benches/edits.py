@@ -1,0 +1,149 @@
+"""The edits bench: the retrieval bench over every strength of an edit, for the figure of the paper's appendix."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from homing.edits import Edit
+from homing.edits.sweeps import SWEEPS
+from homing.errors import HomingError, UnknownNameError
+from homing.evaluation.benches.retrieval import RANKS, RetrievalBench
+from homing.evaluation.protocol.references import Probes
+from homing.evaluation.protocol.releasing import ReleasedFiles
+from homing.evaluation.protocol.setting import Subject, subjects
+from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.scores import Interval, rank_of, recall_at, recall_interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditsBench(RetrievalBench):
+    """What the retrieval bench is told, and the families of edits: rotation at every strength is one."""
+
+    probes: Sequence[Probes] = (1,)
+    families: Sequence[str] = tuple(SWEEPS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.families:
+            raise HomingError(f"the bench needs a family of edits, got none; there are {', '.join(SWEEPS)}")
+        for family in self.families:
+            if family not in SWEEPS:
+                raise UnknownNameError("family of edits", family, SWEEPS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Recall at rank 1 of one edit at one strength, with its 95 % interval."""
+
+    codebook: str
+    extractor: str
+    spec: str
+    recipe: str
+    probes: Probes
+    family: str
+    edit: str
+    strength: float
+    recall: float
+    interval: Interval
+    photos: int
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What was found for the copies of P released files, each edited in E ways of one family.
+
+    The nearest references (P, E), -1 where there are none, how far they are, and at which rank each copy's own
+    reference is, 0 for the nearest and -1 where it is not among those returned.
+    """
+
+    subject: Subject
+    recipe: str
+    probes: Probes
+    family: str
+    sources: list[str]
+    nearest: np.ndarray
+    distances: np.ndarray
+    ranks: np.ndarray
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The family, strength by strength."""
+        return SWEEPS[self.family]
+
+    @property
+    def rows(self) -> list[Row]:
+        """The recall at every strength."""
+        book = self.subject.codebook
+        return [
+            Row(
+                codebook=book.name,
+                extractor=book.extractor,
+                spec=book.spec,
+                recipe=self.recipe,
+                probes=self.probes,
+                family=self.family,
+                edit=edit.label,
+                strength=float(edit.strength or 0),
+                recall=recall_at(self.ranks[:, place], 1),
+                interval=recall_interval(self.ranks[:, [place]] == 0),
+                photos=len(self.ranks),
+            )
+            for place, edit in enumerate(self.edits)
+        ]
+
+
+@dataclass(frozen=True)
+class EditsResult:
+    """What a bench found, family by family for each codebook, recipe and number of probes."""
+
+    bench: EditsBench
+    subjects: list[Subject]
+    swept: list[Swept]
+    seconds: float
+
+    @property
+    def failures(self) -> list[str]:
+        """One line for each photo that could not be read or released."""
+        return list(dict.fromkeys(line for subject in self.subjects for line in subject.failures))
+
+
+def run_edits_bench(bench: EditsBench, stage: Stage) -> EditsResult:
+    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    started = time.perf_counter()
+    measured = [(subject, list(_sweeps(bench, subject))) for subject in subjects(bench, stage)]
+    swept = [each for _, some in measured for each in some]
+    return EditsResult(bench, [subject for subject, _ in measured], swept, time.perf_counter() - started)
+
+
+def _sweeps(bench: EditsBench, subject: Subject) -> Iterator[Swept]:
+    for recipe in dict.fromkeys(bench.recipes):
+        made = subject.release(recipe)
+        for family in dict.fromkeys(bench.families):
+            # Family by family, so that another run may ask for others and keep these.
+            copies = subject.copies(made, SWEEPS[family], f"{recipe}, {family}")
+            for probes in dict.fromkeys(bench.probes):
+                yield _search(subject, recipe, made, family, copies, probes)
+
+
+def _search(
+    subject: Subject, recipe: str, made: ReleasedFiles, family: str, copies: np.ndarray, probes: Probes
+) -> Swept:
+    """Search for (P, E, D) copies of the files of one release."""
+    shape = copies.shape[:2]
+    with subject.stage(f"{subject.codebook.name}: searching, {recipe}, {family}", 1) as advance:
+        found = subject.references.search(copies.reshape(-1, copies.shape[2]), max(RANKS), probes)
+        advance()
+    return Swept(
+        subject,
+        recipe,
+        probes,
+        family,
+        sources=[file.source for file in made.files],
+        nearest=found.ids[:, 0].reshape(shape),
+        distances=found.distances[:, 0].reshape(shape),
+        ranks=rank_of(found.ids, subject.own(made).repeat(shape[1])).reshape(shape),
+    )

@@ -1,0 +1,194 @@
+"""What the edits bench found, told: recall against strength, family by family, and every search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from homing.edits.sweeps import SWEEPS
+from homing.evaluation.benches.edits import EditsResult, Swept
+from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
+from homing.evaluation.results import Figure, Results, Table, colours
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+# What the strength of an edit counts.
+_STRENGTH = {
+    "rotation": "angle in degrees",
+    "crop": "share of the area kept",
+    "resize": "share of the area left",
+    "blur": "sigma in pixels",
+    "jpeg": "quality",
+    "contrast": "factor",
+    "brightness": "factor",
+    "hue": "share of a full turn",
+}
+_TICKS = {"rotation": (-90, -45, 0, 45, 90), "hue": (-0.4, -0.2, 0, 0.2, 0.4)}  # where matplotlib chooses badly
+_ACROSS = 4
+
+
+def results(result: EditsResult, command: str) -> Results:
+    """All there is to say."""
+    subject = result.subjects[0]
+    return Results(
+        title="How strong an edit may be",
+        setting=f"Recall at rank 1 of copies edited more and more strongly: {setting_line(subject)}",
+        command=command,
+        numbers={
+            "rows": [asdict(row) for swept in result.swept for row in swept.rows],
+            "settings": {
+                "photos": len(subject.originals),
+                "background": background_of(subject),
+                "families": list(_families(result)),
+                "recipes": list(result.bench.recipes),
+                "probes": list(result.bench.probes),
+                "intervals": "95 %, Wilson's",
+            },
+            "codebooks": codebooks_of(result.subjects),
+            "seconds": round(result.seconds, 1),
+            "failures": result.failures,
+        },
+        tables=[_means(result), *(_strengths(result, family) for family in _families(result))],
+        figures=list(_figures(result)),
+        queries=(
+            ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "home"],
+            _searches(result),
+        ),
+    )
+
+
+def shown(result: EditsResult) -> list[list[str]]:
+    """The table for a terminal: the mean over the strengths of a family."""
+    several = {key: [_mean(swept) for swept in some] for key, some in _series(result).items()}
+    headings = ["mean over", *(f"{key.codebook},\n{key.recipe},\n{key.search}" for key in several)]
+    return [headings, *([family, *row] for family, *row in zip(_families(result), *several.values(), strict=True))]
+
+
+class _Key(NamedTuple):
+    """What makes one line of a figure or a table."""
+
+    recipe: str
+    codebook: str
+    search: str
+
+
+def _families(result: EditsResult) -> dict[str, None]:
+    return dict.fromkeys(result.bench.families)
+
+
+def _series(result: EditsResult) -> dict[_Key, list[Swept]]:
+    """All families of each line."""
+    series: dict[_Key, list[Swept]] = {}
+    for swept in result.swept:
+        key = _Key(swept.recipe, swept.subject.codebook.name, searched(swept.probes))
+        series.setdefault(key, []).append(swept)
+    return series
+
+
+def _mean(swept: Swept) -> str:
+    return f"{fmean(row.recall for row in swept.rows):.3f}"
+
+
+def _means(result: EditsResult) -> Table:
+    """Each family as one number."""
+    cells = {key: [_mean(swept) for swept in some] for key, some in _series(result).items()}
+    return _table("families", "Recall at rank 1, mean over all strengths of a family", list(_families(result)), cells)
+
+
+def _strengths(result: EditsResult, family: str) -> Table:
+    """One family, strength by strength."""
+    cells = {
+        key: [f"{row.recall:.2f}" for row in swept.rows]
+        for key, some in _series(result).items()
+        for swept in some
+        if swept.family == family
+    }
+    headings = [_number(edit.strength or 0) for edit in SWEEPS[family]]
+    return _table(family, f"Recall at rank 1 after {family}, by {_STRENGTH[family]}", headings, cells)
+
+
+def _table(name: str, caption: str, headings: Sequence[str], cells: Mapping[_Key, Sequence[str]]) -> Table:
+    """Recipes below each other; codebooks and searches have a column where there are several, else the caption."""
+    differs = {field: len({getattr(key, field) for key in cells}) > 1 for field in ("codebook", "search")}
+    columns = ["recipe", *(field for field in differs if differs[field])]
+    first = next(iter(cells))
+    alike = [getattr(first, field) for field in differs if not differs[field]]
+    return Table(
+        name=name,
+        caption=", ".join([caption, *alike]) + ".",
+        headings=[*columns, *headings],
+        rows=[[*(getattr(key, column) for column in columns), *row] for key, row in cells.items()],
+    )
+
+
+def _number(strength: float) -> str:
+    return f"{strength:g}".replace("-", "−")
+
+
+def _figures(result: EditsResult) -> Iterator[Figure]:
+    """A figure for each codebook and number of probes: a panel for each family, a line for each recipe."""
+    together: dict[tuple[str, str], list[Swept]] = {}
+    for swept in result.swept:
+        together.setdefault((swept.subject.codebook.name, searched(swept.probes)), []).append(swept)
+    for number, ((codebook, probes), some) in enumerate(together.items(), start=1):
+        yield _figure("sweeps" if number == 1 else f"sweeps-{number}", f"{codebook}, {probes}", some)
+
+
+def _figure(name: str, what: str, some: Sequence[Swept]) -> Figure:
+    families = list(dict.fromkeys(swept.family for swept in some))
+    recipes = list(dict.fromkeys(swept.recipe for swept in some))
+    across = min(len(families), _ACROSS)
+    down = -(-len(families) // across)
+    colour = colours(recipes)
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(down, across, squeeze=False, sharey=True).ravel()
+        for axes, family in zip(panels, families, strict=False):
+            _panel(axes, [swept for swept in some if swept.family == family], colour)
+        for axes in panels[len(families) :]:
+            axes.set_visible(False)
+        for axes in panels[::across]:
+            axes.set_ylabel("recall at rank 1")
+        handles, labels = panels[0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside upper left", ncols=len(recipes))
+
+    return Figure(
+        name=name,
+        caption=f"Recall at rank 1 against the strength of the edit, with 95 % intervals, {what}. Where the strength "
+        "of an edit changes nothing, the copy is the released file itself.",
+        draw=draw,
+        size=(2.6 * across, 0.4 + 2.4 * down),
+    )
+
+
+def _panel(axes: matplotlib.axes.Axes, some: Sequence[Swept], colour: dict[str, str]) -> None:
+    """One family: a line for each recipe, its interval shaded."""
+    for swept in some:
+        rows = swept.rows
+        strengths = [row.strength for row in rows]
+        lows, highs = zip(*(row.interval for row in rows), strict=True)
+        axes.fill_between(strengths, lows, highs, color=colour[swept.recipe], alpha=0.18, linewidth=0)
+        axes.plot(strengths, [row.recall for row in rows], "o-", color=colour[swept.recipe], label=swept.recipe)
+    family = some[0].family
+    axes.set_title(family)
+    axes.set_xlabel(_STRENGTH[family])
+    axes.set_ylim(0, 1.03)
+    if family in _TICKS:
+        axes.set_xticks(_TICKS[family])
+
+
+def _searches(result: EditsResult) -> Iterator[list[object]]:
+    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
+    for swept in result.swept:
+        names = [original.source for original in swept.subject.originals]
+        about = [swept.subject.codebook.name, swept.recipe, swept.probes]
+        for photo, source in enumerate(swept.sources):
+            for place, edit in enumerate(swept.edits):
+                number, rank = int(swept.nearest[photo, place]), int(swept.ranks[photo, place])
+                found = names[number] if 0 <= number < len(names) else ""
+                distance = "" if number < 0 else f"{swept.distances[photo, place]:.5f}"
+                yield [*about, source, edit.label, "" if rank < 0 else rank + 1, found, distance, int(rank == 0)]

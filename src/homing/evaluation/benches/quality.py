@@ -1,0 +1,202 @@
+"""The quality bench: what activation costs the eye, and what it brings, from gentle to strong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from homing.activation import Recipe, recipe_named
+from homing.edits import PAPER, parse
+from homing.errors import HomingError
+from homing.evaluation.protocol.releasing import ReleasedFiles
+from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
+from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.published import Spread
+from homing.evaluation.scores import Interval, precision_recall, rank_of, recall_interval
+from homing.perception import JND, Quality
+
+PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
+NEAREST = 10  # how many references a query returns, of which the µAP is made
+_UNEDITED = PAPER.index(parse("identity"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class QualityBench(Setting):
+    """The setting, the recipes, and the strengths each is tried at beside its own: PSNRs, or the paper's alphas."""
+
+    recipes: Sequence[str] = ("paper",)
+    psnrs: Sequence[float] | None = None
+    alphas: Sequence[float] | None = None
+    probes: int = 1
+    pictures: int = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if PASSIVE in self.recipes:
+            raise HomingError("passive has no strength to vary; it is measured anyway, leave it out of the recipes")
+        for name in self.recipes:
+            recipe_named(name)
+        if self.psnrs is not None and self.alphas is not None:
+            raise HomingError("strengths are stated as psnrs or as alphas, got both; leave one out")
+        if self.probes < 1 or self.pictures < 0:
+            raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
+        self.budgets()  # which refuses a strength that cannot be
+
+    def budgets(self) -> list[JND]:
+        """The strengths."""
+        if self.alphas is not None:
+            return [JND(alpha=alpha) for alpha in self.alphas]
+        return [JND(psnr=psnr) for psnr in (PSNRS if self.psnrs is None else self.psnrs)]
+
+
+class PhotoLine(NamedTuple):
+    """What came of one photo; how far its file is from its code, and how many of its copies came home."""
+
+    photo: str
+    state: str
+    quality: Quality | None
+    distance: float | None
+    home: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The files of one recipe at one strength, its own or another, as written, and how well their copies are found.
+
+    `release` names the folder of the files. PSNR, SSIM and L∞ are of the activated files. Recall at rank 1 is the mean
+    over the edits, and the µAP is over the queries of all edits. The distance is from a file, unedited, to its code.
+    """
+
+    codebook: str
+    extractor: str
+    spec: str
+    recipe: str
+    release: str
+    budget: str | None
+    own: bool
+    photos: int
+    activated: int
+    psnr: Spread | None
+    ssim: Spread | None
+    linf: Spread | None
+    seconds_per_photo: float | None
+    recall: float
+    interval: Interval
+    average_precision: float
+    distance: Spread
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row, the files it is about, and a line for each photo."""
+
+    row: Row
+    made: ReleasedFiles
+    lines: list[PhotoLine]
+
+
+@dataclass(frozen=True)
+class QualityResult:
+    """What a bench found; for each codebook first passive, then each recipe from gentle to strong."""
+
+    bench: QualityBench
+    measured: list[tuple[Subject, list[Measured]]]
+    seconds: float
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return [each.row for _, some in self.measured for each in some]
+
+    @property
+    def failures(self) -> list[str]:
+        """One line for each photo that could not be read or released."""
+        return list(dict.fromkeys(line for subject, _ in self.measured for line in subject.failures))
+
+
+def run_quality_bench(bench: QualityBench, stage: Stage) -> QualityResult:
+    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    started = time.perf_counter()
+    measured = [(subject, list(_measured(bench, subject))) for subject in subjects(bench, stage)]
+    return QualityResult(bench, measured, time.perf_counter() - started)
+
+
+def at_strength(recipe: Recipe, budget: JND) -> Recipe:
+    """The same recipe with another budget, under a name that can be a folder's; itself where it is its own."""
+    if budget == recipe.budget:
+        return recipe
+    strength = f"{budget.psnr:g}dB" if budget.psnr is not None else f"alpha-{budget.alpha:g}"
+    return replace(recipe, name=f"{recipe.name}-{strength}", budget=budget)
+
+
+def _measured(bench: QualityBench, subject: Subject) -> Iterator[Measured]:
+    yield _measure(bench, subject, None, None)
+    for recipe in map(recipe_named, dict.fromkeys(bench.recipes)):
+        varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.budgets())])
+        # What no file could be activated at stands with the gentlest.
+        yield from sorted((_measure(bench, subject, recipe, each) for each in varied), key=_strength)
+
+
+def _strength(measured: Measured) -> float:
+    psnr = measured.row.psnr
+    return -np.inf if psnr is None else -psnr.mean
+
+
+def _measure(bench: QualityBench, subject: Subject, recipe: Recipe | None, varied: Recipe | None) -> Measured:
+    """Release the photos with a recipe at one strength, passive where there is none, and search for their copies."""
+    name = PASSIVE if varied is None else varied.name
+    made = subject.release(PASSIVE if varied is None else varied)
+    copies = subject.copies(made, PAPER, name)
+    own = subject.own(made)
+    with subject.stage(f"{subject.codebook.name}: searching, {name}", 1) as advance:
+        found = subject.references.search(copies.reshape(-1, copies.shape[2]), NEAREST, bench.probes)
+        advance()
+    owns = own.repeat(len(PAPER))
+    home = rank_of(found.ids, owns).reshape(len(own), -1) == 0
+    # The code that stands in the index is the original's.
+    codes = subject.codebook.reconstruct(subject.descriptors[own])
+    distances = (torch.from_numpy(np.array(copies[:, _UNEDITED])) - codes).norm(dim=1).tolist()
+    row = Row(
+        codebook=subject.codebook.name,
+        extractor=subject.codebook.extractor,
+        spec=subject.codebook.spec,
+        recipe=PASSIVE if recipe is None else recipe.name,
+        release=name,
+        budget=None if varied is None else str(varied.budget),
+        own=varied == recipe,
+        photos=len(made.files),
+        activated=len(made.activated),
+        psnr=_spread([quality.psnr for quality in made.qualities]),
+        ssim=_spread([quality.ssim for quality in made.qualities]),
+        linf=_spread([quality.linf for quality in made.qualities]),
+        seconds_per_photo=None if varied is None else made.seconds / len(made.files),
+        recall=float(home.mean()),
+        interval=recall_interval(home),
+        average_precision=precision_recall(found.ids, found.distances, owns).average_precision,
+        distance=Spread(fmean(distances), pstdev(distances)),
+    )
+    return Measured(row, made, list(_lines(subject, made, name, distances, home)))
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    return Spread(fmean(values), pstdev(values)) if values else None
+
+
+def _lines(
+    subject: Subject, made: ReleasedFiles, name: str, distances: Sequence[float], home: np.ndarray
+) -> Iterator[PhotoLine]:
+    qualities = {file.source: quality for file, quality in zip(made.activated, made.qualities, strict=True)}
+    places = {file.source: place for place, file in enumerate(made.files)}
+    for original in subject.originals:
+        place, quality = places.get(original.source), qualities.get(original.source)
+        if place is None:
+            yield PhotoLine(original.source, "failed", None, None, None)
+            continue
+        state = PASSIVE if name == PASSIVE else "unchanged" if quality is None else "activated"
+        yield PhotoLine(original.source, state, quality, distances[place], int(home[place].sum()))

@@ -1,0 +1,167 @@
+"""What the retrieval bench found, told: the paper's table with ours beside it, a figure, and every search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
+from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
+from homing.evaluation.published import TABLE, Published
+from homing.evaluation.results import Figure, Results, Table, colours
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+_HEADINGS = ["network", "index", "probes", "bytes", "ms", "recipe", *LABELS, "mean"]
+
+
+def results(result: RetrievalResult, command: str) -> Results:
+    """All there is to say."""
+    subject = result.measured[0].subject
+    return Results(
+        title="How many edited copies come home",
+        setting=f"Recall at rank 1 of edited copies: {setting_line(subject)}",
+        command=command,
+        numbers={
+            "rows": [asdict(row) for row in result.rows],
+            "settings": {
+                "photos": len(subject.originals),
+                "background": background_of(subject),
+                "edits": LABELS,
+                "recipes": list(result.bench.recipes),
+                "probes": list(result.bench.probes),
+                "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
+            },
+            "codebooks": codebooks_of(each.subject for each in result.measured),
+            "seconds": round(result.seconds, 1),
+            "failures": result.failures,
+        },
+        tables=[_table(result), _details(result)],
+        figures=[_figure(result)],
+        queries=(
+            ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "home"],
+            _searches(result),
+        ),
+    )
+
+
+def shown(result: RetrievalResult) -> list[list[str]]:
+    """The table for a terminal, on its side: there are more edits than it has room for."""
+    rows = result.rows
+    headings = ["edit", *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes)}" for row in rows)]
+    lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
+    lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
+    lines.append(["±", *(f"{(row.mean_interval.high - row.mean_interval.low) / 2:.3f}" for row in rows)])
+    lines.append(["PSNR, dB", *("" if row.psnr is None else f"{row.psnr:.1f}" for row in rows)])
+    return [headings, *lines]
+
+
+def _table(result: RetrievalResult) -> Table:
+    """The paper's first table: ours, then as published."""
+    ours = [_line(row) for row in result.rows]
+    wanted = {(row.recipe, row.probes) for row in result.rows}
+    published = [_published(row) for row in TABLE if (row.recipe, row.probes) in wanted]
+    return Table(
+        name="table",
+        caption="Recall at rank 1 by edit. Rows named SSCD are as published (Fernandez et al., 2023): 10,000 photos "
+        "among a million references.",
+        headings=_HEADINGS,
+        rows=[*ours, *published],
+        groups=[len(ours)] if published else [],
+    )
+
+
+def _line(row: Row) -> list[str]:
+    milliseconds = "" if row.milliseconds is None else f"{row.milliseconds.homing:.2f}"
+    index = "none" if row.probes == "exact" else row.spec
+    head = [f"{Path(row.extractor).name}", index, str(row.probes), str(row.bytes_per_vector), milliseconds, row.recipe]
+    return [*head, *(f"{recall:.2f}" for recall in row.recall.values()), f"{row.mean:.3f}"]
+
+
+def _published(row: Published) -> list[str]:
+    index = "none" if row.probes == "exact" else row.index
+    head = ["SSCD", index, str(row.probes), str(row.bytes_per_vector), f"{row.search_ms:g}", row.recipe]
+    return [*head, *(f"{row.recall[label]:.2f}" for label in LABELS), f"{row.mean:.2f}"]
+
+
+def _details(result: RetrievalResult) -> Table:
+    """What the first table has no room for."""
+    headings = ["network", "index", "probes", "recipe", "mean, 95 % interval", "at 10", "at 100", "p_f"]
+    headings += ["ms, homing", "ms, FAISS", "PSNR, dB", "SSIM", "activated", "s per photo"]
+    return Table(
+        name="details",
+        caption="Means over the edits: recall at rank 1 with its interval, and at ranks 10 and 100; p_f, the share of "
+        "copies that leave the cell of their original; time of one search on one core; the files as written.",
+        headings=headings,
+        rows=[_detail(row) for row in result.rows],
+    )
+
+
+def _detail(row: Row) -> list[str]:
+    times = ["", ""] if row.milliseconds is None else [f"{each:.3f}" for each in row.milliseconds]
+    quality = [""] * 4
+    if row.psnr is not None and row.ssim is not None and row.seconds_per_photo is not None:
+        made = f"{row.activated} of {row.photos}"
+        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", made, f"{row.seconds_per_photo:.2f}"]
+    failure = "" if row.failure is None or row.probes == "exact" else f"{fmean(row.failure.values()):.3f}"
+    low, high = row.mean_interval
+    return [
+        Path(row.extractor).name,
+        "none" if row.probes == "exact" else row.spec,
+        str(row.probes),
+        row.recipe,
+        f"{row.mean:.3f} ({low:.3f}–{high:.3f})",
+        f"{row.recall_at[10]:.3f}",
+        f"{row.recall_at[100]:.3f}",
+        failure,
+        *times,
+        *quality,
+    ]
+
+
+def _figure(result: RetrievalResult) -> Figure:
+    """Recall by edit with intervals, at the fewest probes, of the first codebook."""
+    first = result.measured[0].searched[0].row
+    rows = [row for row in result.rows if (row.codebook, row.probes) == (first.codebook, first.probes)]
+    colour = colours([row.recipe for row in rows])
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        for shift, row in enumerate(rows):
+            places = [place + 0.8 * (shift + 0.5) / len(rows) - 0.4 for place in range(len(LABELS))]
+            shares = list(row.recall.values())
+            reach = [
+                [share - row.interval[label].low for label, share in row.recall.items()],
+                [row.interval[label].high - share for label, share in row.recall.items()],
+            ]
+            axes.bar(places, shares, 0.8 / len(rows), color=colour[row.recipe], label=row.recipe)
+            axes.errorbar(places, shares, yerr=reach, fmt="none", ecolor="#3c4450", elinewidth=0.7)
+        axes.set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
+        axes.set_ylim(0, 1.02)
+        axes.set_ylabel("recall at rank 1")
+        axes.grid(visible=False, axis="x")
+        axes.legend(ncols=len(rows), loc="lower left", bbox_to_anchor=(0, 1))
+
+    return Figure(
+        name="recall",
+        caption=f"Recall by edit with 95 % intervals, {first.codebook}, {searched(first.probes)}.",
+        draw=draw,
+        size=(8.0, 3.8),
+    )
+
+
+def _searches(result: RetrievalResult) -> Iterator[list[object]]:
+    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
+    for each in (every for measured in result.measured for every in measured.searched):
+        row = each.row
+        for query, (source, label) in enumerate((source, label) for source in each.sources for label in LABELS):
+            number = int(each.found.ids[query, 0])
+            found = each.names[number] if 0 <= number < len(each.names) else ""
+            distance = "" if number < 0 else f"{each.found.distances[query, 0]:.5f}"
+            rank = int(each.ranks.flat[query])
+            place = "" if rank < 0 else rank + 1
+            yield [row.codebook, row.recipe, row.probes, source, label, place, found, distance, int(rank == 0)]

@@ -1,0 +1,65 @@
+"""Descriptors of edited copies: each released file, edited in each way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing._parallel import map_ahead
+from homing.edits import Edit
+from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.protocol.kept import KeptRows
+from homing.evaluation.protocol.releasing import Released
+from homing.extractors import Extractor
+from homing.extractors.base import images_at_once
+from homing.photo import Photo
+
+
+def describe_copies(
+    extractor: Extractor,
+    released: Sequence[Released],
+    edits: Sequence[Edit],
+    folder: Path,
+    advance: Callable[[], None],
+) -> np.ndarray:
+    """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
+    file = folder / f"copies-{_key(extractor, released, edits)[:16]}.npy"
+    kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
+    for _ in range(kept.count):
+        advance()
+    for batch in edited_copies(extractor, released[kept.count :], edits):
+        kept.add(batch.numpy())
+        for _ in batch:
+            advance()
+    return kept.rows
+
+
+def edited_copies(extractor: Extractor, released: Iterable[Released], edits: Sequence[Edit]) -> Iterator[Tensor]:
+    """Batches (B, E, dim) of descriptors of files edited in E ways; the network sees several files at once."""
+
+    def edited(item: Released) -> Tensor:
+        image = to_image(Photo.load(item.file).view())
+        return torch.stack([extractor.resize(to_view(edit(image, item.seed))) for edit in edits])
+
+    coming = map_ahead(edited, released)
+    while some := list(islice(coming, max(images_at_once(extractor) // len(edits), 1))):
+        squares = torch.cat(some)
+        with torch.inference_mode():
+            parts = [
+                extractor(part.to(extractor.device)).cpu() for part in torch.split(squares, images_at_once(extractor))
+            ]
+        yield torch.cat(parts).view(len(some), len(edits), -1)
+
+
+def _key(extractor: Extractor, released: Sequence[Released], edits: Sequence[Edit]) -> str:
+    """A hash of all that decides the descriptors; of the files their names, sizes and times, to read all takes long."""
+    files = [[item.source, item.seed, item.file.stat().st_size, item.file.stat().st_mtime_ns] for item in released]
+    settings = [extractor.fingerprint, [edit.label for edit in edits], files]
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -1,0 +1,111 @@
+"""What a bench searches in: some photos among many strangers, as codes in an index and as full descriptors."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import faiss
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing.codebooks import Codebook
+from homing.indexes import FaissIndex
+
+Probes = int | Literal["exact"]
+
+# The two sides of the table of distances that is held at any one time: a quarter of a gigabyte.
+_REFERENCES_AT_ONCE, _QUERIES_AT_ONCE = 16_384, 4_096
+_TIMED = 200
+
+
+class Found(NamedTuple):
+    """The nearest references of some queries, nearest first: distances (Q, k) and ids (Q, k), -1 where there are none.
+
+    Ids below the number of photos are photos, in their order; the others are strangers.
+    """
+
+    distances: np.ndarray
+    ids: np.ndarray
+
+
+class Milliseconds(NamedTuple):
+    """Time per search, one query at a time on one core: through homing, and by FAISS alone in the same index."""
+
+    homing: float
+    faiss: float
+
+
+class References:
+    """The descriptors (P, D) of photos as they were, and those (N, D) of strangers, in this order."""
+
+    def __init__(self, codebook: Codebook, originals: Tensor, strangers: np.ndarray, device: torch.device) -> None:
+        self._originals, self._strangers, self._device = originals, strangers, device
+        self._codebook = codebook
+        self._index = FaissIndex(codebook)
+        for start, rows in self._parts():
+            self._index.add(codebook.encode(rows), np.arange(start, start + len(rows)))
+
+    def __len__(self) -> int:
+        return len(self._originals) + len(self._strangers)
+
+    @property
+    def bytes_per_vector(self) -> int:
+        """What the index keeps of one reference, but for its id and its cell."""
+        return self._index.code_size
+
+    def search(self, descriptors: np.ndarray, k: int, probes: Probes) -> Found:
+        """The k nearest references of (Q, D) descriptors; `exact` compares with every descriptor."""
+        k = min(k, len(self))
+        parts = (
+            torch.from_numpy(np.array(descriptors[start : start + _QUERIES_AT_ONCE], dtype=np.float32))
+            for start in range(0, len(descriptors), _QUERIES_AT_ONCE)
+        )
+        nearest = self._nearest if probes == "exact" else lambda some, k: self._index.search(some, k, probes)
+        distances, ids = zip(*(nearest(some, k) for some in parts), strict=True)
+        return Found(np.concatenate(distances), np.concatenate(ids))
+
+    def milliseconds(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
+        """How long the search for one of these (Q, D) descriptors takes."""
+        queries = torch.from_numpy(np.array(descriptors[:_TIMED], dtype=np.float32))
+        turned = self._codebook.turn(queries)
+        raw: Any = self._index.faiss
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            ours = _milliseconds(lambda place: self._index.search(queries[place : place + 1], k, probes), len(queries))
+            theirs = _milliseconds(lambda place: raw.search(turned[place : place + 1], k), len(queries))
+        finally:
+            faiss.omp_set_num_threads(threads)
+        return Milliseconds(ours, theirs)
+
+    def _nearest(self, descriptors: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and ids (B, k) of the nearest references, each compared with every query."""
+        queries = descriptors.to(self._device)
+        best = torch.full((len(queries), k), torch.inf, device=self._device)
+        ids = torch.full((len(queries), k), -1, device=self._device)
+        for start, rows in self._parts():
+            distances, places = torch.cdist(queries, rows.to(self._device)).topk(min(k, len(rows)), largest=False)
+            candidates = torch.cat([best, distances], dim=1), torch.cat([ids, start + places], dim=1)
+            best, order = candidates[0].topk(k, largest=False)
+            ids = candidates[1].gather(1, order)
+        return best.cpu().numpy(), ids.cpu().numpy()
+
+    def _parts(self) -> Iterator[tuple[int, Tensor]]:
+        """All descriptors, part by part, each with the number of its first."""
+        yield 0, self._originals
+        for start in range(0, len(self._strangers), _REFERENCES_AT_ONCE):
+            rows = np.asarray(self._strangers[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
+            yield len(self._originals) + start, torch.from_numpy(rows)
+
+
+def _milliseconds(search: Callable[[int], object], count: int) -> float:
+    """The median over the queries; the first ones only warm the caches."""
+    taken = []
+    for place in range(count):
+        started = time.perf_counter()
+        search(place)
+        taken.append(time.perf_counter() - started)
+    return 1000 * float(np.median(taken))

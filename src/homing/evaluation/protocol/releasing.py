@@ -1,0 +1,148 @@
+"""Photos released with one recipe, as files: what a bench lets others edit. A second run goes on where one stopped."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from homing._files import write_atomically, writing
+from homing._parallel import map_ahead
+from homing.activation import Recipe, activate
+from homing.activation.batch import in_batches
+from homing.activation.release import Activation
+from homing.codebooks import Codebook
+from homing.errors import PhotoError
+from homing.extractors import Extractor
+from homing.perception import Quality
+from homing.photo import Photo
+
+
+@dataclass(frozen=True)
+class Released:
+    """A file that is out in the world, and the reference it should come home to.
+
+    The seed is the photo's, however it was released: sets whose copies were made with the same random numbers compare.
+    """
+
+    source: str
+    file: Path
+    seed: int
+
+
+@dataclass(frozen=True)
+class ReleasedFiles:
+    """The files of one recipe, the quality of those that were activated, and why others could not be released.
+
+    A photo that activation left unchanged is released as it was, and has no part in the quality.
+    """
+
+    files: list[Released]
+    qualities: list[Quality]
+    failures: list[str]
+    seconds: float
+    activated: list[Released] = field(default_factory=list)  # the files of the qualities, in their order
+
+
+def release(
+    originals: Sequence[Released],
+    folder: Path,
+    *,
+    extractor: Extractor,
+    codebook: Codebook,
+    recipe: Recipe,
+    advance: Callable[[], None],
+) -> ReleasedFiles:
+    """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
+    move = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
+    log = _Log(folder, f"{codebook.fingerprint} {recipe!r}")
+    coming = map_ahead(_load, [original for original in originals if not log.knows(original)])
+    started = time.perf_counter()
+    for original, result in in_batches(coming, move):
+        if not isinstance(result, PhotoError):
+            target = folder / original.source
+            with writing(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(target, result.data)
+        log.add(original, result, time.perf_counter() - started)
+        started = time.perf_counter()
+    made = ReleasedFiles([], [], [], sum(log.entry(original)["seconds"] for original in originals))
+    for original in originals:
+        advance()
+        entry = log.entry(original)
+        if entry["state"] == "failed":
+            made.failures.append(entry["reason"])
+            continue
+        made.files.append(replace(original, file=folder / original.source))
+        if entry["state"] == "activated":
+            made.qualities.append(Quality(**entry["quality"]))
+            made.activated.append(made.files[-1])
+    return made
+
+
+class _Log:
+    """A line for each photo that is done; what was done for another recipe, or of a changed photo, does not count."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self._path = folder.with_name(f"{folder.name}.jsonl")  # beside the photos, not among them
+        self._folder = folder
+        self._entries: dict[str, dict[str, Any]] = {}
+        with writing(self._path):
+            folder.mkdir(parents=True, exist_ok=True)
+            first, *lines = list(self._lines()) or [None]
+            if first == {"key": key}:
+                self._entries = {entry["source"]: entry for entry in lines}
+            whole = [{"key": key}, *self._entries.values()]
+            write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
+
+    def knows(self, original: Released) -> bool:
+        """Whether this photo was done, and its file is still there."""
+        entry = self._entries.get(original.source, {})
+        if entry.get("photo") != _state(original.file):
+            return False
+        return entry["state"] == "failed" or (self._folder / original.source).is_file()
+
+    def entry(self, original: Released) -> dict[str, Any]:
+        """What was noted of a photo."""
+        return self._entries[original.source]
+
+    def add(self, original: Released, result: Activation | PhotoError, seconds: float) -> None:
+        """Note what came of a photo."""
+        entry: dict[str, Any] = {"source": original.source, "photo": _state(original.file), "seconds": seconds}
+        if isinstance(result, PhotoError):
+            entry |= {"state": "failed", "reason": str(result)}
+        else:
+            quality = {name: value if math.isfinite(value) else None for name, value in asdict(result.quality).items()}
+            entry |= {"state": result.state, "reason": result.reason, "quality": quality}
+        self._entries[original.source] = entry
+        with writing(self._path), self._path.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def _lines(self) -> Iterator[Any]:
+        """All whole lines: the last one may have been cut off."""
+        try:
+            for line in self._path.read_text().splitlines():
+                yield json.loads(line)
+        except (FileNotFoundError, ValueError):
+            return
+
+
+def _state(path: Path) -> list[int]:
+    """What changes when the file does."""
+    try:
+        about = path.stat()
+    except OSError:
+        return []  # gone since it was listed: it will be among the failures
+    return [about.st_size, about.st_mtime_ns]
+
+
+def _load(original: Released) -> tuple[Released, Photo | PhotoError]:
+    try:
+        return original, Photo.load(original.file)
+    except PhotoError as error:
+        return original, error

@@ -1,0 +1,89 @@
+"""Strangers by the hundred thousand: descriptors of crops of other people's photos, kept between runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from homing.errors import HomingError, PhotoError
+from homing.evaluation.protocol.kept import KeptRows
+from homing.extractors import Extractor
+from homing.extractors.crops import SEED, SMALLEST, describe_crops, square_side
+from homing.photo import Found
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Descriptors (N, D), half precision, on disk; how many distinct photos they are of; which could not be read."""
+
+    descriptors: np.ndarray
+    photos: int
+    failures: list[str]
+
+
+def find_strangers(
+    extractor: Extractor, photos: Sequence[Found], count: int, folder: Path, advance: Callable[[], None]
+) -> Strangers:
+    """Descriptors of these photos, `count` if all can be read; those an earlier run left in the folder are kept.
+
+    `advance` is called for each photo that is described.
+    """
+    file = folder / f"background-{_key(extractor, photos, count)[:16]}.npy"
+    kept = KeptRows(file, (count, extractor.dim), np.float16)
+    seen, failures = kept.said.get("seen", 0), kept.said.get("failures", [])
+
+    def report(error: PhotoError | None) -> None:
+        nonlocal seen
+        advance()
+        seen += 1
+        if error is not None:
+            failures.append(str(error))
+
+    paths = [photo.path for photo in photos]
+    for batch in describe_crops(extractor, paths, count, report, start=seen):
+        kept.add(batch, seen=seen, failures=failures, extractor=extractor.fingerprint)
+    if not kept.count:
+        raise HomingError(f"none of the {len(failures)} background photos can be read; the first says: {failures[0]}")
+    return Strangers(kept.rows, seen - len(failures), failures)
+
+
+def read_strangers(file: Path, extractor: Extractor, count: int | None) -> Strangers:
+    """The first descriptors of a .npy file: one that a bench left in its folder, or (N, D) numbers made elsewhere."""
+    try:
+        rows = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise HomingError(f"cannot read descriptors from {file}; give a .npy file or a folder of photos") from error
+    if rows.ndim != 2 or rows.shape[1] != extractor.dim or not len(rows):
+        raise HomingError(f"{file} must hold (N, {extractor.dim}) descriptors of '{extractor.name}', got {rows.shape}")
+    about = file.with_suffix(".json")
+    said = json.loads(about.read_text()) if about.is_file() else {}
+    if said.get("extractor", extractor.fingerprint) != extractor.fingerprint:
+        raise HomingError(f"{file} holds descriptors of another network than '{extractor.name}'")
+    filled = said.get("rows", len(rows))
+    rows = rows[: filled if count is None else min(count, filled)]
+    # Nobody knows whose numbers made elsewhere are: they are taken for one photo each.
+    photos = said["seen"] - len(said["failures"]) if "seen" in said else len(rows)
+    return Strangers(rows, min(photos, len(rows)), said.get("failures", []))
+
+
+def _key(extractor: Extractor, photos: Sequence[Found], count: int) -> str:
+    """A hash of all that decides the descriptors; of the photos their names and sizes, to read them all takes long."""
+    settings = [extractor.fingerprint, count, SEED, square_side(extractor), SMALLEST]
+    return hashlib.sha256(json.dumps([settings, names_and_sizes(photos)]).encode()).hexdigest()
+
+
+def names_and_sizes(photos: Sequence[Found]) -> list[list[object]]:
+    """What tells one set of photos from another at a glance."""
+    return [[str(photo.name), _size(photo.path)] for photo in photos]
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None  # a link to nowhere, say: it will be among the failures

@@ -1,0 +1,71 @@
+"""Pages for people: one HTML file each, that holds all it shows and loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from PIL import Image
+
+from homing.evaluation.results.document import Results
+from homing.evaluation.results.figures import Drawing
+
+_SIDE = 420  # pixels: what a picture on a page is at most
+_TAG = re.compile(r"<[^>]*>")
+_ID = re.compile(r'( id="|url\(#|href="#)')
+
+
+def page(results: Results, document: Mapping[str, object], drawings: Mapping[str, Drawing]) -> bytes:
+    """The page of a bench: its results, the document they are in, and its figures by name."""
+    values = {
+        "results": results,
+        "drawings": {name: _inline(name, drawing.svg) for name, drawing in drawings.items()},
+        "rows": [
+            (row.caption, {name: embed(picture) for name, picture in row.pictures.items()}) for row in results.pictures
+        ],
+        "facts": dict(_facts(document)),
+        "failures": document.get("failures", ()),
+    }
+    return render("results.html", values)
+
+
+def render(template: str, values: Mapping[str, object]) -> bytes:
+    """Fill in a template of this package; what is filled in is escaped, unless the template calls it safe."""
+    templates = Environment(
+        loader=PackageLoader("homing.evaluation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return templates.get_template(template).render(values).encode(errors="replace")
+
+
+def embed(image: Image.Image) -> str:
+    """A picture as an address that holds it."""
+    small = image.convert("RGB")
+    small.thumbnail((_SIDE, _SIDE))
+    file = BytesIO()
+    small.save(file, format="JPEG", quality=88)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def _inline(name: str, svg: str) -> str:
+    """An SVG as a part of the page: ids are the page's, and two figures have the same ones."""
+    inner = svg[svg.index("<svg") :]
+    return _TAG.sub(lambda tag: _ID.sub(rf"\g<1>{name}-", tag[0]), inner)
+
+
+def _facts(document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What was set, then what it ran on, in words."""
+    settings = document.get("settings", {})
+    assert isinstance(settings, Mapping)
+    for name, value in {**settings, "versions": document["versions"], "hardware": document["hardware"]}.items():
+        yield str(name).replace("_", " "), _words(value)
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(each)}" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_words(each) for each in value)
+    return "none" if value is None else str(value)

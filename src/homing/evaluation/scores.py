@@ -1,0 +1,189 @@
+"""From searches to numbers: recall, its uncertainty, precision, and what the cells of an index let through.
+
+A search gives ids (Q, k) of the nearest references, nearest first and -1 where there are fewer, and their distances
+(Q, k). `own` (Q,) is the id of the reference each query is a copy of, -1 for a negative query: a photo that is no
+reference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from homing.errors import HomingError
+
+
+class Interval(NamedTuple):
+    """Where the true share probably lies."""
+
+    low: float
+    high: float
+
+
+class OperatingPoint(NamedTuple):
+    """The recall when matches nearer than the threshold are accepted."""
+
+    recall: float
+    threshold: float
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecall:
+    """Precision and recall (T,) when pairs no farther than each of T growing thresholds are accepted."""
+
+    thresholds: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+
+    @property
+    def average_precision(self) -> float:
+        """The precision at each threshold, weighted by how much the recall grows there: the µAP over all queries."""
+        return float(self.precision @ np.diff(self.recall, prepend=0.0))
+
+
+def rank_of(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """The place (Q,) of each query's own reference, 0 for the nearest; -1 where it is not among the k, or is none."""
+    hits = _hits(ids, own)
+    return np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
+
+
+def recall_at(ranks: np.ndarray, k: int) -> float:
+    """The share of positive queries, of these ranks, whose own reference is among the k nearest."""
+    _require_some(len(ranks))
+    return float(np.mean((ranks >= 0) & (ranks < k)))
+
+
+def recall_interval(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> Interval:
+    """The interval of the recall of P photos by E edits, from a (P, E) array of which copies came home."""
+    # Copies of one photo are not independent, so several of each need the bootstrap over photos. It has no width where
+    # all photos fare alike, as with one easy edit that brings every copy home; there single copies are plain tosses of
+    # a coin, and Wilson's interval keeps its width at 0 and 1.
+    if home.shape[1] == 1:
+        return wilson(int(home.sum()), len(home), share=share)
+    return bootstrap(home, seed=seed, rounds=rounds, share=share)
+
+
+def wilson(hits: int, trials: int, *, share: float = 0.95) -> Interval:
+    """Wilson's score interval of a share that was measured in independent trials."""
+    _require_some(trials)
+    z = NormalDist().inv_cdf((1 + share) / 2)
+    mean = hits / trials
+    scale = 1 + z**2 / trials
+    centre = (mean + z**2 / (2 * trials)) / scale
+    reach = z * math.sqrt(mean * (1 - mean) / trials + (z / (2 * trials)) ** 2) / scale
+    return Interval(max(centre - reach, 0.0), min(centre + reach, 1.0))
+
+
+def bootstrap(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> Interval:
+    """The percentile bootstrap of the mean of a (P, E) array of which copies came home: it draws photos, not copies."""
+    photos, edits = home.shape
+    _require_some(photos)
+    # How many copies came home is all the mean knows of a photo: to draw photos is to draw from these E + 1 numbers.
+    photos_with = np.bincount(home.sum(axis=1), minlength=edits + 1)
+    drawn = np.random.default_rng(seed).multinomial(photos, photos_with / photos, size=rounds)
+    means = drawn @ np.arange(edits + 1) / (photos * edits)
+    low, high = np.quantile(means, [(1 - share) / 2, (1 + share) / 2])
+    return Interval(float(low), float(high))
+
+
+def precision_recall(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> PrecisionRecall:
+    """Precision and recall of all returned pairs of query and reference, as in the Image Similarity Challenge 2021.
+
+    The recall is relative to all positive queries, also to those whose own reference was not returned.
+    """
+    positives = int((own >= 0).sum())
+    _require_some(positives)
+    returned = ids >= 0
+    # Pairs at one distance are accepted together, or the order of the queries would matter. The challenge's script
+    # takes the wrong ones first instead: equal without ties, lower with them.
+    thresholds, group = np.unique(distances[returned], return_inverse=True)
+    accepted = np.bincount(group, minlength=len(thresholds)).cumsum()
+    right = np.bincount(group[_hits(ids, own)[returned]], minlength=len(thresholds)).cumsum()
+    return PrecisionRecall(thresholds, right / accepted, right / positives)
+
+
+def average_precision_interval(
+    ids: np.ndarray,
+    distances: np.ndarray,
+    own: np.ndarray,
+    edits: int,
+    *,
+    seed: int = 0,
+    rounds: int = 200,
+    share: float = 0.95,
+) -> Interval:
+    """The percentile bootstrap of the µAP. It draws photos, the positive and the negative ones apart, not queries.
+
+    The queries are those of positive photos, then those of negative ones, as many side by side as there are edits.
+    """
+    positives = int((own >= 0).sum()) // edits
+    negatives = len(own) // edits - positives
+    order = np.argsort(np.where(ids >= 0, distances, np.inf), axis=None)[: int((ids >= 0).sum())]
+    sorted_distances, photo = distances.ravel()[order], order // (ids.shape[1] * edits)
+    hits = np.flatnonzero(_hits(ids, own).ravel()[order])
+    # Pairs at one distance are accepted together: up to where, in all pairs and among the hits.
+    ends = np.searchsorted(sorted_distances, sorted_distances[hits], side="right") - 1
+    last = np.searchsorted(hits, ends, side="right") - 1
+    rng = np.random.default_rng(seed)
+    precisions = []
+    for _ in range(rounds):
+        times = np.concatenate([_drawn(rng, count) for count in (positives, negatives)])[photo]
+        right, accepted = times[hits].cumsum()[last], times.cumsum()[ends]
+        precisions.append(float(right / np.maximum(accepted, 1) @ times[hits]) / (positives * edits))
+    low, high = np.quantile(precisions, [(1 - share) / 2, (1 + share) / 2])
+    return Interval(float(low), float(high))
+
+
+def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.ndarray, rate: float) -> OperatingPoint:
+    """The share of positive queries whose nearest match is their own and accepted, and the threshold.
+
+    A match nearer than the threshold is accepted; the threshold is the largest at which at most this rate of the
+    negative queries have an accepted match, infinite where all matches may be.
+    """
+    if not 0 <= rate <= 1:
+        raise HomingError(f"the rate of false matches must be from 0 to 1, got {rate:g}")
+    positive = own >= 0
+    _require_some(int(positive.sum()))
+    nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
+    false = np.append(np.sort(nearest[~positive]), np.inf)
+    negatives = len(false) - 1
+    if not negatives:
+        raise HomingError(
+            f"a rate of false matches needs negative queries, got {len(own)} queries, all of them of references; "
+            "add queries of photos that are no references"
+        )
+    # Whole numbers are divided, not multiplied: 0.29 × 100 falls short of 29.
+    allowed = int((np.arange(1, negatives + 1) / negatives <= rate).sum())
+    threshold = float(false[allowed])
+    accepted = _hits(ids, own)[:, 0] & (nearest < threshold)
+    return OperatingPoint(float(accepted[positive].mean()), threshold)
+
+
+def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
+    """The share (E,) of copies, cells (P, E), that fall into another cell than their original, cells (P,).
+
+    The paper's p_f (section 4): with one probe the recall is at most 1 - p_f.
+    """
+    _require_some(len(cells_of_originals))
+    share: np.ndarray = (cells_of_copies != cells_of_originals[:, None]).mean(axis=0)
+    return share
+
+
+def _drawn(rng: np.random.Generator, count: int) -> np.ndarray:
+    """How often each of so many is drawn, in as many draws."""
+    return np.bincount(rng.integers(max(count, 1), size=count), minlength=count)
+
+
+def _hits(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Which (Q, k) of the returned references are the query's own."""
+    hits: np.ndarray = (ids == own[:, None]) & (ids >= 0)
+    return hits
+
+
+def _require_some(positives: int) -> None:
+    if not positives:
+        raise HomingError("nothing to score: expected at least one copy of a photo that is a reference, got none")

@@ -1,0 +1,50 @@
+"""What makes benches fast in tests: a network that is no more than a small picture, and many small photos."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+from homing.evaluation.pictures import to_image, to_view
+from homing.extractors import Extractor
+from homing.photo import Photo
+
+SOURCES = ("astronaut.png", "coffee.png", "chelsea.png", "rocket.jpg", "coins.png", "brick.png")
+
+
+def small_network(folder: Path) -> Path:
+    """A TorchScript file of a network that scales photos down to 6 × 6 pixels: 108 dimensions."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors publish
+        scripted = torch.jit.script(nn.AdaptiveAvgPool2d(6))
+    scripted.save(str(folder / "small.pt"))
+    return folder / "small.pt"
+
+
+def small_photos(folder: Path, names: list[str], seed: int) -> Path:
+    """Random crops of photos of skimage, 144 × 108 pixels, as JPEG files of these names."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    for number, name in enumerate(names):
+        data = files("skimage.data").joinpath(SOURCES[number % len(SOURCES)]).read_bytes()
+        with Image.open(BytesIO(data)) as source:
+            width, height = 144, 108
+            left, top = (int(rng.integers(space)) for space in (source.width - width, source.height - height))
+            crop = source.convert("RGB").crop((left, top, left + width, top + height))
+        crop.save(folder / f"{name}.jpg", quality=95)
+    return folder
+
+
+def described(extractor: Extractor, file: Path, edits: tuple = (), seed: int = 0) -> np.ndarray:
+    """The descriptor (1, D) of a photo, or those (E, D) of its edited copies."""
+    view = Photo.load(file).view()
+    views = [to_view(edit(to_image(view), seed)) for edit in edits] or [view]
+    with torch.inference_mode():
+        return torch.cat([extractor(each[None]) for each in views]).numpy()

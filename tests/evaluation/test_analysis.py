@@ -1,0 +1,203 @@
+"""The analysis bench, as a script would call it, against FAISS and NumPy."""
+
+import csv
+import json
+from pathlib import Path
+from statistics import fmean
+
+import faiss
+import numpy as np
+import pytest
+from tests.evaluation.small import described, small_network, small_photos
+from typer.testing import CliRunner
+
+from homing import extractors
+from homing.cli import app
+from homing.codebooks import Codebook
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.evaluation.benches.analysis import UNRELATED_PAIRS, unrelated_distances
+
+PHOTOS, STRANGERS = 5, 40
+RECIPES = ("passive", "paper-fast")
+
+
+def homing(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos, others, and two codebooks of a small network: with cells and without."""
+    folder = tmp_path_factory.mktemp("desk")
+    small_photos(folder / "photos", [f"p{number}" for number in range(PHOTOS)], seed=1)
+    others = small_photos(folder / "others", [f"o{number}" for number in range(10)], seed=2)
+    network = small_network(folder)
+    for name, spec in (("cells", "IVF4,PQ4x4"), ("flat", "PQ4x4")):
+        train = ["codebook", "train", others, "--extractor", network, "--descriptors", 300]
+        homing(*train, "--spec", spec, "--out", folder / f"{name}.codebook")
+    return folder
+
+
+def bench(desk: Path, *more: object) -> str:
+    where = ["--photos", desk / "photos", "--background", desk / "others", "--strangers", STRANGERS]
+    return homing("bench", "analysis", *where, *more)
+
+
+@pytest.fixture(scope="module")
+def out(desk: Path) -> Path:
+    """The results of one bench."""
+    said = bench(desk, "--codebook", desk / "cells.codebook", "--recipes", "paper-fast", "--out", desk / "out")
+    (desk / "said.txt").write_text(said)
+    return desk / "out"
+
+
+@pytest.fixture(scope="module")
+def results(out: Path) -> dict:
+    return json.loads((out / "results.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def copies(desk: Path, out: Path) -> dict[str, np.ndarray]:
+    """Descriptors (P, E, D) of the copies of each recipe, made anew."""
+    network = extractors.load(str(desk / "small.pt"), device="cpu")
+    names = sorted(path.name for path in (desk / "photos").iterdir())
+    folders = {"passive": desk / "photos", "paper-fast": out / "released" / "cells" / "paper-fast"}
+    return {
+        recipe: np.stack([described(network, folder / name, PAPER, seed) for seed, name in enumerate(names)])
+        for recipe, folder in folders.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def index(desk: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """By FAISS alone: the cells' centroids, and the stored forms and cells of all references, photos first."""
+    network = extractors.load(str(desk / "small.pt"), device="cpu")
+    photos = np.concatenate([described(network, path) for path in sorted((desk / "photos").iterdir())])
+    (strangers,) = (np.load(path) for path in out.glob("background-*.npy"))
+    store = Codebook.read(desk / "cells.codebook").new_faiss()
+    store.make_direct_map()
+    store.add(np.concatenate([photos, strangers.astype(np.float32)]))
+    centroids = faiss.downcast_index(store.quantizer).reconstruct_n(0, store.nlist)
+    stored = np.stack([store.reconstruct(number) for number in range(store.ntotal)])
+    cells = np.array([store.direct_map.get(number) >> 32 for number in range(store.ntotal)])
+    return centroids, stored, cells
+
+
+def distances(some: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.square(some[:, None].astype(float) - others[None]).sum(axis=2)
+
+
+def lines(out: Path, recipe: str) -> list[dict[str, str]]:
+    with (out / "queries.csv").open() as file:
+        return [line for line in csv.DictReader(file) if line["recipe"] == recipe]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, recipe: str) -> None:
+    centroids, stored, cells = index
+    queries = copies[recipe].reshape(-1, copies[recipe].shape[2])
+    own = np.arange(PHOTOS).repeat(len(PAPER))
+    to_stored, cell = distances(queries, stored), distances(queries, centroids).argmin(axis=1)
+    told = lines(out, recipe)
+    assert [line["edit"] for line in told] == PHOTOS * [edit.label for edit in PAPER]
+    assert [line["photo"] for line in told] == [f"p{number}.jpg" for number in own]
+    for query, line in enumerate(told):
+        mine = to_stored[query, own[query]]
+        assert float(line["squared_distance"]) == pytest.approx(mine, abs=1e-4)
+        assert int(line["same_cell"]) == (cell[query] == cells[own[query]])
+        seen = np.flatnonzero(cells == cell[query])  # what one probe looks at
+        nearer = int((to_stored[query, seen] < mine - 1e-4).sum())
+        ties = int((abs(to_stored[query, seen] - mine) <= 1e-4).sum())
+        if own[query] in seen:
+            assert nearer + 1 <= int(line["rank"]) <= nearer + ties
+        else:
+            assert line["rank"] == ""
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
+    (row,) = (row for row in results["rows"] if row["recipe"] == recipe)
+    told = lines(out, recipe)
+    squared = [float(line["squared_distance"]) for line in told]
+    assert row["edited"] == pytest.approx([np.mean(squared), np.std(squared)], abs=1e-4)
+    released = [float(line["squared_distance"]) for line in told if line["edit"] == "identity"]
+    assert row["released"] == pytest.approx([np.mean(released), np.std(released)], abs=1e-4)
+    (strangers,) = (np.load(path) for path in out.glob("background-*.npy"))
+    unrelated = distances(strangers, index[1][:PHOTOS])  # few enough: all pairs
+    assert row["unrelated"] == pytest.approx([unrelated.mean(), unrelated.std()], abs=1e-4)
+    for edit in PAPER:
+        mine = [line for line in told if line["edit"] == edit.label]
+        assert row["failure"][edit.label] == pytest.approx(fmean(1 - int(line["same_cell"]) for line in mine))
+        assert row["recall"][edit.label] == pytest.approx(fmean(line["rank"] == "1" for line in mine))
+        assert row["recall"][edit.label] <= 1 - row["failure"][edit.label] + 1e-9
+        assert row["distance"][edit.label] == pytest.approx(
+            fmean(float(line["squared_distance"]) for line in mine), abs=1e-4
+        )
+    assert row["bounded"] is True
+    assert 0 < sum(row["failure"].values()) < len(PAPER)
+
+
+def test_passive_is_always_there_and_activation_comes_nearer(results: dict) -> None:
+    passive, activated = results["rows"]
+    assert [row["recipe"] for row in results["rows"]] == list(RECIPES)
+    assert activated["released"][0] < passive["released"][0]
+    assert results["settings"]["unrelated_pairs"] == PHOTOS * STRANGERS
+    assert results["settings"]["distances"] == "squared"
+
+
+def test_activated_photos_leave_the_answers_for_others_alone(out: Path, results: dict, copies, index) -> None:
+    centroids, stored, cells = index
+    (check,) = results["compatibility"]
+    assert (check["recipe"], check["photos"], check["activated"]) == ("paper-fast", PHOTOS, 2)
+    assert check["copies"] == 3 * len(PAPER)
+    assert check["equal"] is True
+    queries = copies["passive"][2:].reshape(-1, copies["passive"].shape[2])
+    cell = distances(queries, centroids).argmin(axis=1)
+    hidden = np.where(cells[None, :PHOTOS] == cell[:, None], distances(queries, stored[:PHOTOS]), np.inf)
+    home = (hidden.argmin(axis=1) == np.arange(2, PHOTOS).repeat(len(PAPER))) & np.isfinite(hidden.min(axis=1))
+    assert check["before"] == check["after"] == pytest.approx(home.mean())
+    assert not list(out.glob(".compatibility-*"))
+
+
+def test_the_report_says_it_in_words(desk: Path, out: Path, results: dict) -> None:
+    page = (out / "report.html").read_text()
+    assert "no copy came home from another cell" in page
+    for name in ("distances", "cells", "compatibility"):
+        assert (out / f"{name}.md").is_file()
+    for name in ("distances", "cells"):
+        assert (out / f"{name}.svg").is_file()
+    assert "0.87" in (out / "cells.md").read_text()  # the paper's p_f
+    said = (desk / "said.txt").read_text()
+    assert f"{results['rows'][1]['released'][0]:.3f}" in said
+    assert "answers unchanged" in said
+
+
+def test_an_index_without_cells_has_no_failures(desk: Path) -> None:
+    books = ["--codebook", desk / "flat.codebook", "--codebook", desk / "cells.codebook"]
+    said = json.loads(bench(desk, *books, "--recipes", "passive", "--limit", 2, "--out", desk / "flat-out", "--json"))
+    assert [(row["failure"] is None, row["bounded"]) for row in said["rows"]] == [(True, None), (False, True)]
+    assert said["compatibility"] == []
+    assert "flat: an index without cells has no p_f" in (desk / "flat-out" / "cells.md").read_text()
+    assert {line["same_cell"] for line in lines(desk / "flat-out", "passive")} >= {""}
+    assert (desk / "flat-out" / "distances-2.svg").is_file()
+
+
+def test_unrelated_pairs_are_drawn_once_each() -> None:
+    rng = np.random.default_rng(0)
+    codes, strangers = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
+    drawn = unrelated_distances(codes, strangers)
+    assert len(drawn) == UNRELATED_PAIRS
+    np.testing.assert_array_equal(drawn, unrelated_distances(codes, strangers))
+    assert drawn.mean() == pytest.approx(distances(strangers, codes).mean(), rel=0.03)
+    few = unrelated_distances(codes[:2], strangers[:3])
+    assert sorted(few) == pytest.approx(sorted(distances(strangers[:3], codes[:2]).ravel()), abs=1e-4)
+
+
+def test_a_recipe_that_is_none_gets_one_line(desk: Path) -> None:
+    with pytest.raises(HomingError, match="unknown recipe 'papper'; did you mean 'paper'"):
+        bench(desk, "--recipes", "papper", "--out", desk / "never")
