@@ -15,6 +15,14 @@ def default_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+def computes_in_half(device: torch.device) -> bool:
+    """Whether the device is made for bfloat16, or would only imitate it."""
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer PyTorch knows
+    return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
+
+
 def send(numbers: np.ndarray, device: torch.device) -> Tensor:
     """An array on the device; the host does not wait for it, so that a GPU never runs out of work."""
     tensor = torch.from_numpy(numbers)

@@ -1,4 +1,4 @@
-"""What makes benches fast in tests: a network that is no more than a small picture, and many small photos."""
+"""What the tests of benches share: the command, small photos, and a network that is no more than a picture."""
 
 from __future__ import annotations
 
@@ -11,12 +11,30 @@ import numpy as np
 import torch
 from PIL import Image
 from torch import nn
+from typer.testing import CliRunner
 
+from homing.cli import app
 from homing.evaluation.pictures import to_image, to_view
 from homing.extractors import Extractor
 from homing.photo import Photo
 
 SOURCES = ("astronaut.png", "coffee.png", "chelsea.png", "rocket.jpg", "coins.png", "brick.png")
+
+
+def homing(*arguments: object, code: int = 0) -> str:
+    """What a command prints, which ends with this exit code."""
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+def skimage_photos(folder: Path, names: tuple[str, ...]) -> Path:
+    """Photos of skimage, as they are."""
+    for name in names:
+        folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
+    return folder
 
 
 def small_network(folder: Path) -> Path:

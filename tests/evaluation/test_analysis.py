@@ -8,11 +8,9 @@ from statistics import fmean
 import faiss
 import numpy as np
 import pytest
-from tests.evaluation.small import described, small_network, small_photos
-from typer.testing import CliRunner
+from tests.evaluation.small import described, homing, small_network, small_photos
 
 from homing import extractors
-from homing.cli import app
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -20,14 +18,6 @@ from homing.evaluation.benches.analysis import UNRELATED_PAIRS, unrelated_distan
 
 PHOTOS, STRANGERS = 5, 40
 RECIPES = ("passive", "paper-fast")
-
-
-def homing(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

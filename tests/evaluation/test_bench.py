@@ -3,15 +3,13 @@
 import csv
 import json
 import shutil
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import FakeExtractor, descriptors
-from typer.testing import CliRunner
+from tests.evaluation.small import homing, skimage_photos
 
-from homing.cli import app
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -26,21 +24,14 @@ FOUND = 34  # of seven files each gives six descriptors or, the last two, five; 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of skimage that no test releases, and one that cannot be read."""
-    folder = tmp_path_factory.mktemp("others")
-    for name in STRANGERS:
-        folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
+    folder = skimage_photos(tmp_path_factory.mktemp("others"), STRANGERS)
     (folder / "bad.jpg").write_text("hello")
     return folder
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object, code: int = 1) -> str:
     """What `homing bench retrieval` prints; the exit code is 1 as one background photo is bad."""
-    arguments = ["bench", "retrieval", "--photos", photos, "--background", others, "--out", out, *more]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == code, done.output
-    return done.stdout
+    return homing("bench", "retrieval", "--photos", photos, "--background", others, "--out", out, *more, code=code)
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,12 @@
 import csv
 import json
 import shutil
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.evaluation.small import homing, skimage_photos
 
-from homing.cli import app
 from homing.edits import parse
 from homing.errors import HomingError
 from homing.evaluation.benches.detection import AtRate, DetectionBench, Row
@@ -27,21 +25,15 @@ EDITS = ("random", "crop-0.5")
 RATES = (0.5, 0.01)
 
 
-def folder_of(names: tuple[str, ...], folder: Path) -> Path:
-    for name in names:
-        folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
-    return folder
-
-
 @pytest.fixture(scope="module")
 def background(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return folder_of(BACKGROUND, tmp_path_factory.mktemp("background"))
+    return skimage_photos(tmp_path_factory.mktemp("background"), BACKGROUND)
 
 
 @pytest.fixture(scope="module")
 def negatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos that are no references, and one that cannot be read."""
-    folder = folder_of(NEGATIVES, tmp_path_factory.mktemp("negatives"))
+    folder = skimage_photos(tmp_path_factory.mktemp("negatives"), NEGATIVES)
     (folder / "bad.jpg").write_text("hello")
     return folder
 
@@ -49,11 +41,7 @@ def negatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bench(photos: Path, negatives: Path, background: Path, out: Path, *more: object) -> str:
     """What `homing bench detection` prints; the exit code is 1 as one of the negatives is bad."""
     where = ["--photos", photos, "--negatives", negatives, "--background", background, "--out", out]
-    done = CliRunner().invoke(app, [str(each) for each in ["bench", "detection", *where, "--strangers", COUNT, *more]])
-    if isinstance(done.exception, HomingError):
-        raise done.exception
-    assert done.exit_code == 1, done.output
-    return done.stdout
+    return homing("bench", "detection", *where, "--strangers", COUNT, *more, code=1)
 
 
 SETTINGS = (

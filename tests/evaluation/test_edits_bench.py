@@ -2,14 +2,12 @@
 
 import csv
 import json
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from scipy.stats import binomtest
-from typer.testing import CliRunner
+from tests.evaluation.small import homing, skimage_photos
 
-from homing.cli import app
 from homing.edits import parse
 from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError
@@ -27,20 +25,12 @@ SETTINGS = ("--strangers", COUNT, "--recipes", ",".join(RECIPES), "--probes", "1
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of skimage that no test releases."""
-    folder = tmp_path_factory.mktemp("others")
-    for name in STRANGERS:
-        folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
-    return folder
+    return skimage_photos(tmp_path_factory.mktemp("others"), STRANGERS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
     """What `homing bench edits` prints."""
-    arguments = ["bench", "edits", "--photos", photos, "--background", others, "--out", out, *more]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if isinstance(done.exception, HomingError):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return homing("bench", "edits", "--photos", photos, "--background", others, "--out", out, *more)
 
 
 @pytest.fixture(scope="module")

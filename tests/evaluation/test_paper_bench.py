@@ -9,11 +9,9 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from tests.evaluation.small import described, small_network, small_photos
-from typer.testing import CliRunner
+from tests.evaluation.small import described, homing, small_network, small_photos
 
 from homing import extractors
-from homing.cli import app
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -41,23 +39,10 @@ def disc21(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(disc21: Path, out: Path, *more: object) -> str:
-    settings = [
-        "--spec",
-        "IVF2,PQ4x4",
-        "--descriptors",
-        300,
-        "--negatives",
-        NEGATIVES,
-        "--recipes",
-        f"passive,{RECIPE}",
-    ]
+    settings = ["--spec", "IVF2,PQ4x4", "--descriptors", 300, "--negatives", NEGATIVES]
+    settings += ["--recipes", f"passive,{RECIPE}"]
     network = ["--extractor", disc21.parent / "small.pt"] if (disc21.parent / "small.pt").is_file() else []
-    arguments = ["bench", "paper", disc21, "--out", out, *settings, *network, *more]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return homing("bench", "paper", disc21, "--out", out, *settings, *network, *more)
 
 
 @pytest.fixture(scope="module")

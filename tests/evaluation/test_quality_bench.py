@@ -3,15 +3,13 @@
 import csv
 import json
 import re
-from importlib.resources import files
 from pathlib import Path
 from statistics import fmean, pstdev
 
 import pytest
-from typer.testing import CliRunner
+from tests.evaluation.small import homing, skimage_photos
 
 from homing.activation import RECIPES
-from homing.cli import app
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.quality import at_strength
@@ -28,20 +26,12 @@ SETTINGS = ("--strangers", 9, "--recipes", "paper-fast", "--psnrs", "34, 46", "-
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of skimage that no test releases."""
-    folder = tmp_path_factory.mktemp("others")
-    for name in STRANGERS:
-        folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
-    return folder
+    return skimage_photos(tmp_path_factory.mktemp("others"), STRANGERS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
     """What `homing bench quality` prints."""
-    arguments = ["bench", "quality", "--photos", photos, "--background", others, "--out", out, *more]
-    done = CliRunner().invoke(app, [str(each) for each in arguments])
-    if isinstance(done.exception, HomingError):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return homing("bench", "quality", "--photos", photos, "--background", others, "--out", out, *more)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +51,7 @@ def rows(out: Path) -> dict[str, dict]:
 @pytest.fixture(scope="module")
 def lines(out: Path) -> list[dict[str, str]]:
     """What it says of each photo."""
-    with (out / "queries.csv").open() as file:
+    with (out / "photos.csv").open() as file:
         return list(csv.DictReader(file))
 
 

@@ -50,6 +50,25 @@ def test_a_photo_too_large_for_the_memory_fails(
     assert made.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the memory there is"
 
 
+def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
+    originals: list[Released], photos: Path, tmp_path: Path, extractor, codebook
+) -> None:
+    made = released(originals, tmp_path / "out", extractor, codebook)
+    (first,) = made.files
+    before = first.file.stat().st_mtime_ns
+    assert released(originals, tmp_path / "out", extractor, codebook).qualities == made.qualities
+    assert first.file.stat().st_mtime_ns == before
+    shutil.copy(photos / "camera.png", tmp_path / "gone.jpg")  # whatever its name says
+    both = released(originals, tmp_path / "out", extractor, codebook)
+    assert [item.source for item in both.files] == ["gone.jpg", "flower.jpg"]
+    assert first.file.stat().st_mtime_ns == before
+    shutil.copy(photos / "chelsea.png", tmp_path / "flower.jpg")
+    changed = released(originals, tmp_path / "out", extractor, codebook)
+    assert first.file.stat().st_mtime_ns != before
+    assert changed.qualities[0] == both.qualities[0]
+    assert changed.qualities[1] != both.qualities[1]
+
+
 def test_a_file_that_cannot_be_written_is_named(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:
     (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
     with pytest.raises(HomingError, match=r"cannot write .*flower\.jpg"):

@@ -8,14 +8,15 @@ import pytest
 from torch import nn
 
 from homing.errors import HomingError
+from homing.evaluation.protocol.kept import KeptRows
 from homing.evaluation.protocol.strangers import Strangers, find_strangers
 from homing.extractors import NetworkExtractor
 from homing.photo import Found, gather
 
-TINY = NetworkExtractor(
-    nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.AdaptiveAvgPool2d(2)), name="tiny", size=64, device="cpu"
-)
-COUNT = 10
+NETWORK = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.AdaptiveAvgPool2d(2))
+TINY = NetworkExtractor(NETWORK, name="tiny", size=64, device="cpu")
+COUNT = 10  # of five photos, one of which cannot be read
+DESCRIBED = 8
 
 
 @pytest.fixture
@@ -26,17 +27,20 @@ def with_bad(photos: Path, tmp_path: Path) -> list[Found]:
 
 
 def found(photos: list[Found], folder: Path) -> tuple[Strangers, int]:
-    """The strangers, and how many photos were described for them."""
+    """The strangers, and how many crops the network saw for them."""
     described: list[int] = []
-    strangers = find_strangers(TINY, photos, COUNT, folder, lambda: described.append(1))
-    return strangers, len(described)
+    advanced: list[int] = []
+    with NETWORK.register_forward_hook(lambda network, given, made: described.append(len(made))):
+        strangers = find_strangers(TINY, photos, COUNT, folder, lambda: advanced.append(1))
+    assert len(advanced) == len(photos)
+    return strangers, sum(described)
 
 
 def test_what_cannot_be_read_leaves_no_empty_descriptors(with_bad: list[Found], tmp_path: Path) -> None:
-    for described in (5, 0):
+    for described in (DESCRIBED, 0):
         strangers, count = found(with_bad, tmp_path)
         assert count == described
-        assert strangers.descriptors.shape == (COUNT - 2, TINY.dim)
+        assert strangers.descriptors.shape == (DESCRIBED, TINY.dim)
         assert np.linalg.norm(strangers.descriptors.astype(np.float32), axis=1).min() > 0.99
         assert strangers.photos == 4
         assert ["bad.jpg" in line for line in strangers.failures] == [True]
@@ -64,10 +68,19 @@ def test_what_is_damaged_or_missing_is_made_anew(
     (file,) = tmp_path.glob(f"background-*{suffix}")
     damage(file)
     again, described = found(with_bad, tmp_path)
-    assert described == 5
+    assert described == DESCRIBED
     np.testing.assert_array_equal(again.descriptors, expected)
     assert again.failures == first.failures
     assert found(with_bad, tmp_path)[1] == 0
+
+
+def test_new_rows_are_not_taken_for_those_that_are_gone(tmp_path: Path) -> None:
+    file = tmp_path / "rows.npy"
+    KeptRows(file, (2, 3), np.float32).add(np.ones((2, 3)), seen=2)
+    file.unlink()
+    KeptRows(file, (2, 3), np.float32)  # and is interrupted before it adds any
+    again = KeptRows(file, (2, 3), np.float32)
+    assert (again.count, again.said) == (0, {})
 
 
 def test_a_folder_that_cannot_be_written_is_named(photos: Path, tmp_path: Path) -> None:

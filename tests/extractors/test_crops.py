@@ -28,6 +28,12 @@ def paths(photos: Path) -> list[Path]:
     return sorted(photos.iterdir())
 
 
+@pytest.fixture(autouse=True)
+def in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same figures on every machine; how near half precision comes has a test of its own."""
+    monkeypatch.setattr("homing.extractors.crops.computes_in_half", lambda _: False)
+
+
 def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray:
     return np.concatenate(list(describe_crops(extractor, paths, count, lambda _: None)))
 
@@ -38,6 +44,16 @@ def test_every_photo_is_described_whole(paths: list[Path]) -> None:
     expected = describe(extractor, [Photo.load(path).view() for path in paths]).numpy()
     assert ((found * expected).sum(axis=1) > 0.999).all()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
+
+
+def test_half_precision_comes_near_enough(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    extractor = extractors.load("homing-1", device="cpu")
+    single = described(extractor, paths, 12)
+    monkeypatch.setattr("homing.extractors.crops.computes_in_half", lambda _: True)
+    half = described(extractor, paths, 12)
+    assert not np.array_equal(single, half)
+    assert np.min((single * half).sum(axis=1)) > 0.99
+    np.testing.assert_allclose(np.linalg.norm(half, axis=1), 1, rtol=1e-5)
 
 
 def test_a_large_network_sees_photos_as_sharp_as_it_can(tmp_path: Path) -> None:

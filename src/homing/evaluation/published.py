@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from homing.evaluation.scores import Spread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +39,6 @@ class PublishedIndex:
     mean: float
     average_precision: float
     search_ms: float
-
-
-class Spread(NamedTuple):
-    """A mean over photos and its standard deviation."""
-
-    mean: float
-    deviation: float
 
 
 # The columns of the paper's tables; written out, so that figures stay with their edits whatever becomes of ours.

@@ -8,6 +8,7 @@ reference.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -22,6 +23,16 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+class Spread(NamedTuple):
+    """A mean over photos and its standard deviation; formatted as a number is, both of them."""
+
+    mean: float
+    deviation: float
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.mean:{spec}} ± {self.deviation:{spec}}"
 
 
 class OperatingPoint(NamedTuple):
@@ -43,6 +54,11 @@ class PrecisionRecall:
     def average_precision(self) -> float:
         """The precision at each threshold, weighted by how much the recall grows there: the µAP over all queries."""
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
+
+
+def spread(values: np.ndarray | Sequence[float]) -> Spread:
+    """The spread of all values there are."""
+    return Spread(float(np.mean(values, dtype=float)), float(np.std(values, dtype=float)))
 
 
 def rank_of(ids: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -46,9 +46,8 @@ class NetworkExtractor:
     ) -> None:
         self.name, self.size = name, size
         self.device = torch.device(device) if device else default_device()
-        self._network = network.eval().to(self.device)
-        if self.device.type == "cuda":
-            network.to(memory_format=torch.channels_last)  # the order a GPU's convolutions work in
+        # In the order of memory that convolutions work in, on GPUs and CPUs alike.
+        self._network = network.eval().to(self.device).to(memory_format=torch.channels_last)
         for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
             parameter.requires_grad_(False)
         self._mean = torch.tensor(mean, device=self.device)[:, None, None]

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._machine import computes_in_half
 from homing._parallel import map_many
 from homing.errors import PhotoError
 from homing.extractors.base import Extractor, images_at_once
@@ -92,6 +93,7 @@ def _describe(extractor: Extractor, squares: Tensor, windows: Tensor) -> np.ndar
     with torch.inference_mode():
         grid = F.affine_grid(turns, [len(squares), 3, extractor.size, extractor.size], align_corners=False)
         crops = F.grid_sample(squares / 255, grid, mode="bilinear", padding_mode="border", align_corners=False)
-        # GPUs are made for it; many CPUs are not, and would be slower. It moves a descriptor by a cosine of 0.999.
-        with torch.autocast(extractor.device.type, torch.bfloat16, enabled=extractor.device.type == "cuda"):
+        # Twice as fast where it can be had. A descriptor keeps a cosine of 0.997 and more, which is enough for a crowd.
+        half = computes_in_half(extractor.device)
+        with torch.autocast(extractor.device.type, torch.bfloat16, enabled=half):
             return extractor(crops).float().cpu().numpy()

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._machine import computes_in_half
 from homing._parallel import map_ahead
 from homing.training.losses import Cells, koleo, nt_xent
 from homing.training.pairs import Batch, Pairs
@@ -41,7 +42,7 @@ class Trainer:
         on_gpu = device.type == "cuda"
         # Older GPUs and installations without a compiler do without; the result is the same, later.
         self._forward: Any = torch.compile(self.network) if on_gpu and _can_compile(device) else self.network
-        self._autocast = torch.autocast(device.type, torch.bfloat16, enabled=on_gpu and torch.cuda.is_bf16_supported())
+        self._autocast = torch.autocast(device.type, torch.bfloat16, enabled=on_gpu and computes_in_half(device))
         self._mean = torch.tensor(self.design.mean, device=device)[:, None, None]
         self._std = torch.tensor(self.design.std, device=device)[:, None, None]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.text import Text
 
-from homing.cli._screen import messages, print_json, screen, table
+from homing.cli._screen import messages, print_json, progress, screen, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,8 @@ ProbesText = Annotated[
     str, typer.Option(help="How many cells to look into, with commas between; exact: compare all descriptors.")
 ]
 Limit = Annotated[int | None, typer.Option(help="Only the first photos.", show_default="all")]
+
+stage = partial(progress, resumable=True)
 
 
 def codebooks(named: list[str] | None, index: list[str] | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from homing.cli._screen import AsJson, progress
+from homing.cli._screen import AsJson
 from homing.cli.bench._common import (
     Background,
     CodebookNames,
@@ -15,6 +15,7 @@ from homing.cli.bench._common import (
     StrangerCount,
     command_line,
     listed,
+    stage,
     tell,
 )
 
@@ -53,5 +54,5 @@ def analysis(
         recipes=listed(recipes),
         limit=limit,
     )
-    result = run_analysis_bench(bench, progress)
+    result = run_analysis_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)

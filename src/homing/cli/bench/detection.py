@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, progress
+from homing.cli._screen import AsJson
 from homing.cli.bench._common import (
     Background,
     CodebookNames,
@@ -25,6 +25,7 @@ from homing.cli.bench._common import (
     command_line,
     listed,
     probes_in,
+    stage,
     tell,
 )
 from homing.errors import HomingError
@@ -84,7 +85,7 @@ def detection(
         false_matches=[_rate(text) for text in listed(false_matches)],
         limit=limit,
     )
-    result = run_detection_bench(bench, progress)
+    result = run_detection_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, progress
+from homing.cli._screen import AsJson
 from homing.cli.bench._common import (
     Background,
     CodebookNames,
@@ -19,6 +19,7 @@ from homing.cli.bench._common import (
     command_line,
     listed,
     probes_in,
+    stage,
     tell,
 )
 
@@ -68,5 +69,5 @@ def edits(
         families=tuple(SWEEPS) if families is None else listed(families),
         limit=limit,
     )
-    result = run_edits_bench(bench, progress)
+    result = run_edits_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)

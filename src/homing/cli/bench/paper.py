@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, progress
-from homing.cli.bench._common import Out, ProbesText, RecipeNames, command_line, listed, probes_in, tell
+from homing.cli._screen import AsJson
+from homing.cli.bench._common import Out, ProbesText, RecipeNames, command_line, listed, probes_in, stage, tell
 
 
 def paper(
@@ -77,5 +77,5 @@ def paper(
         parts=listed(parts),
     )
     command = command_line(context)
-    result = run_paper_bench(bench, command, progress)
+    result = run_paper_bench(bench, command, stage)
     tell(results(result, command), out, shown(result), as_json=json)

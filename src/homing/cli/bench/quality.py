@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, progress
+from homing.cli._screen import AsJson
 from homing.cli.bench._common import (
     Background,
     CodebookNames,
@@ -16,6 +16,7 @@ from homing.cli.bench._common import (
     StrangerCount,
     command_line,
     listed,
+    stage,
     tell,
 )
 from homing.errors import HomingError
@@ -67,7 +68,7 @@ def quality(
         pictures=pictures,
         limit=limit,
     )
-    result = run_quality_bench(bench, progress)
+    result = run_quality_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)
 
 

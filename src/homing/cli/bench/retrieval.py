@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from homing.cli._screen import AsJson, progress
+from homing.cli._screen import AsJson
 from homing.cli.bench._common import (
     Background,
     CodebookNames,
@@ -22,6 +22,7 @@ from homing.cli.bench._common import (
     command_line,
     listed,
     probes_in,
+    stage,
     tell,
 )
 
@@ -69,5 +70,5 @@ def retrieval(
         recipes=listed(recipes),
         limit=limit,
     )
-    result = run_retrieval_bench(bench, progress)
+    result = run_retrieval_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)

@@ -14,8 +14,7 @@ from homing.evaluation.benches.compatibility import Compatibility, check_compati
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.published import Spread
-from homing.evaluation.scores import ivf_failure, rank_of, recall_at
+from homing.evaluation.scores import Spread, ivf_failure, rank_of, recall_at, spread
 
 LABELS = [edit.label for edit in PAPER]
 UNRELATED_PAIRS = 10_000
@@ -93,11 +92,6 @@ class AnalysisResult:
         """The table."""
         return [each.row for measured in self.measured for each in measured.analysed]
 
-    @property
-    def failures(self) -> list[str]:
-        """One line for each photo that could not be read or released."""
-        return list(dict.fromkeys(line for each in self.measured for line in each.subject.failures))
-
 
 def run_analysis_bench(bench: AnalysisBench, stage: Stage) -> AnalysisResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
@@ -131,9 +125,7 @@ def _analyse(
     """Where (P, E, D) copies of the files of one release lie, seen from the (N, D) codes of all originals."""
     own = subject.own(made)
     queries = copies.reshape(-1, copies.shape[2])
-    with subject.stage(f"{subject.codebook.name}: searching, {recipe}", 1) as advance:
-        found = subject.references.search(queries, _DEPTH, probes=1)
-        advance()
+    found = subject.search(copies, _DEPTH, 1, recipe)
     ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
     targets = codes[own]
     squared = np.stack([_squared(copies[:, place], targets) for place in range(len(LABELS))], axis=1)
@@ -148,9 +140,9 @@ def _analyse(
         spec=subject.codebook.spec,
         recipe=recipe,
         photos=len(made.files),
-        released=_spread(squared[:, _IDENTITY]),
-        edited=_spread(squared),
-        unrelated=_spread(unrelated),
+        released=spread(squared[:, _IDENTITY]),
+        edited=spread(squared),
+        unrelated=spread(unrelated),
         distance=dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
         failure=failure,
         recall={label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)},
@@ -171,7 +163,3 @@ def _squared(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Squared distances (N,) between (N, D) rows of two arrays."""
     squared: np.ndarray = np.square(rows.astype(np.float32) - others).sum(axis=1)
     return squared
-
-
-def _spread(squared: np.ndarray) -> Spread:
-    return Spread(float(squared.mean(dtype=float)), float(squared.std(dtype=float)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from homing.evaluation.benches.analysis import LABELS, Measured, Row
+from homing.evaluation.protocol.told import numbered
 from homing.evaluation.published import IVF_FAILURE
 from homing.evaluation.results import Figure, colours
 from homing.evaluation.scores import wilson
@@ -49,7 +50,7 @@ def _histograms(measured: Measured, number: int) -> Figure:
         panels[-1].set_xlabel("squared distance to the code of the original, ‖· − q(x_o)‖²")
 
     return Figure(
-        name=_numbered("distances", number),
+        name=numbered("distances", number),
         caption=f"Squared distances to the code of the original, {measured.subject.codebook.name}: of released files, "
         "of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
         draw=draw,
@@ -89,7 +90,7 @@ def _bars(measured: Measured, number: int) -> Figure:
     cells = f"Copies that leave the cell of their original and, below, the recall at rank 1 with one probe, {name}; "
     cells += "95 % intervals. Diamonds are as published (SSCD), black lines the bound 1 − p_f of the recall."
     return Figure(
-        name=_numbered("cells", number),
+        name=numbered("cells", number),
         caption=cells if with_cells else f"Recall at rank 1, {name}, which has no cells; 95 % intervals.",
         draw=draw,
         size=(8.0, 3.8 + 1.8 * with_cells),
@@ -129,7 +130,3 @@ def _bar(axes: matplotlib.axes.Axes, rows: Sequence[Row], shift: int, shares: Se
 def _places(rows: Sequence[Row], shift: int) -> list[float]:
     """Where the bars of one of the rows stand."""
     return [place + 0.8 * (shift + 0.5) / len(rows) - 0.4 for place in range(len(LABELS))]
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name}-{number}"

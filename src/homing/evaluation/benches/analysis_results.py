@@ -8,41 +8,37 @@ from dataclasses import asdict
 from homing.evaluation.benches.analysis import LABELS, SEED, AnalysisResult, Row
 from homing.evaluation.benches.analysis_figures import figures
 from homing.evaluation.benches.compatibility import MOST_PHOTOS, Compatibility
-from homing.evaluation.protocol.told import background_of, codebooks_of, setting_line
-from homing.evaluation.published import IVF_FAILURE, Spread
-from homing.evaluation.results import Results, Table
+from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.published import IVF_FAILURE
+from homing.evaluation.results import Lines, Results, Table
 
 _GROUPS = ("released", "edited", "unrelated")
 
 
 def results(result: AnalysisResult, command: str) -> Results:
     """All there is to say."""
-    subject = result.measured[0].subject
     return Results(
         title="Why edited copies come home",
-        setting=f"Distances to the codes, and cells with one probe: {setting_line(subject)}",
+        setting=f"Distances to the codes, and cells with one probe: {setting_line(result.measured[0].subject)}",
         command=command,
-        numbers={
-            "rows": [asdict(row) for row in result.rows],
-            "compatibility": [asdict(each.compatibility) for each in result.measured if each.compatibility],
-            "settings": {
-                "photos": len(subject.originals),
-                "background": background_of(subject),
+        numbers=numbers(
+            [each.subject for each in result.measured],
+            rows=[asdict(row) for row in result.rows],
+            settings={
                 "edits": LABELS,
                 "recipes": list(dict.fromkeys(row.recipe for row in result.rows)),
                 "distances": "squared",
                 "unrelated_pairs": len(result.measured[0].unrelated),
                 "seed": SEED,
             },
-            "codebooks": codebooks_of(each.subject for each in result.measured),
-            "seconds": round(result.seconds, 1),
-            "failures": result.failures,
-        },
+            seconds=result.seconds,
+        )
+        | {"compatibility": [asdict(each.compatibility) for each in result.measured if each.compatibility]},
         tables=[_distances(result), _cells(result), *_compatibility(result)],
         figures=list(figures(result.measured)),
-        queries=(
-            ["codebook", "recipe", "photo", "edit", "squared_distance", "same_cell", "rank"],
-            _copies(result),
+        lines=Lines(
+            headings=["codebook", "recipe", "photo", "edit", "squared_distance", "same_cell", "rank"],
+            rows=_copies(result),
         ),
     )
 
@@ -71,7 +67,7 @@ def _distances(result: AnalysisResult) -> Table:
         "file, of its copies (all fourteen edits, of which identity is the file itself), and of unrelated photos.",
         headings=["codebook", "index", "recipe", *_GROUPS],
         rows=[
-            [row.codebook, row.spec, row.recipe, *(_told(getattr(row, name)) for name in _GROUPS)]
+            [row.codebook, row.spec, row.recipe, *(f"{getattr(row, name):.3f}" for name in _GROUPS)]
             for row in result.rows
         ],
     )
@@ -168,10 +164,6 @@ def _failure(row: Row, label: str) -> str:
 def _unchanged(check: Compatibility | None, row: Row) -> str:
     """What stands under the recipe that others were activated with."""
     return _yes(check.equal) if check and check.recipe == row.recipe else ""
-
-
-def _told(spread: Spread) -> str:
-    return f"{spread.mean:.3f} ± {spread.deviation:.3f}"
 
 
 def _yes(really: bool) -> str:

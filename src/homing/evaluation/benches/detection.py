@@ -15,7 +15,7 @@ from homing._parallel import map_ahead
 from homing.edits import Edit, parse
 from homing.errors import HomingError, PhotoError
 from homing.evaluation.benches.retrieval import RetrievalBench
-from homing.evaluation.protocol.references import Found, Probes
+from homing.evaluation.protocol.references import Nearest, Probes
 from homing.evaluation.protocol.releasing import Released, ReleasedFiles
 from homing.evaluation.protocol.setting import Subject, refuse_inside, refuse_overlap, subjects
 from homing.evaluation.protocol.stage import Stage
@@ -104,9 +104,8 @@ class Searched:
     row: Row
     curve: PrecisionRecall
     sources: list[str]
-    names: list[str]
     own: np.ndarray
-    found: Found
+    found: Nearest
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,6 @@ class DetectionResult:
     def rows(self) -> list[Row]:
         """The table."""
         return [each.row for measured in self.measured for each in measured.searched]
-
-    @property
-    def failures(self) -> list[str]:
-        """One line for each photo that could not be read or released."""
-        lines = [line for each in self.measured for line in each.subject.failures]
-        return list(dict.fromkeys([*lines, *self.negatives.failures]))
 
 
 def run_detection_bench(bench: DetectionBench, stage: Stage) -> DetectionResult:
@@ -190,19 +183,11 @@ def _searches(bench: DetectionBench, subject: Subject, negatives: ReleasedFiles)
     copies = {recipe: subject.copies(made, bench.edits, recipe) for recipe, made in released.items()}
     others = subject.copies(negatives, bench.edits, "negatives")
     for probes in dict.fromkeys(bench.probes):
-        strange = _search(subject, others, probes, "negatives")  # once: they are the same whatever the recipe
+        strange = subject.search(others, NEAREST, probes, "negatives")  # once: they are the same whatever the recipe
         for recipe, made in released.items():
-            home = _search(subject, copies[recipe], probes, recipe)
-            found = Found(*(np.concatenate(both) for both in zip(home, strange, strict=True)))
+            home = subject.search(copies[recipe], NEAREST, probes, recipe)
+            found = Nearest(*(np.concatenate(both) for both in zip(home, strange, strict=True)))
             yield _searched(bench, subject, recipe, made, negatives, probes, found)
-
-
-def _search(subject: Subject, copies: np.ndarray, probes: Probes, what: str) -> Found:
-    """What is nearest to (P, E, D) copies, file by file."""
-    with subject.stage(f"{subject.codebook.name}: searching, {what}", 1) as advance:
-        found = subject.references.search(copies.reshape(-1, copies.shape[2]), NEAREST, probes)
-        advance()
-    return found
 
 
 def _searched(
@@ -212,7 +197,7 @@ def _searched(
     made: ReleasedFiles,
     negatives: ReleasedFiles,
     probes: Probes,
-    found: Found,
+    found: Nearest,
 ) -> Searched:
     """Score what was found for the copies of the files of one release, then for those of the negatives."""
     own = np.append(subject.own(made), np.full(len(negatives.files), -1)).repeat(len(bench.edits))
@@ -231,9 +216,9 @@ def _searched(
         psnr=fmean(quality.psnr for quality in made.qualities) if made.qualities else None,
     )
     sources = [file.source for file in (*made.files, *negatives.files)]
-    return Searched(row, curve, sources, [original.source for original in subject.originals], own, found)
+    return Searched(row, curve, sources, own, found)
 
 
-def _at_rate(found: Found, own: np.ndarray, rate: float) -> AtRate:
+def _at_rate(found: Nearest, own: np.ndarray, rate: float) -> AtRate:
     recall, threshold = recall_at_false_match_rate(found.ids, found.distances, own, rate)
     return AtRate(rate=rate, recall=recall, threshold=threshold if math.isfinite(threshold) else None)

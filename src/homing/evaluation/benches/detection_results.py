@@ -12,9 +12,9 @@ import numpy as np
 from homing.evaluation.benches.detection import NEAREST, ROUNDS, DetectionResult, Row, Searched
 from homing.evaluation.protocol.references import Probes
 from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
+from homing.evaluation.protocol.told import answer, numbers, searched, setting_line
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, INDEXES, QUALITY
-from homing.evaluation.results import Figure, Results, Table, colours
+from homing.evaluation.results import Figure, Lines, Results, Table, colours
 from homing.evaluation.scores import PrecisionRecall
 
 if TYPE_CHECKING:
@@ -35,12 +35,11 @@ def results(result: DetectionResult, command: str) -> Results:
         title="How well copies are told from other photos",
         setting=f"Detection with {positives:,} positive and {negatives:,} negative queries: {setting_line(subject)}",
         command=command,
-        numbers={
-            "rows": [asdict(row) for row in result.rows],
-            "settings": {
-                "photos": len(subject.originals),
+        numbers=numbers(
+            [each.subject for each in result.measured],
+            rows=[asdict(row) for row in result.rows],
+            settings={
                 "negatives": len(result.negatives.files),
-                "background": background_of(subject),
                 "edits": result.bench.labels,
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
@@ -49,16 +48,15 @@ def results(result: DetectionResult, command: str) -> Results:
                 "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
                 "drawn apart; it has no width where all fare alike",
             },
-            "codebooks": codebooks_of(each.subject for each in result.measured),
-            "seconds": round(result.seconds, 1),
-            "failures": result.failures,
-            "curve": [_curve(each) for measured in result.measured for each in measured.searched],
-        },
+            seconds=result.seconds,
+            failures=result.negatives.failures,
+        )
+        | {"curve": [_curve(each) for measured in result.measured for each in measured.searched]},
         tables=[_table(result)],
         figures=[_figure(result)],
-        queries=(
-            ["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "home"],
-            _searches(result),
+        lines=Lines(
+            headings=["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "home"],
+            rows=_searches(result),
         ),
     )
 
@@ -171,7 +169,7 @@ def _figure(result: DetectionResult) -> Figure:
         for each in lines:
             row, curve = each.row, thinned(each.curve)
             axes.plot(
-                [0, *curve.recall],
+                [*(0 * curve.recall[:1]), *curve.recall],  # from no recall on, unless nothing was found at all
                 [*curve.precision[:1], *curve.precision],
                 color=colour[row.recipe],
                 linestyle=dashes.get(row.probes, _EXACT),
@@ -191,14 +189,12 @@ def _figure(result: DetectionResult) -> Figure:
 
 
 def _searches(result: DetectionResult) -> Iterator[list[object]]:
-    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
-    labels = result.bench.labels
-    for each in (each for measured in result.measured for each in measured.searched):
-        row = each.row
-        for query, (source, label) in enumerate((source, label) for source in each.sources for label in labels):
-            own, number = int(each.own[query]), int(each.found.ids[query, 0])
-            kind = "negative" if own < 0 else "positive"
-            found = each.names[number] if 0 <= number < len(each.names) else ""
-            distance = "" if number < 0 else f"{each.found.distances[query, 0]:.5f}"
-            home = int(own == number >= 0)
-            yield [row.codebook, row.recipe, row.probes, kind, source, label, found, distance, home]
+    """A line for each search."""
+    for measured in result.measured:
+        names = [original.source for original in measured.subject.originals]
+        for each in measured.searched:
+            about = [each.row.codebook, each.row.recipe, each.row.probes]
+            asked = [(source, label) for source in each.sources for label in result.bench.labels]
+            for query, (pair, own) in enumerate(zip(asked, each.own.tolist(), strict=True)):
+                kind, home = "negative" if own < 0 else "positive", int(own == each.found.ids[query, 0] >= 0)
+                yield [*about, kind, *pair, *answer(each.found, query, names), home]

@@ -12,7 +12,7 @@ from homing.edits import Edit
 from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError, UnknownNameError
 from homing.evaluation.benches.retrieval import RANKS, RetrievalBench
-from homing.evaluation.protocol.references import Probes
+from homing.evaluation.protocol.references import Nearest, Probes
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import Subject, subjects
 from homing.evaluation.protocol.stage import Stage
@@ -56,8 +56,8 @@ class Row:
 class Swept:
     """What was found for the copies of P released files, each edited in E ways of one family.
 
-    The nearest references (P, E), -1 where there are none, how far they are, and at which rank each copy's own
-    reference is, 0 for the nearest and -1 where it is not among those returned.
+    The nearest reference of each copy, file by file, and at which rank (P, E) each copy's own reference is, 0 for the
+    nearest and -1 where it is not among those returned.
     """
 
     subject: Subject
@@ -65,8 +65,7 @@ class Swept:
     probes: Probes
     family: str
     sources: list[str]
-    nearest: np.ndarray
-    distances: np.ndarray
+    found: Nearest
     ranks: np.ndarray
 
     @property
@@ -105,11 +104,6 @@ class EditsResult:
     swept: list[Swept]
     seconds: float
 
-    @property
-    def failures(self) -> list[str]:
-        """One line for each photo that could not be read or released."""
-        return list(dict.fromkeys(line for subject in self.subjects for line in subject.failures))
-
 
 def run_edits_bench(bench: EditsBench, stage: Stage) -> EditsResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
@@ -134,16 +128,13 @@ def _search(
 ) -> Swept:
     """Search for (P, E, D) copies of the files of one release."""
     shape = copies.shape[:2]
-    with subject.stage(f"{subject.codebook.name}: searching, {recipe}, {family}", 1) as advance:
-        found = subject.references.search(copies.reshape(-1, copies.shape[2]), max(RANKS), probes)
-        advance()
+    found = subject.search(copies, max(RANKS), probes, f"{recipe}, {family}")
     return Swept(
         subject,
         recipe,
         probes,
         family,
         sources=[file.source for file in made.files],
-        nearest=found.ids[:, 0].reshape(shape),
-        distances=found.distances[:, 0].reshape(shape),
+        found=found.first(),
         ranks=rank_of(found.ids, subject.own(made).repeat(shape[1])).reshape(shape),
     )

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from homing.edits.sweeps import SWEEPS
 from homing.evaluation.benches.edits import EditsResult, Swept
-from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
-from homing.evaluation.results import Figure, Results, Table, colours
+from homing.evaluation.protocol.told import (
+    SEARCH_HEADINGS,
+    numbered,
+    numbers,
+    search_lines,
+    searched,
+    setting_line,
+)
+from homing.evaluation.results import Figure, Lines, Results, Table, colours
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -33,31 +40,24 @@ _ACROSS = 4
 
 def results(result: EditsResult, command: str) -> Results:
     """All there is to say."""
-    subject = result.subjects[0]
     return Results(
         title="How strong an edit may be",
-        setting=f"Recall at rank 1 of copies edited more and more strongly: {setting_line(subject)}",
+        setting=f"Recall at rank 1 of copies edited more and more strongly: {setting_line(result.subjects[0])}",
         command=command,
-        numbers={
-            "rows": [asdict(row) for swept in result.swept for row in swept.rows],
-            "settings": {
-                "photos": len(subject.originals),
-                "background": background_of(subject),
+        numbers=numbers(
+            result.subjects,
+            rows=[asdict(row) for swept in result.swept for row in swept.rows],
+            settings={
                 "families": list(_families(result)),
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
                 "intervals": "95 %, Wilson's",
             },
-            "codebooks": codebooks_of(result.subjects),
-            "seconds": round(result.seconds, 1),
-            "failures": result.failures,
-        },
+            seconds=result.seconds,
+        ),
         tables=[_means(result), *(_strengths(result, family) for family in _families(result))],
         figures=list(_figures(result)),
-        queries=(
-            ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "home"],
-            _searches(result),
-        ),
+        lines=Lines(headings=SEARCH_HEADINGS, rows=_searches(result)),
     )
 
 
@@ -135,7 +135,7 @@ def _figures(result: EditsResult) -> Iterator[Figure]:
     for swept in result.swept:
         together.setdefault((swept.subject.codebook.name, searched(swept.probes)), []).append(swept)
     for number, ((codebook, probes), some) in enumerate(together.items(), start=1):
-        yield _figure("sweeps" if number == 1 else f"sweeps-{number}", f"{codebook}, {probes}", some)
+        yield _figure(numbered("sweeps", number), f"{codebook}, {probes}", some)
 
 
 def _figure(name: str, what: str, some: Sequence[Swept]) -> Figure:
@@ -182,13 +182,6 @@ def _panel(axes: matplotlib.axes.Axes, some: Sequence[Swept], colour: dict[str, 
 
 
 def _searches(result: EditsResult) -> Iterator[list[object]]:
-    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
-    for swept in result.swept:
-        names = [original.source for original in swept.subject.originals]
-        about = [swept.subject.codebook.name, swept.recipe, swept.probes]
-        for photo, source in enumerate(swept.sources):
-            for place, edit in enumerate(swept.edits):
-                number, rank = int(swept.nearest[photo, place]), int(swept.ranks[photo, place])
-                found = names[number] if 0 <= number < len(names) else ""
-                distance = "" if number < 0 else f"{swept.distances[photo, place]:.5f}"
-                yield [*about, source, edit.label, "" if rank < 0 else rank + 1, found, distance, int(rank == 0)]
+    for each in result.swept:
+        labels = [edit.label for edit in each.edits]
+        yield from search_lines(each.subject, each.recipe, each.probes, each.sources, labels, each.found, each.ranks)

@@ -193,7 +193,6 @@ def _qualities(result: QualityResult) -> list[Line]:
         for name, (ours, what, digits) in spreads.items():
             if ours is None or not row.own:
                 continue
-            printed = f"{QUALITY[name].mean:g} ± {QUALITY[name].deviation:g}" if row.recipe == "paper" else ""
-            said = f"{ours.mean:.{digits}f} ± {ours.deviation:.{digits}f}"
-            lines.append(Line(what, row.recipe, None, said, printed))
+            printed = f"{QUALITY[name]:g}" if row.recipe == "paper" else ""
+            lines.append(Line(what, row.recipe, None, f"{ours:.{digits}f}", printed))
     return lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, pstdev
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,7 @@ from homing.errors import HomingError
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.published import Spread
-from homing.evaluation.scores import Interval, precision_recall, rank_of, recall_interval
+from homing.evaluation.scores import Interval, Spread, precision_recall, rank_of, recall_interval, spread
 from homing.perception import JND, Quality
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
@@ -114,11 +112,6 @@ class QualityResult:
         """All rows."""
         return [each.row for _, some in self.measured for each in some]
 
-    @property
-    def failures(self) -> list[str]:
-        """One line for each photo that could not be read or released."""
-        return list(dict.fromkeys(line for subject, _ in self.measured for line in subject.failures))
-
 
 def run_quality_bench(bench: QualityBench, stage: Stage) -> QualityResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
@@ -154,9 +147,7 @@ def _measure(bench: QualityBench, subject: Subject, recipe: Recipe | None, varie
     made = subject.release(PASSIVE if varied is None else varied)
     copies = subject.copies(made, PAPER, name)
     own = subject.own(made)
-    with subject.stage(f"{subject.codebook.name}: searching, {name}", 1) as advance:
-        found = subject.references.search(copies.reshape(-1, copies.shape[2]), NEAREST, bench.probes)
-        advance()
+    found = subject.search(copies, NEAREST, bench.probes, name)
     owns = own.repeat(len(PAPER))
     home = rank_of(found.ids, owns).reshape(len(own), -1) == 0
     # The code that stands in the index is the original's.
@@ -179,13 +170,13 @@ def _measure(bench: QualityBench, subject: Subject, recipe: Recipe | None, varie
         recall=float(home.mean()),
         interval=recall_interval(home),
         average_precision=precision_recall(found.ids, found.distances, owns).average_precision,
-        distance=Spread(fmean(distances), pstdev(distances)),
+        distance=spread(distances),
     )
     return Measured(row, made, list(_lines(subject, made, name, distances, home)))
 
 
 def _spread(values: Sequence[float]) -> Spread | None:
-    return Spread(fmean(values), pstdev(values)) if values else None
+    return spread(values) if values else None
 
 
 def _lines(

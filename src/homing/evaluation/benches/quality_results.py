@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from homing.evaluation.benches.quality import QualityResult, Row
 from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
 from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
-from homing.evaluation.published import AVERAGE_PRECISION_GAIN, QUALITY, TABLE, Spread
-from homing.evaluation.results import Figure, PictureRow, Results, Table, colours
+from homing.evaluation.protocol.told import numbered, numbers, searched, setting_line
+from homing.evaluation.published import AVERAGE_PRECISION_GAIN, QUALITY, TABLE
+from homing.evaluation.results import Figure, Lines, PictureRow, Results, Table, colours
 from homing.photo import Photo
 
 if TYPE_CHECKING:
@@ -30,32 +30,31 @@ _SIDE = 840  # pixels: what is kept of a picture, so that many photos of many me
 
 def results(result: QualityResult, command: str) -> Results:
     """All there is to say."""
-    subject, _ = result.measured[0]
+    subjects = [subject for subject, _ in result.measured]
     return Results(
         title="What activation costs the eye",
-        setting=f"The files as written, and copies of them searched for: {setting_line(subject)}",
+        setting=f"The files as written, and copies of them searched for: {setting_line(subjects[0])}",
         command=command,
-        numbers={
-            "rows": [asdict(row) for row in result.rows],
-            "settings": {
-                "photos": len(subject.originals),
-                "background": background_of(subject),
+        numbers=numbers(
+            subjects,
+            rows=[asdict(row) for row in result.rows],
+            settings={
                 "recipes": list(result.bench.recipes),
                 "strengths": [str(budget) for budget in result.bench.budgets()],
                 "probes": result.bench.probes,
                 "spread": "standard deviation over the photos",
                 "intervals": "95 %, a bootstrap over photos (seed 0)",
             },
-            "codebooks": codebooks_of(each for each, _ in result.measured),
-            "seconds": round(result.seconds, 1),
-            "failures": result.failures,
-        },
+            seconds=result.seconds,
+        ),
         tables=[_quality(result), _trade_off(result)],
         figures=list(_figures(result)),
         pictures=list(_pictures(result)),
-        queries=(
-            ["codebook", "recipe", "photo", "state", "psnr", "ssim", "linf", "distance", "copies_home"],
-            _lines(result),
+        lines=Lines(
+            name="photos",
+            what="every photo and release",
+            headings=["codebook", "recipe", "photo", "state", "psnr", "ssim", "linf", "distance", "copies_home"],
+            rows=_lines(result),
         ),
     )
 
@@ -80,11 +79,8 @@ def shown(result: QualityResult) -> list[list[str]]:
 
 def _eye(row: Row) -> list[str]:
     """What the eye may notice."""
-    return [_spread(row.psnr, 1), _spread(row.ssim, 3), _spread(row.linf, 1)]
-
-
-def _spread(spread: Spread | None, digits: int) -> str:
-    return "" if spread is None else f"{spread.mean:.{digits}f} ± {spread.deviation:.{digits}f}"
+    spreads = ((row.psnr, ".1f"), (row.ssim, ".3f"), (row.linf, ".1f"))
+    return ["" if spread is None else format(spread, digits) for spread, digits in spreads]
 
 
 def _activated(row: Row) -> str:
@@ -108,7 +104,7 @@ def _quality(result: QualityResult) -> Table:
     ]
     known = next(row for row in TABLE if row.recipe == "paper" and row.activation_ms)
     published = ["SSCD", known.index, known.recipe, "JND with alpha 3", "10,000"]
-    published += [_spread(QUALITY["psnr"], 1), _spread(QUALITY["ssim"], 2), _spread(QUALITY["linf"], 1)]
+    published += [f"{QUALITY['psnr']:.1f}", f"{QUALITY['ssim']:.2f}", f"{QUALITY['linf']:.1f}"]
     assert known.activation_ms is not None
     return Table(
         name="quality",
@@ -163,7 +159,7 @@ def _figures(result: QualityResult) -> Iterator[Figure]:
     """One for each codebook."""
     for number, (subject, some) in enumerate(result.measured, start=1):
         what = f"{subject.codebook.name}, {searched(result.bench.probes)}"
-        yield _figure("trade-off" if number == 1 else f"trade-off-{number}", what, [each.row for each in some])
+        yield _figure(numbered("trade-off", number), what, [each.row for each in some])
 
 
 def _figure(name: str, what: str, rows: Sequence[Row]) -> Figure:

@@ -12,7 +12,7 @@ import torch
 
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.protocol.references import Found, Milliseconds, Probes
+from homing.evaluation.protocol.references import Milliseconds, Nearest, Probes
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
 from homing.evaluation.protocol.stage import Stage
@@ -67,12 +67,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Searched:
-    """A row and the searches behind it: the files' names, and what was found for their copies, file by file."""
+    """A row and the searches behind it: the files' names, the nearest of each copy, file by file, and ranks (P, E)."""
 
     row: Row
     sources: list[str]
-    names: list[str]
-    found: Found
+    found: Nearest
     ranks: np.ndarray
 
 
@@ -97,11 +96,6 @@ class RetrievalResult:
         """The table."""
         return [each.row for measured in self.measured for each in measured.searched]
 
-    @property
-    def failures(self) -> list[str]:
-        """One line for each photo that could not be read or released."""
-        return list(dict.fromkeys(line for each in self.measured for line in each.subject.failures))
-
 
 def run_retrieval_bench(bench: RetrievalBench, stage: Stage) -> RetrievalResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
@@ -122,10 +116,8 @@ def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarr
     """Search for (P, E, D) copies of the files of one release."""
     queries = copies.reshape(-1, copies.shape[2])
     own = subject.own(made)
-    with subject.stage(f"{subject.codebook.name}: searching, {recipe}", 1) as advance:
-        found = subject.references.search(queries, max(RANKS), probes)
-        times = None if probes == "exact" else subject.references.milliseconds(queries, max(RANKS), probes)
-        advance()
+    found = subject.search(copies, max(RANKS), probes, recipe)
+    times = None if probes == "exact" else subject.references.milliseconds(queries, max(RANKS), probes)
     ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
     home = ranks == 0
     cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(home.shape)
@@ -151,5 +143,4 @@ def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarr
         bytes_per_vector=4 * subject.extractor.dim if probes == "exact" else subject.references.bytes_per_vector,
         milliseconds=times,
     )
-    names = [original.source for original in subject.originals]
-    return Searched(row, [file.source for file in made.files], names, found, ranks)
+    return Searched(row, [file.source for file in made.files], found.first(), ranks)

@@ -9,9 +9,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
-from homing.evaluation.protocol.told import background_of, codebooks_of, searched, setting_line
+from homing.evaluation.protocol.told import SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
 from homing.evaluation.published import TABLE, Published
-from homing.evaluation.results import Figure, Results, Table, colours
+from homing.evaluation.results import Figure, Lines, Results, Table, colours
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -21,31 +21,24 @@ _HEADINGS = ["network", "index", "probes", "bytes", "ms", "recipe", *LABELS, "me
 
 def results(result: RetrievalResult, command: str) -> Results:
     """All there is to say."""
-    subject = result.measured[0].subject
     return Results(
         title="How many edited copies come home",
-        setting=f"Recall at rank 1 of edited copies: {setting_line(subject)}",
+        setting=f"Recall at rank 1 of edited copies: {setting_line(result.measured[0].subject)}",
         command=command,
-        numbers={
-            "rows": [asdict(row) for row in result.rows],
-            "settings": {
-                "photos": len(subject.originals),
-                "background": background_of(subject),
+        numbers=numbers(
+            [each.subject for each in result.measured],
+            rows=[asdict(row) for row in result.rows],
+            settings={
                 "edits": LABELS,
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
                 "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
             },
-            "codebooks": codebooks_of(each.subject for each in result.measured),
-            "seconds": round(result.seconds, 1),
-            "failures": result.failures,
-        },
+            seconds=result.seconds,
+        ),
         tables=[_table(result), _details(result)],
         figures=[_figure(result)],
-        queries=(
-            ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "home"],
-            _searches(result),
-        ),
+        lines=Lines(headings=SEARCH_HEADINGS, rows=_searches(result)),
     )
 
 
@@ -155,13 +148,9 @@ def _figure(result: RetrievalResult) -> Figure:
 
 
 def _searches(result: RetrievalResult) -> Iterator[list[object]]:
-    """A line for each search; nothing stands under found where a stranger was nearest, or nothing was found at all."""
-    for each in (every for measured in result.measured for every in measured.searched):
-        row = each.row
-        for query, (source, label) in enumerate((source, label) for source in each.sources for label in LABELS):
-            number = int(each.found.ids[query, 0])
-            found = each.names[number] if 0 <= number < len(each.names) else ""
-            distance = "" if number < 0 else f"{each.found.distances[query, 0]:.5f}"
-            rank = int(each.ranks.flat[query])
-            place = "" if rank < 0 else rank + 1
-            yield [row.codebook, row.recipe, row.probes, source, label, place, found, distance, int(rank == 0)]
+    for measured in result.measured:
+        for each in measured.searched:
+            row = each.row
+            yield from search_lines(
+                measured.subject, row.recipe, row.probes, each.sources, LABELS, each.found, each.ranks
+            )

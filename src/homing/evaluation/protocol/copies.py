@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,7 +13,7 @@ from torch import Tensor
 from homing._parallel import map_ahead
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
-from homing.evaluation.protocol.kept import KeptRows
+from homing.evaluation.protocol.kept import KeptRows, key_of, state_of
 from homing.evaluation.protocol.releasing import Released
 from homing.extractors import Extractor
 from homing.extractors.base import images_at_once
@@ -30,7 +28,9 @@ def describe_copies(
     advance: Callable[[], None],
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
-    file = folder / f"copies-{_key(extractor, released, edits)[:16]}.npy"
+    files = [[item.source, item.seed, *state_of(item.file)] for item in released]
+    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files)
+    file = folder / f"copies-{key}.npy"
     kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
     for _ in range(kept.count):
         advance()
@@ -56,10 +56,3 @@ def edited_copies(extractor: Extractor, released: Iterable[Released], edits: Seq
                 extractor(part.to(extractor.device)).cpu() for part in torch.split(squares, images_at_once(extractor))
             ]
         yield torch.cat(parts).view(len(some), len(edits), -1)
-
-
-def _key(extractor: Extractor, released: Sequence[Released], edits: Sequence[Edit]) -> str:
-    """A hash of all that decides the descriptors; of the files their names, sizes and times, to read all takes long."""
-    files = [[item.source, item.seed, item.file.stat().st_size, item.file.stat().st_mtime_ns] for item in released]
-    settings = [extractor.fingerprint, [edit.label for edit in edits], files]
-    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -1,7 +1,8 @@
-"""Rows of numbers that are filled batch by batch and outlast an interruption."""
+"""What outlasts an interruption: rows of numbers that are filled batch by batch, under a hash of what decides them."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ class KeptRows:
         self.count = 0
         with writing(file):
             array = self._kept(shape, dtype)
-            self._array = new_array(file, shape, dtype) if array is None else array
+            if array is None:
+                self._about.unlink(missing_ok=True)  # or it would speak for the new rows, which are empty
+                array = new_array(file, shape, dtype)
+            self._array = array
 
     @property
     def rows(self) -> np.ndarray:
@@ -53,3 +57,17 @@ class KeptRows:
             return None
         self.said, self.count = said, count
         return array
+
+
+def key_of(*about: object) -> str:
+    """A short hash of all that decides what is kept, as a part of its file's name."""
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+
+
+def state_of(path: Path) -> list[int]:
+    """What changes when a file does: its size and time; to read it would take long. Nothing if it is gone."""
+    try:
+        about = path.stat()
+    except OSError:
+        return []
+    return [about.st_size, about.st_mtime_ns]

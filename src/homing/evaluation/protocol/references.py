@@ -21,7 +21,7 @@ _REFERENCES_AT_ONCE, _QUERIES_AT_ONCE = 16_384, 4_096
 _TIMED = 200
 
 
-class Found(NamedTuple):
+class Nearest(NamedTuple):
     """The nearest references of some queries, nearest first: distances (Q, k) and ids (Q, k), -1 where there are none.
 
     Ids below the number of photos are photos, in their order; the others are strangers.
@@ -29,6 +29,10 @@ class Found(NamedTuple):
 
     distances: np.ndarray
     ids: np.ndarray
+
+    def first(self) -> Nearest:
+        """The nearest one of each query alone, without the memory that the others take."""
+        return Nearest(self.distances[:, :1].copy(), self.ids[:, :1].copy())
 
 
 class Milliseconds(NamedTuple):
@@ -56,7 +60,7 @@ class References:
         """What the index keeps of one reference, but for its id and its cell."""
         return self._index.code_size
 
-    def search(self, descriptors: np.ndarray, k: int, probes: Probes) -> Found:
+    def search(self, descriptors: np.ndarray, k: int, probes: Probes) -> Nearest:
         """The k nearest references of (Q, D) descriptors; `exact` compares with every descriptor."""
         k = min(k, len(self))
         parts = (
@@ -65,7 +69,7 @@ class References:
         )
         nearest = self._nearest if probes == "exact" else lambda some, k: self._index.search(some, k, probes)
         distances, ids = zip(*(nearest(some, k) for some in parts), strict=True)
-        return Found(np.concatenate(distances), np.concatenate(ids))
+        return Nearest(np.concatenate(distances), np.concatenate(ids))
 
     def milliseconds(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
         """How long the search for one of these (Q, D) descriptors takes."""
@@ -95,10 +99,12 @@ class References:
 
     def _parts(self) -> Iterator[tuple[int, Tensor]]:
         """All descriptors, part by part, each with the number of its first."""
-        yield 0, self._originals
-        for start in range(0, len(self._strangers), _REFERENCES_AT_ONCE):
-            rows = np.asarray(self._strangers[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
-            yield len(self._originals) + start, torch.from_numpy(rows)
+        first = 0
+        for some in (self._originals.numpy(), self._strangers):
+            for start in range(0, len(some), _REFERENCES_AT_ONCE):
+                rows = np.asarray(some[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
+                yield first + start, torch.from_numpy(rows)
+            first += len(some)
 
 
 def _milliseconds(search: Callable[[int], object], count: int) -> float:

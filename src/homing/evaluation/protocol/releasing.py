@@ -18,6 +18,7 @@ from homing.activation.batch import in_batches
 from homing.activation.release import Activation
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
+from homing.evaluation.protocol.kept import state_of
 from homing.extractors import Extractor
 from homing.perception import Quality
 from homing.photo import Photo
@@ -61,9 +62,11 @@ def release(
     """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
     move = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
     log = _Log(folder, f"{codebook.fingerprint} {recipe!r}")
-    coming = map_ahead(_load, [original for original in originals if not log.knows(original)])
+    left = [original for original in originals if not log.knows(original)]
+    for _ in range(len(originals) - len(left)):
+        advance()
     started = time.perf_counter()
-    for original, result in in_batches(coming, move):
+    for original, result in in_batches(map_ahead(_load, left), move):
         if not isinstance(result, PhotoError):
             target = folder / original.source
             with writing(target):
@@ -71,9 +74,9 @@ def release(
                 write_atomically(target, result.data)
         log.add(original, result, time.perf_counter() - started)
         started = time.perf_counter()
+        advance()
     made = ReleasedFiles([], [], [], sum(log.entry(original)["seconds"] for original in originals))
     for original in originals:
-        advance()
         entry = log.entry(original)
         if entry["state"] == "failed":
             made.failures.append(entry["reason"])
@@ -86,7 +89,7 @@ def release(
 
 
 class _Log:
-    """A line for each photo that is done; what was done for another recipe, or of a changed photo, does not count."""
+    """A line for each photo; what was done for another recipe or of a changed photo, and what failed, is done again."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self._path = folder.with_name(f"{folder.name}.jsonl")  # beside the photos, not among them
@@ -101,11 +104,11 @@ class _Log:
             write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
 
     def knows(self, original: Released) -> bool:
-        """Whether this photo was done, and its file is still there."""
-        entry = self._entries.get(original.source, {})
-        if entry.get("photo") != _state(original.file):
+        """Whether this photo was released, and its file is still there."""
+        entry = self._entries.get(original.source, {"state": "failed"})
+        if entry["state"] == "failed" or entry["photo"] != state_of(original.file):
             return False
-        return entry["state"] == "failed" or (self._folder / original.source).is_file()
+        return (self._folder / original.source).is_file()
 
     def entry(self, original: Released) -> dict[str, Any]:
         """What was noted of a photo."""
@@ -113,7 +116,7 @@ class _Log:
 
     def add(self, original: Released, result: Activation | PhotoError, seconds: float) -> None:
         """Note what came of a photo."""
-        entry: dict[str, Any] = {"source": original.source, "photo": _state(original.file), "seconds": seconds}
+        entry: dict[str, Any] = {"source": original.source, "photo": state_of(original.file), "seconds": seconds}
         if isinstance(result, PhotoError):
             entry |= {"state": "failed", "reason": str(result)}
         else:
@@ -130,15 +133,6 @@ class _Log:
                 yield json.loads(line)
         except (FileNotFoundError, ValueError):
             return
-
-
-def _state(path: Path) -> list[int]:
-    """What changes when the file does."""
-    try:
-        about = path.stat()
-    except OSError:
-        return []  # gone since it was listed: it will be among the failures
-    return [about.st_size, about.st_mtime_ns]
 
 
 def _load(original: Released) -> tuple[Released, Photo | PhotoError]:

@@ -21,7 +21,7 @@ from homing.codebooks import Codebook
 from homing.edits import Edit
 from homing.errors import HomingError, PhotoError, UnknownNameError
 from homing.evaluation.protocol.copies import describe_copies
-from homing.evaluation.protocol.references import References
+from homing.evaluation.protocol.references import Nearest, Probes, References
 from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import Strangers, find_strangers, read_strangers
@@ -56,6 +56,8 @@ class Setting:
     def __post_init__(self) -> None:
         if bool(self.index) != (self.taught is not None):
             raise HomingError("an index is trained on photos of its own; give both --index SPEC and --taught PHOTOS")
+        if not self.codebooks and not self.index:
+            raise HomingError("a bench measures codebooks, got none; 'homing-1' is there without training")
         if self.strangers < 1 or (self.limit is not None and self.limit < 1):
             raise HomingError(f"strangers and limit must be at least 1, got {self.strangers} and {self.limit}")
 
@@ -109,6 +111,13 @@ class Subject:
         """Descriptors (P, E, D) of the files of one release, edited in each way."""
         with self.stage(f"{self.codebook.name}: editing, {what}", len(made.files)) as advance:
             return describe_copies(self.extractor, made.files, edits, self.setting.out, advance)
+
+    def search(self, copies: np.ndarray, k: int, probes: Probes, what: str) -> Nearest:
+        """The k nearest references of (P, E, D) copies, file by file."""
+        with self.stage(f"{self.codebook.name}: searching, {what}", 1) as advance:
+            found = self.references.search(copies.reshape(-1, copies.shape[2]), k, probes)
+            advance()
+        return found
 
     def own(self, made: ReleasedFiles) -> np.ndarray:
         """The reference (P,) that each file of a release should come home to."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from homing.errors import HomingError, PhotoError
-from homing.evaluation.protocol.kept import KeptRows
+from homing.evaluation.protocol.kept import KeptRows, key_of, state_of
 from homing.extractors import Extractor
 from homing.extractors.crops import SEED, SMALLEST, describe_crops, square_side
 from homing.photo import Found
@@ -31,11 +30,14 @@ def find_strangers(
 ) -> Strangers:
     """Descriptors of these photos, `count` if all can be read; those an earlier run left in the folder are kept.
 
-    `advance` is called for each photo that is described.
+    `advance` is called for each photo, those that an earlier run saw first.
     """
-    file = folder / f"background-{_key(extractor, photos, count)[:16]}.npy"
+    settings = [extractor.fingerprint, count, SEED, square_side(extractor), SMALLEST]
+    file = folder / f"background-{key_of(settings, names_and_sizes(photos))}.npy"
     kept = KeptRows(file, (count, extractor.dim), np.float16)
     seen, failures = kept.said.get("seen", 0), kept.said.get("failures", [])
+    for _ in range(seen):
+        advance()
 
     def report(error: PhotoError | None) -> None:
         nonlocal seen
@@ -71,19 +73,6 @@ def read_strangers(file: Path, extractor: Extractor, count: int | None) -> Stran
     return Strangers(rows, min(photos, len(rows)), said.get("failures", []))
 
 
-def _key(extractor: Extractor, photos: Sequence[Found], count: int) -> str:
-    """A hash of all that decides the descriptors; of the photos their names and sizes, to read them all takes long."""
-    settings = [extractor.fingerprint, count, SEED, square_side(extractor), SMALLEST]
-    return hashlib.sha256(json.dumps([settings, names_and_sizes(photos)]).encode()).hexdigest()
-
-
 def names_and_sizes(photos: Sequence[Found]) -> list[list[object]]:
-    """What tells one set of photos from another at a glance."""
-    return [[str(photo.name), _size(photo.path)] for photo in photos]
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None  # a link to nowhere, say: it will be among the failures
+    """What tells one set of photos from another at a glance, wherever it was copied to."""
+    return [[str(photo.name), *state_of(photo.path)[:1]] for photo in photos]

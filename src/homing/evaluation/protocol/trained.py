@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
 
 from homing.codebooks import Codebook
+from homing.evaluation.protocol.kept import key_of, state_of
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import names_and_sizes, read_strangers
 from homing.extractors import Extractor
@@ -25,9 +24,8 @@ def trained_codebook(
     teach nothing: their errors stand beside a new codebook.
     """
     photos = [] if taught.is_file() else gather([taught])
-    about = [spec, extractor.fingerprint, descriptors, names_and_sizes(photos) or _state(taught)]
-    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()
-    file = folder / f"codebook-{key[:16]}.codebook"
+    source: object = names_and_sizes(photos) or [str(taught.absolute()), *state_of(taught)]
+    file = folder / f"codebook-{key_of(spec, extractor.fingerprint, descriptors, source)}.codebook"
     if file.is_file():
         return Codebook.read(file), []
     failures: list[str] = []
@@ -47,7 +45,3 @@ def trained_codebook(
         book, failures = trained.codebook, [str(failure) for failure in trained.failures]
     book.write(file)
     return book, failures
-
-
-def _state(file: Path) -> list[object]:
-    return [str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns]

@@ -1,4 +1,4 @@
-"""The outcome of a bench, ready to be written: numbers, tables, figures, pictures, and every search."""
+"""The outcome of a bench, ready to be written: numbers, tables, figures, pictures, and line by line."""
 
 from __future__ import annotations
 
@@ -58,11 +58,23 @@ class PictureRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lines:
+    """A CSV file of what the numbers were made from: by default a line for each search."""
+
+    name: str = "queries"  # of its file, without a suffix
+    what: str = "every search"  # that has a line
+    headings: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+    def __post_init__(self) -> None:
+        assert _STEM.fullmatch(self.name), self.name
+
+
+@dataclass(frozen=True, kw_only=True)
 class Results:
     """All that a bench has to say.
 
-    The numbers are one JSON document; what stands there under settings and failures is on the page too. Queries are
-    headings and a row for each search.
+    The numbers are one JSON document; what stands there under settings and failures is on the page too.
     """
 
     title: str
@@ -72,7 +84,7 @@ class Results:
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
     pictures: Sequence[PictureRow] = ()
-    queries: tuple[Sequence[str], Iterable[Sequence[object]]] | None = None
+    lines: Lines | None = None
 
     def __post_init__(self) -> None:
         for some in (self.tables, self.figures):

@@ -23,7 +23,7 @@ from homing.evaluation.results.page import page
 
 
 def write_results(results: Results, out: Path) -> None:
-    """Write results.json, queries.csv, each table as .md and .tex, each figure as .svg and .png, and report.html."""
+    """Write results.json, the lines as .csv, tables as .md and .tex, figures as .svg and .png, and report.html."""
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     for name, data in _files(results):
@@ -32,7 +32,7 @@ def write_results(results: Results, out: Path) -> None:
 
 
 def as_json(results: Results) -> dict[str, object]:
-    """All but the single searches, and what it was made with, as one JSON document."""
+    """All but the single lines, and what it was made with, as one JSON document."""
     about = {"title": results.title, "setting": results.setting, "command": results.command}
     made_with = provenance()
     assert not results.numbers.keys() & {*about, *made_with}, "one of the numbers has a name that is taken"
@@ -55,8 +55,8 @@ def _files(results: Results) -> Iterator[tuple[str, bytes]]:
     """Every file and what is in it, the numbers first: whatever goes wrong after that, they are there."""
     document = as_json(results)
     yield "results.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
-    if results.queries:
-        yield "queries.csv", _csv(*results.queries)
+    if results.lines:
+        yield f"{results.lines.name}.csv", _csv(results.lines.headings, results.lines.rows)
     for table in results.tables:
         caption = f"{table.caption} {results.setting}"  # a table goes its own ways, and says then what was measured
         text = f"{escape(caption)}\n\n{markdown(table.headings, table.rows)}"

@@ -1,0 +1,156 @@
+"""The figures and the page that shows them."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+from tests.evaluation.made_up import QUALITY, SCRIPT, made_up, picture
+
+from homing import __version__
+from homing.evaluation.results import Lines, PictureRow, colours, write_results
+from homing.evaluation.results.figures import draw
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of one bench, in a folder that was not there."""
+    folder = tmp_path_factory.mktemp("bench") / "new" / "out"
+    write_results(made_up(), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+def test_figures_open(out: Path, name: str) -> None:
+    with Image.open(out / f"{name}.png") as image:
+        image.load()
+        assert image.size == (600, 400)
+    root = ElementTree.parse(out / f"{name}.svg").getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"passive", "paper", "<b>&"} <= set(texts)
+
+
+def test_the_same_numbers_give_the_same_bytes_whatever_somebody_likes(out: Path) -> None:
+    import matplotlib
+
+    figure = made_up().figures[0]
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
+        again = draw(figure)
+    assert again.svg.encode() == (out / "one.svg").read_bytes() == (out / "two.svg").read_bytes()
+    assert again.png == (out / "one.png").read_bytes()
+    assert not re.search("20[0-9]{2}-|matplotlib.org|DOCTYPE", again.svg)
+
+
+def test_drawing_leaves_no_trace() -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    draw(made_up().figures[0])
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_passive_is_grey_and_no_two_are_alike() -> None:
+    chosen = colours(["homing", "paper", "passive", "activated"])
+    assert len(set(chosen.values())) == 4
+    assert chosen["paper"] == colours(["activated"])["activated"]
+    red, green, blue = bytes.fromhex(chosen["passive"][1:])
+    assert max(red, green, blue) - min(red, green, blue) < 32
+
+
+class Page(HTMLParser):
+    """Reads a page: balanced tags, all its text, and what it would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.texts: list[str] = []
+        self.sources: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag not in ("meta", "img", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def page(out: Path) -> Page:
+    return Page((out / "report.html").read_text())
+
+
+def test_the_page_is_well_formed_and_loads_nothing(out: Path, page: Page) -> None:
+    assert not page.open
+    text = (out / "report.html").read_text()
+    assert set(re.findall(r"https?:[^\"\s]*", text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert all(source.startswith(("data:image/jpeg;base64,", "#")) for source in page.sources)
+    assert "script" not in page.tags
+    assert "bench" not in page.tags
+
+
+def test_the_page_tells_it_all(page: Page) -> None:
+    results = made_up()
+    text = " ".join(" ".join(page.texts).split())
+    told = [
+        results.title,
+        results.setting,
+        results.command,
+        QUALITY.caption,
+        *QUALITY.headings,
+        *(cell for row in QUALITY.rows for cell in row),
+        "Precision & recall.",
+        f"{SCRIPT} before after",
+        f"{SCRIPT}: not a photo",
+        "seed 7",
+        "strangers photos 8",
+        "probes 1, exact",
+        "limit none",
+        f"homing {__version__}",
+    ]
+    assert all(each in text for each in told), [each for each in told if each not in text]
+    assert page.tags.count("svg") == 2
+    assert page.tags.count("img") == 2
+
+
+def test_broad_figures_stand_alone_and_stay_readable(tmp_path: Path) -> None:
+    figures = [replace(made_up().figures[0], name=f"w{width}", size=(width, 2)) for width in (6, 9)]
+    write_results(made_up(figures=figures), tmp_path)
+    text = (tmp_path / "report.html").read_text()
+    assert re.findall(r'<figure class="exhibit( broad)?">\n<figcaption><b>Figure', text) == ["", " broad"]
+    assert re.findall(r"--least: ([\d.]+)in", text) == ["4.20", "6.30"]
+
+
+@pytest.mark.parametrize("lines", [{}, {"name": "photos", "what": "every photo"}])
+def test_the_page_names_the_files_beside_it(tmp_path: Path, lines: dict[str, str]) -> None:
+    write_results(made_up(lines=Lines(headings=["photo"], rows=[["a"]], **lines)), tmp_path)
+    name, what = lines.get("name", "queries"), lines.get("what", "every search")
+    assert f"{what} in <code>{name}.csv</code>" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / f"{name}.csv").read_text() == "photo\na\n"
+
+
+def test_two_figures_on_a_page_keep_apart(page: Page) -> None:
+    assert len(set(page.ids)) == len(page.ids)
+    assert {source[1:] for source in page.sources if source.startswith("#")} <= set(page.ids)
+
+
+def test_a_picture_stays_as_it_was_given(tmp_path: Path) -> None:
+    image = picture()
+    results = made_up(pictures=[PictureRow(caption="", pictures={"a": image})], figures=[], tables=[])
+    write_results(results, tmp_path)
+    assert image.size == (500, 30)
