@@ -91,7 +91,8 @@ def wilson(hits: int, trials: int, *, share: float = 0.95) -> Interval:
     scale = 1 + z**2 / trials
     centre = (mean + z**2 / (2 * trials)) / scale
     reach = z * math.sqrt(mean * (1 - mean) / trials + (z / (2 * trials)) ** 2) / scale
-    return Interval(max(centre - reach, 0.0), min(centre + reach, 1.0))
+    # Of all or none the interval ends at 1 or 0, which rounding may miss by a hair.
+    return Interval(max(min(centre - reach, mean), 0.0), min(max(centre + reach, mean), 1.0))
 
 
 def bootstrap(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> Interval:
