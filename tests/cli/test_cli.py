@@ -201,7 +201,13 @@ def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
     for number in range(200):
         Image.open(photos / "flower.jpg").rotate(number).save(many / f"{number:03}.jpg")
     homing("init", tmp_path / "c.homing")
-    job = subprocess.Popen([HOMING, "add", tmp_path / "c.homing", many], stderr=subprocess.PIPE, text=True)
+    job = subprocess.Popen(
+        [HOMING, "add", tmp_path / "c.homing", many],
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests that run in the background ignore Ctrl-C, and so would the job.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 60
     while _count(tmp_path) == 0 and time.monotonic() < deadline:
         time.sleep(0.05)
