@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from homing.evaluation.benches.analysis import LABELS, Measured, Row
 from homing.evaluation.protocol.told import numbered
 from homing.evaluation.published import IVF_FAILURE
-from homing.evaluation.results import Figure, colours
+from homing.evaluation.results import Figure, bars
 from homing.evaluation.scores import wilson
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ def _bars(measured: Measured, number: int) -> Figure:
         panels[-1].set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
         for axes in panels:
             axes.set_ylim(0, 1.04)
-            axes.grid(visible=False, axis="x")
         panels[0].legend(ncols=len(rows) + 1, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
     name = measured.subject.codebook.name
@@ -98,35 +97,21 @@ def _bars(measured: Measured, number: int) -> Figure:
 
 
 def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    for shift, row in enumerate(rows):
-        assert row.failure is not None
-        _bar(axes, rows, shift, list(row.failure.values()))
-    theirs = {row.recipe: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
-    places = [_places(rows, shift)[LABELS.index("random")] for shift, row in enumerate(rows) if row.recipe in theirs]
-    axes.plot(places, list(theirs.values()), "D", color="#3c4450", markeredgecolor="white", label="SSCD, as published")
+    places = bars(axes, {row.recipe: _shares(row.failure or {}, row.photos) for row in rows})
+    random = LABELS.index("random")
+    theirs = {places[row.recipe][random]: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
+    heights = list(theirs.values())
+    axes.plot(list(theirs), heights, "D", color="#3c4450", markeredgecolor="white", label="SSCD, as published")
 
 
 def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    for shift, row in enumerate(rows):
-        _bar(axes, rows, shift, list(row.recall.values()))
+    places = bars(axes, {row.recipe: _shares(row.recall, row.photos) for row in rows})
+    for row in rows:
         if row.failure is not None:
-            places, reach = np.array(_places(rows, shift)), 0.4 / len(rows)
-            axes.hlines([1 - share for share in row.failure.values()], places - reach, places + reach, color="black")
+            middles, reach = np.array(places[row.recipe]), 0.4 / len(rows)
+            axes.hlines([1 - share for share in row.failure.values()], middles - reach, middles + reach, color="black")
 
 
-def _bar(axes: matplotlib.axes.Axes, rows: Sequence[Row], shift: int, shares: Sequence[float]) -> None:
-    """Draw the shares of one of the rows, with their intervals."""
-    row, places = rows[shift], _places(rows, shift)
-    colour = colours([each.recipe for each in rows])[row.recipe]
-    intervals = [wilson(round(share * row.photos), row.photos) for share in shares]
-    reach = [
-        [max(share - interval.low, 0) for share, interval in zip(shares, intervals, strict=True)],
-        [max(interval.high - share, 0) for share, interval in zip(shares, intervals, strict=True)],
-    ]
-    axes.bar(places, list(shares), 0.8 / len(rows), color=colour, label=row.recipe)
-    axes.errorbar(places, list(shares), yerr=reach, fmt="none", ecolor="#3c4450", elinewidth=0.7)
-
-
-def _places(rows: Sequence[Row], shift: int) -> list[float]:
-    """Where the bars of one of the rows stand."""
-    return [place + 0.8 * (shift + 0.5) / len(rows) - 0.4 for place in range(len(LABELS))]
+def _shares(by_edit: Mapping[str, float], photos: int) -> list[tuple[float, float, float]]:
+    """Shares of so many photos, each with where its interval begins and ends."""
+    return [(share, *wilson(round(share * photos), photos)) for share in by_edit.values()]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
 from homing.evaluation.protocol.told import SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
 from homing.evaluation.published import TABLE, Published
-from homing.evaluation.results import Figure, Lines, Results, Table, colours
+from homing.evaluation.results import Figure, Lines, Results, Table, bars
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -120,23 +120,14 @@ def _figure(result: RetrievalResult) -> Figure:
     """Recall by edit with intervals, at the fewest probes, of the first codebook."""
     first = result.measured[0].searched[0].row
     rows = [row for row in result.rows if (row.codebook, row.probes) == (first.codebook, first.probes)]
-    colour = colours([row.recipe for row in rows])
+    shares = {row.recipe: [(row.recall[label], *row.interval[label]) for label in LABELS] for row in rows}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
-        for shift, row in enumerate(rows):
-            places = [place + 0.8 * (shift + 0.5) / len(rows) - 0.4 for place in range(len(LABELS))]
-            shares = list(row.recall.values())
-            reach = [
-                [share - row.interval[label].low for label, share in row.recall.items()],
-                [row.interval[label].high - share for label, share in row.recall.items()],
-            ]
-            axes.bar(places, shares, 0.8 / len(rows), color=colour[row.recipe], label=row.recipe)
-            axes.errorbar(places, shares, yerr=reach, fmt="none", ecolor="#3c4450", elinewidth=0.7)
+        bars(axes, shares)
         axes.set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
         axes.set_ylim(0, 1.02)
         axes.set_ylabel("recall at rank 1")
-        axes.grid(visible=False, axis="x")
         axes.legend(ncols=len(rows), loc="lower left", bbox_to_anchor=(0, 1))
 
     return Figure(

@@ -1,7 +1,7 @@
 """What every bench hands over when it is done, and the one way it is written."""
 
 from homing.evaluation.results.document import Figure, Lines, PictureRow, Results, Table
-from homing.evaluation.results.figures import colours
+from homing.evaluation.results.figures import bars, colours
 from homing.evaluation.results.markdown import markdown
 from homing.evaluation.results.writing import as_json, provenance, write_results
 
@@ -12,6 +12,7 @@ __all__ = [
     "Results",
     "Table",
     "as_json",
+    "bars",
     "colours",
     "markdown",
     "provenance",

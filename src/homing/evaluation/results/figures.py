@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 from homing._drawing import check_drawing
 from homing.evaluation.results.document import Figure
+
+if TYPE_CHECKING:
+    import matplotlib.axes
 
 GREY, STRONG = "#858c96", "#1f5fa8"
 _OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")  # after Okabe and Ito: told apart by all eyes
@@ -55,6 +59,25 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     strong = next((name for name in names if name in ("activated", "paper")), None)
     known, others = {"passive": GREY, strong: STRONG}, cycle(_OTHERS)
     return {name: known.get(name) or next(others) for name in names}
+
+
+def bars(
+    axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[tuple[float, float, float]]]
+) -> dict[str, list[float]]:
+    """Bars side by side, in groups: each name's shares, one for each group, with where its interval begins and ends.
+
+    Gives where the bars of each name stand.
+    """
+    colour, width = colours(list(shares)), 0.8 / len(shares)
+    places = {}
+    for shift, (name, measured) in enumerate(shares.items()):
+        places[name] = [group + width * (shift + 0.5) - 0.4 for group in range(len(measured))]
+        heights = [share for share, _, _ in measured]
+        reach = [[share - low for share, low, _ in measured], [high - share for share, _, high in measured]]
+        axes.bar(places[name], heights, width, color=colour[name], label=name)
+        axes.errorbar(places[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
+    axes.grid(visible=False, axis="x")
+    return places
 
 
 def draw(figure: Figure) -> Drawing:
