@@ -29,7 +29,7 @@ from homing.training.squares import Squares, squares_of
 NAME = "homing-1"
 CODEBOOKS = {"homing-1": "IVF4096,PQ8x8", "homing-1-small": "IVF1024,PQ8x8"}
 SIDES = {"taught": 192, "validation": 256, "strangers": 256}
-BATCH = 64
+BATCH = 256
 
 
 def main(

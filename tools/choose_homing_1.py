@@ -23,6 +23,7 @@ from homing.codebooks import Codebook
 from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
 from homing.evaluation.benches.retrieval_results import results
 from homing.evaluation.results import markdown, write_results
+from homing.extractors.trained import trained
 from homing.training.run import Run
 from homing.training.settings import Settings
 
@@ -38,30 +39,43 @@ def main(
 ) -> None:
     """Teach and measure each candidate that is not yet done, then print the table of all."""
     for candidate in candidates:
+        if not (out / candidate / "network.safetensors").is_file():
+            teach(candidate, split, out, epochs)
         if not (out / candidate / "results.json").is_file():
-            _try(candidate, split, out, epochs, spec)
+            measure(candidate, split, out, spec)
     print(_table(out))
 
 
-def _try(candidate: str, split: Path, out: Path, epochs: float, spec: str) -> None:
+def teach(candidate: str, split: Path, out: Path, epochs: float) -> None:
+    """Train the candidate's network for a short while."""
     folder = out / candidate
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = Settings(epochs=epochs, **dict(_setting(pair) for pair in candidate.split(",")))
+    chosen = Settings(epochs=epochs, **settings_of(candidate))
     squares = squares_in(split / "taught", chosen.training_size, out)
-    network = folder / "network.safetensors"
-    extractor, _ = Run(folder, squares, chosen, default_device()).train(network, lambda: None, print)
+    Run(folder, squares, chosen, default_device()).train(folder / "network.safetensors", lambda: None, print)
+
+
+def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
+    """Give the candidate's network a codebook, and see what it finds."""
+    folder = out / candidate
     # The codebook remembers its network by the name that loads it.
+    extractor = trained(str(folder / "network.safetensors"))
+    squares = squares_in(split / "taught", Settings(**settings_of(candidate)).training_size, out)
     book = Codebook.train(descriptors_of(extractor, squares, 1), spec=spec, extractor=extractor, name=candidate)
     book.write(folder / "network.codebook")
-    strangers = sum(1 for _ in (split / "strangers").iterdir())
     bench = RetrievalBench(
         photos=split / "validation",
         background=split / "strangers",
         out=folder,
-        strangers=strangers,
+        strangers=sum(1 for _ in (split / "strangers").iterdir()),
         codebooks=[str(folder / "network.codebook")],
     )
     write_results(results(run_retrieval_bench(bench, progress), f"python tools/choose_homing_1.py {candidate}"), folder)
+
+
+def settings_of(candidate: str) -> dict[str, Any]:
+    """What differs from the default settings."""
+    return dict(_setting(pair) for pair in candidate.split(","))
 
 
 def _setting(pair: str) -> tuple[str, Any]:

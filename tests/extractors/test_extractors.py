@@ -87,8 +87,8 @@ def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
     [
         (
             "homing-1",
-            "699ee4e1687233a4bced3539185ae304eb0ca89da0df07089ba5b387265d898a",
-            "e0c681831dff36008297cc275968c0bf70daffdf8e0143815b72ea82b077fbe6",
+            "0ccf4dd65bcf3814e009c4772bcd4d863622b1c55f424e6cdaad1adc2db1093c",
+            "87f3097fbc6e3a8cba6ccf9b54e7297728379e8f45efdf9c56ae74bc70be2b91",
         ),
         (
             "imagenet-lite0",
