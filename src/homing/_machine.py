@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -30,12 +31,13 @@ def send(numbers: np.ndarray, device: torch.device) -> Tensor:
 
 
 def hardware() -> str:
-    """The processor's name, and the GPU's if there is one."""
+    """The processor's name and number of cores, and the GPU's name if there is one."""
     names = [platform.processor() or platform.machine()]
     about = Path("/proc/cpuinfo")
     if about.exists():  # Linux's own answer is the architecture alone
         lines = (line.partition(":") for line in about.read_text().splitlines())
         names = [value.strip() for key, _, value in lines if key.strip() == "model name"][:1] or names
+    names[0] += f", {os.cpu_count()} cores"
     if torch.cuda.is_available():
         names.append(torch.cuda.get_device_name())
     return " / ".join(names)

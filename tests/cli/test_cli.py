@@ -195,6 +195,11 @@ def test_the_folder_one_is_in_can_become_a_collection(tmp_path: Path, monkeypatc
     assert "is a collection already" in homing("init", ".", code=2).stderr
 
 
+def test_a_search_in_an_empty_collection_says_so(photos: Path, tmp_path: Path) -> None:
+    homing("init", tmp_path / "empty.homing")
+    assert "the collection is empty" in homing("search", tmp_path / "empty.homing", photos / "camera.png").stdout
+
+
 def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()

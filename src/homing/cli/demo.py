@@ -36,7 +36,7 @@ def demo(
         rows.add_row(edit, *(f"{recall:.2f}" for recall in recalls))
     screen.print(rows)
     screen.print(
-        f"\nActivated files as written: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
+        f"\nActivated files as written, means: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
         f"L∞ {result.mean('linf'):.0f} of 255; {result.seconds_per_photo:.1f} s per photo.\n"
         f"Pictures: {result.report}",
         highlight=False,

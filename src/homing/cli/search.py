@@ -49,20 +49,21 @@ def search(
                 failures[item.path] = str(error)
                 messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
             advance()
+        nothing = "nothing in the cells looked into" if len(opened.index) else "the collection is empty: homing add"
     if json:
         found_by_query = [{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers]
         print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
     else:
         for path, matches in answers:
-            _show(path, matches)
+            _show(path, matches, nothing)
         if failures:
             screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
 
 
-def _show(query: Path, matches: list[Match]) -> None:
+def _show(query: Path, matches: list[Match], nothing: str) -> None:
     screen.print(Text(str(query), style="bold"), soft_wrap=True)
     rows = table("", "distance", "photo", "state")
     for rank, match in enumerate(matches, start=1):
         rows.add_row(f"{rank:3}", f"{match.distance:.3f}", Text(match.photo), match.state)
-    screen.print(rows if matches else "  nothing in the cells looked into")
+    screen.print(rows if matches else f"  {nothing}")

@@ -48,7 +48,8 @@ def shown(result: RetrievalResult) -> list[list[str]]:
     headings = ["edit", *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes)}" for row in rows)]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
     lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
-    lines.append(["±", *(f"{(row.mean_interval.high - row.mean_interval.low) / 2:.3f}" for row in rows)])
+    lines.append(["95 % from", *(f"{row.mean_interval.low:.3f}" for row in rows)])
+    lines.append(["95 % to", *(f"{row.mean_interval.high:.3f}" for row in rows)])
     lines.append(["PSNR, dB", *("" if row.psnr is None else f"{row.psnr:.1f}" for row in rows)])
     return [headings, *lines]
 
