@@ -19,6 +19,7 @@ LEVELS = [
     ["collection"],
     ["evaluation"],
     ["cli"],
+    ["__main__"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 

@@ -39,6 +39,8 @@ def main(
 ) -> None:
     """Teach and measure each candidate that is not yet done, then print the table of all."""
     for candidate in candidates:
+        settings_of(candidate)  # refuses all that is wrong before the first is taught
+    for candidate in candidates:
         if not (out / candidate / "network.safetensors").is_file():
             teach(candidate, split, out, epochs)
         if not (out / candidate / "results.json").is_file():
@@ -80,6 +82,8 @@ def settings_of(candidate: str) -> dict[str, Any]:
 
 def _setting(pair: str) -> tuple[str, Any]:
     name, _, value = pair.partition("=")
+    if not hasattr(Settings(), name):
+        raise typer.BadParameter(f"there is no setting '{name}'")
     return name, type(getattr(Settings(), name))(value)
 
 

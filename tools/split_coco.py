@@ -31,6 +31,8 @@ def main(
 ) -> None:
     """Copy every photo to the part it belongs to."""
     photos = sorted(coco.glob("*.jpg"), key=lambda path: hashlib.sha256(path.name.encode()).digest())
+    if len(photos) <= TAUGHT + VALIDATION:
+        raise typer.BadParameter(f"{coco} must hold more than {TAUGHT + VALIDATION:,} .jpg files, got {len(photos):,}")
     others, taught = photos[:-TAUGHT], photos[-TAUGHT:]
     for folder in ("validation", "strangers", "taught"):
         (out / folder).mkdir(parents=True, exist_ok=True)

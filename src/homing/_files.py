@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +79,8 @@ def sync_folder(folder: Path) -> None:
 
 def new_array(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
     """An array of zeros in a file, mapped into memory. The room is taken at once: a disk that fills up later kills."""
+    if math.prod(shape) * np.dtype(dtype).itemsize > shutil.disk_usage(path.parent).free:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # before numbers too large for NumPy get there
     array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
     if hasattr(os, "posix_fallocate"):
         try:

@@ -203,7 +203,8 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
 
 def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
     settings = ("--strangers", 20, "--probes", 1, "--recipes", "passive", "--json")
-    index = ("--index", "IVF4,PQ8x8", "--taught", others, "--descriptors", 300)
+    taught = shutil.copytree(others, tmp_path / "taught")
+    index = ("--index", "IVF4,PQ8x8", "--taught", taught, "--descriptors", 300)
     times = []
     for _ in range(2):
         said = json.loads(bench(photos, others, tmp_path / "out", *index, *settings))
@@ -211,6 +212,7 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
         assert (row["codebook"], row["spec"], row["extractor"]) == ("IVF4,PQ8x8", "IVF4,PQ8x8", "homing-1")
         (file,) = (tmp_path / "out").glob("codebook-*.codebook")
         times.append(file.stat().st_mtime_ns)
+        assert [str(taught) in line for line in said["failures"]] == [False, True]
     assert times[0] == times[1]
     # The strangers' descriptors are a background, and a teacher, too.
     (features,) = (tmp_path / "out").glob("background-*.npy")
@@ -230,6 +232,16 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
         (["--index", "IVF4,PQ8x8"], "give both --index SPEC and --taught PHOTOS"),
         (["--background", "{tmp}/bad/bad.jpg"], "cannot read descriptors from"),
         (["--background", "{tmp}/flat.npy"], "must hold (N, 512) descriptors of 'homing-1', got (3,)"),
+        (["--background", "{tmp}/words.npy"], "must hold (N, 512) descriptors of 'homing-1', got (2, 512) of <U1"),
+        (["--background", "{tmp}/none.npy"], "holds no descriptors"),
+        (["--background", "{tmp}/nan.npy"], "must hold descriptors of unit norm"),
+        (["--background", "{tmp}/long.npy"], "must hold descriptors of unit norm"),
+        (["--background", "{tmp}/odd.npy"], "odd.json is damaged"),
+        (["--strangers", "1" + 18 * "0"], "No space left on device"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{photos}"], "among the photos and among the taught"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{others}"], "in the background and among the taught"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{tmp}/bad", "--out", "{tmp}/bad/out"], "lies inside"),
+        (["--out", "{tmp}/detected"], "holds the results of homing bench detection; choose another --out"),
         (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
         (["--probes", "0"], "got 0"),
         (["--probes", "1,-1"], "got '-1'"),
@@ -247,7 +259,13 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
 )
 def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:
     (tmp_path / "empty").mkdir()
-    np.save(tmp_path / "flat.npy", np.zeros(3))
+    one = np.eye(2, 512, dtype=np.float32)
+    made = {"flat": np.zeros(3), "words": one.astype("U1"), "none": one[:0], "nan": one * np.nan, "long": 2 * one}
+    for name, array in {**made, "odd": one}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "odd.json").write_text('{"rows": "two"}')
+    (tmp_path / "detected").mkdir()
+    (tmp_path / "detected" / "results.json").write_text('{"command": "homing bench detection --photos p"}')
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
     filled = (each.format(tmp=tmp_path, photos=photos, others=others) for each in more)

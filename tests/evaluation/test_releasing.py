@@ -67,6 +67,9 @@ def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
     assert first.file.stat().st_mtime_ns != before
     assert changed.qualities[0] == both.qualities[0]
     assert changed.qualities[1] != both.qualities[1]
+    first.file.write_bytes(first.file.read_bytes()[:1000])
+    assert released(originals, tmp_path / "out", extractor, codebook).qualities == changed.qualities
+    assert len(first.file.read_bytes()) > 1000
 
 
 def test_a_file_that_cannot_be_written_is_named(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:

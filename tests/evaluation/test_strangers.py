@@ -1,5 +1,6 @@
 """Strangers that are kept: read again where they are whole, made anew where they are not."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def test_new_rows_are_not_taken_for_those_that_are_gone(tmp_path: Path) -> None:
     KeptRows(file, (2, 3), np.float32)  # and is interrupted before it adds any
     again = KeptRows(file, (2, 3), np.float32)
     assert (again.count, again.said) == (0, {})
+
+
+def test_a_photo_that_changed_is_described_anew(photos: Path, with_bad: list[Found], tmp_path: Path) -> None:
+    found(with_bad, tmp_path)
+    bad = with_bad[-1].path
+    bad.write_bytes((photos / "flower.jpg").read_bytes())
+    mended, described = found(with_bad, tmp_path)
+    assert (described, mended.photos, mended.failures) == (COUNT, 5, [])
+    written = bad.stat()
+    os.utime(bad, ns=(written.st_atime_ns, written.st_mtime_ns + 1))  # another photo of the same size, say
+    assert found(with_bad, tmp_path)[1] == COUNT
 
 
 def test_a_folder_that_cannot_be_written_is_named(photos: Path, tmp_path: Path) -> None:

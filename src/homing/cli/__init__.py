@@ -63,3 +63,5 @@ def main() -> None:
         app()
     except HomingError as error:
         sys.exit(fail(error))
+    except MemoryError:
+        sys.exit(fail("not enough memory; ask for less, or for a smaller index"))

@@ -73,7 +73,7 @@ def print_facts(facts: dict[str, object]) -> None:
     screen.print(made)
 
 
-def fail(error: Exception) -> int:
+def fail(error: object) -> int:
     """Say in one line why the call was wrong."""
     messages.print(Text(f"homing: {error}", style="red"), soft_wrap=True)
     return 2

@@ -148,7 +148,7 @@ class Codebook:
             codebook = cls(tensors["quantiser"].tobytes(), tensors["unrelated"], **about)
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
             raise CodebookError(f"{origin} is not a homing codebook, or is damaged") from error
-        if codebook.fingerprint != fingerprint:
+        if codebook.fingerprint != fingerprint or not (np.diff(codebook.unrelated) >= 0).all():
             raise CodebookError(f"{origin} is damaged: its contents do not have the fingerprint it states")
         return codebook
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import typer
 from rich.text import Text
 
 from homing.cli._screen import messages, print_json, progress, screen, table
+from homing.errors import HomingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,6 +85,19 @@ def command_line(context: typer.Context) -> str:
         for each in value if isinstance(value, (list, tuple)) else [value]:
             words += [parameter.opts[0], str(each)] if parameter.param_type_name == "option" else [str(each)]
     return shlex.join(["homing", *words[1:]])
+
+
+def begin(context: typer.Context, out: Path) -> None:
+    """Refuse at once what would be refused after hours of work."""
+    from homing._drawing import check_drawing
+
+    check_drawing("bench")
+    try:
+        before = json.loads((out / "results.json").read_text())["command"].split()[:3]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # nothing there that could be lost
+    if before != command_line(context).split()[:3]:
+        raise HomingError(f"{out} holds the results of {' '.join(before)}; choose another --out")
 
 
 def tell(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from homing.cli.bench._common import (
     Photos,
     RecipeNames,
     StrangerCount,
+    begin,
     command_line,
     listed,
     stage,
@@ -40,11 +41,10 @@ def analysis(
 
         homing bench analysis --photos held-out/ --background others/ --strangers 100000 --out analysis/
     """
-    from homing._drawing import check_drawing
     from homing.evaluation.benches.analysis import AnalysisBench, run_analysis_bench
     from homing.evaluation.benches.analysis_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = AnalysisBench(
         photos=photos,
         background=background,

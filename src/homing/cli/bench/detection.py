@@ -21,6 +21,7 @@ from homing.cli.bench._common import (
     RecipeNames,
     StrangerCount,
     Taught,
+    begin,
     codebooks,
     command_line,
     listed,
@@ -60,14 +61,13 @@ def detection(
 
     Example:
 
-        homing bench detection --photos held-out/ --negatives more/ --background others/ --out bench/
+        homing bench detection --photos held-out/ --negatives more/ --background others/ --out detection/
     """
-    from homing._drawing import check_drawing
     from homing.edits import PAPER, parse
     from homing.evaluation.benches.detection import DetectionBench, run_detection_bench
     from homing.evaluation.benches.detection_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = DetectionBench(
         photos=photos,
         negatives=negatives,

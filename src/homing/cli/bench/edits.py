@@ -16,6 +16,7 @@ from homing.cli.bench._common import (
     ProbesText,
     RecipeNames,
     StrangerCount,
+    begin,
     command_line,
     listed,
     probes_in,
@@ -50,14 +51,13 @@ def edits(
 
     Example:
 
-        homing bench edits --photos held-out/ --background others/ --families rotation,crop --out bench/
+        homing bench edits --photos held-out/ --background others/ --families rotation,crop --out edits/
     """
-    from homing._drawing import check_drawing
     from homing.edits.sweeps import SWEEPS
     from homing.evaluation.benches.edits import EditsBench, run_edits_bench
     from homing.evaluation.benches.edits_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = EditsBench(
         photos=photos,
         background=background,

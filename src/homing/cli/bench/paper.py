@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from homing.cli._screen import AsJson
-from homing.cli.bench._common import Out, ProbesText, RecipeNames, command_line, listed, probes_in, stage, tell
+from homing.cli.bench._common import Out, ProbesText, RecipeNames, begin, command_line, listed, probes_in, stage, tell
 
 
 def paper(
@@ -57,11 +57,10 @@ def paper(
 
         homing bench paper DISC21/ --extractor sscd_disc_mixup.torchscript.pt --out paper/
     """
-    from homing._drawing import check_drawing
     from homing.evaluation.benches.paper import PaperBench, run_paper_bench
     from homing.evaluation.benches.paper_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = PaperBench(
         disc21=disc21,
         out=out,

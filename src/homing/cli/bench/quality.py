@@ -14,6 +14,7 @@ from homing.cli.bench._common import (
     Out,
     Photos,
     StrangerCount,
+    begin,
     command_line,
     listed,
     stage,
@@ -48,13 +49,12 @@ def quality(
 
     Example:
 
-        homing bench quality --photos held-out/ --background others/ --psnrs 46,40,34 --out bench/
+        homing bench quality --photos held-out/ --background others/ --psnrs 46,40,34 --out quality/
     """
-    from homing._drawing import check_drawing
     from homing.evaluation.benches.quality import QualityBench, run_quality_bench
     from homing.evaluation.benches.quality_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = QualityBench(
         photos=photos,
         background=background,

@@ -18,6 +18,7 @@ from homing.cli.bench._common import (
     RecipeNames,
     StrangerCount,
     Taught,
+    begin,
     codebooks,
     command_line,
     listed,
@@ -49,13 +50,12 @@ def retrieval(
 
     Example:
 
-        homing bench retrieval --photos held-out/ --background others/ --strangers 100000 --out bench/
+        homing bench retrieval --photos held-out/ --background others/ --strangers 100000 --out retrieval/
     """
-    from homing._drawing import check_drawing
     from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
     from homing.evaluation.benches.retrieval_results import results, shown
 
-    check_drawing("bench")
+    begin(context, out)
     bench = RetrievalBench(
         photos=photos,
         background=background,

@@ -102,7 +102,7 @@ class References:
         first = 0
         for some in (self._originals.numpy(), self._strangers):
             for start in range(0, len(some), _REFERENCES_AT_ONCE):
-                rows = np.asarray(some[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
+                rows = np.array(some[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
                 yield first + start, torch.from_numpy(rows)
             first += len(some)
 

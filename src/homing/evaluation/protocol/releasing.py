@@ -104,11 +104,11 @@ class _Log:
             write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
 
     def knows(self, original: Released) -> bool:
-        """Whether this photo was released, and its file is still there."""
+        """Whether this photo was released, and its file is as it was written."""
         entry = self._entries.get(original.source, {"state": "failed"})
         if entry["state"] == "failed" or entry["photo"] != state_of(original.file):
             return False
-        return (self._folder / original.source).is_file()
+        return bool(entry["file"] == state_of(self._folder / original.source))
 
     def entry(self, original: Released) -> dict[str, Any]:
         """What was noted of a photo."""
@@ -121,7 +121,8 @@ class _Log:
             entry |= {"state": "failed", "reason": str(result)}
         else:
             quality = {name: value if math.isfinite(value) else None for name, value in asdict(result.quality).items()}
-            entry |= {"state": result.state, "reason": result.reason, "quality": quality}
+            written = state_of(self._folder / original.source)
+            entry |= {"state": result.state, "reason": result.reason, "quality": quality, "file": written}
         self._entries[original.source] = entry
         with writing(self._path), self._path.open("a") as file:
             file.write(json.dumps(entry) + "\n")

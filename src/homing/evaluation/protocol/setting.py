@@ -133,9 +133,13 @@ def subjects(setting: Setting, stage: Stage) -> Iterator[Subject]:
     learner = extractors.load(setting.extractor) if setting.index else None
     photos = gather([setting.photos])[: setting.limit]
     background = None if setting.background.is_file() else gather([setting.background])
-    for folder in (setting.photos, setting.background):
-        refuse_inside(setting.out, folder)
+    taught = gather([setting.taught]) if setting.taught is not None and not setting.taught.is_file() else []
+    for folder in (setting.photos, setting.background, setting.taught):
+        if folder is not None:
+            refuse_inside(setting.out, folder)
     refuse_overlap(photos, background or [], "among the photos and in the background; it cannot be its own stranger")
+    for some, what in ((photos, "among the photos"), (background or [], "in the background")):
+        refuse_overlap(some, taught, f"{what} and among the taught; an index is measured on photos it has not seen")
     _make_out(setting.out)
     for book, network in zip(books, networks, strict=True):
         yield _subject(setting, book, network, photos, background, stage)

@@ -15,6 +15,9 @@ from homing.extractors import Extractor
 from homing.extractors.crops import SEED, SMALLEST, describe_crops, square_side
 from homing.photo import Found
 
+_CHECKED_AT_ONCE = 65_536
+_OFF_UNIT = 0.05  # bfloat16 and half precision are nearer to one than that
+
 
 @dataclass(frozen=True)
 class Strangers:
@@ -33,7 +36,7 @@ def find_strangers(
     `advance` is called for each photo, those that an earlier run saw first.
     """
     settings = [extractor.fingerprint, count, SEED, square_side(extractor), SMALLEST]
-    file = folder / f"background-{key_of(settings, names_and_sizes(photos))}.npy"
+    file = folder / f"background-{key_of(settings, names_and_states(photos))}.npy"
     kept = KeptRows(file, (count, extractor.dim), np.float16)
     seen, failures = kept.said.get("seen", 0), kept.said.get("failures", [])
     for _ in range(seen):
@@ -57,22 +60,43 @@ def find_strangers(
 def read_strangers(file: Path, extractor: Extractor, count: int | None) -> Strangers:
     """The first descriptors of a .npy file: one that a bench left in its folder, or (N, D) numbers made elsewhere."""
     try:
-        rows = np.load(file, mmap_mode="r")
+        rows: np.ndarray = np.lib.format.open_memmap(file, mode="r")
     except (OSError, ValueError, EOFError) as error:
         raise HomingError(f"cannot read descriptors from {file}; give a .npy file or a folder of photos") from error
-    if rows.ndim != 2 or rows.shape[1] != extractor.dim or not len(rows):
-        raise HomingError(f"{file} must hold (N, {extractor.dim}) descriptors of '{extractor.name}', got {rows.shape}")
-    about = file.with_suffix(".json")
-    said = json.loads(about.read_text()) if about.is_file() else {}
-    if said.get("extractor", extractor.fingerprint) != extractor.fingerprint:
+    if rows.ndim != 2 or rows.shape[1] != extractor.dim or rows.dtype.kind != "f":
+        got = f"{rows.shape} of {rows.dtype}"
+        raise HomingError(f"{file} must hold (N, {extractor.dim}) descriptors of '{extractor.name}', got {got}")
+    filled, photos, failures, fingerprint = _told(file, len(rows))
+    if fingerprint not in (None, extractor.fingerprint):
         raise HomingError(f"{file} holds descriptors of another network than '{extractor.name}'")
-    filled = said.get("rows", len(rows))
     rows = rows[: filled if count is None else min(count, filled)]
-    # Nobody knows whose numbers made elsewhere are: they are taken for one photo each.
-    photos = said["seen"] - len(said["failures"]) if "seen" in said else len(rows)
-    return Strangers(rows, min(photos, len(rows)), said.get("failures", []))
+    if not len(rows):
+        raise HomingError(f"{file} holds no descriptors")
+    _expect_descriptors(rows, file)
+    return Strangers(rows, min(photos, len(rows)), failures)
 
 
-def names_and_sizes(photos: Sequence[Found]) -> list[list[object]]:
-    """What tells one set of photos from another at a glance, wherever it was copied to."""
-    return [[str(photo.name), *state_of(photo.path)[:1]] for photo in photos]
+def names_and_states(photos: Sequence[Found]) -> list[list[object]]:
+    """What tells one set of photos from another at a glance."""
+    return [[str(photo.name), *state_of(photo.path)] for photo in photos]
+
+
+def _told(file: Path, rows: int) -> tuple[int, int, list[str], str | None]:
+    """What a bench noted beside its file: rows filled, photos they are of, failures, the network's fingerprint."""
+    about = file.with_suffix(".json")
+    if not about.is_file():
+        return rows, rows, [], None  # nobody knows whose numbers made elsewhere are: they are taken for one photo each
+    try:
+        said = json.loads(about.read_text())
+        filled, failures = min(int(said["rows"]), rows), list(said["failures"])
+        return filled, int(said["seen"]) - len(failures), failures, str(said["extractor"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HomingError(f"{about} is damaged; the bench that wrote it mends it") from error
+
+
+def _expect_descriptors(rows: np.ndarray, file: Path) -> None:
+    """Refuse numbers that no network gives, which an index would take or break over."""
+    for start in range(0, len(rows), _CHECKED_AT_ONCE):
+        lengths = np.linalg.norm(rows[start : start + _CHECKED_AT_ONCE].astype(np.float32), axis=1)
+        if not (np.abs(lengths - 1) < _OFF_UNIT).all():  # NaN is not below anything
+            raise HomingError(f"{file} must hold descriptors of unit norm; some of its rows are not")
