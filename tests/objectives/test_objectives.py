@@ -15,7 +15,7 @@ OBJECTIVES = {
         "PQ4x6", "IVF16,PQ4x6", "OPQ4,PQ4x4", "OPQ4,IVF16,PQ4x4", "PQ8x4fs", "IVF16,PQ8x4fs", "SQ4", "RQ4x4", "LSQ4x4",
         "IVF16,RQ4x4", "HNSW8,PQ8x4", "HNSW8,SQ4",
     ],
-    Centroid: ["IVF16,Flat", "IVF16,SQ8", "PCA16,IVF16,Flat", "IVF16_HNSW8,Flat"],
+    Centroid: ["IVF16,Flat", "IVF16,RaBitQ", "IVF16,SQ8", "PCA16,IVF16,Flat", "IVF16_HNSW8,Flat"],
     SignMargin: ["LSH", "LSH16", "LSH16rt", "PCA16,LSH", "PCA16,L2norm,LSHt", "ITQ16,LSH", "RaBitQ", "RR16,RaBitQ"],
 }  # fmt: skip
 SPECS = [(spec, kind) for kind, specs in OBJECTIVES.items() for spec in specs]

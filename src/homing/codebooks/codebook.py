@@ -75,7 +75,7 @@ class Codebook:
 
     def decode(self, codes: np.ndarray) -> Tensor:
         """The descriptors that stand behind (B, bytes) codes: (B, D)."""
-        if self.family == "signs":
+        if not self.quantiser.decodes:
             raise CodebookError(f"the codes of '{self.spec}' are signs, there is no descriptor behind them")
         return torch.from_numpy(self.quantiser.decode(np.ascontiguousarray(codes)))
 

@@ -11,8 +11,8 @@ from homing.errors import CodebookError
 
 Family = Literal["codewords", "cells", "signs", "exact"]
 
-# What an index keeps of a descriptor. Codewords: something near it. Cells: which cell it is in, and there (all but)
-# the descriptor itself. Signs: on which side of some planes it lies. Exact: itself.
+# What an index keeps of a descriptor. Codewords: something near it. Cells: which cell it is in, and there so much of it
+# that leaving the cell is what loses a copy. Signs: on which side of some planes it lies. Exact: itself.
 _FAMILIES: dict[type, Family] = {
     faiss.IndexPQ: "codewords",
     faiss.IndexScalarQuantizer: "codewords",
@@ -27,9 +27,9 @@ _FAMILIES: dict[type, Family] = {
     faiss.IndexIVFProductLocalSearchQuantizer: "codewords",
     faiss.IndexIVFFlat: "cells",
     faiss.IndexIVFScalarQuantizer: "cells",
+    faiss.IndexIVFRaBitQ: "cells",
     faiss.IndexLSH: "signs",
     faiss.IndexRaBitQ: "signs",
-    faiss.IndexIVFRaBitQ: "signs",
     faiss.IndexFlat: "exact",
     faiss.IndexFlatL2: "exact",
 }
@@ -69,6 +69,7 @@ class Quantiser:
         if itq and not isinstance(self.codec, faiss.IndexLSH):
             raise CodebookError(f"'{spec}' puts ITQ, from which there is no way back, before other codes than LSH")
         self.ivf: Any = faiss.try_extract_index_ivf(self.inner)
+        self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
 
     def turn(self, rows: np.ndarray) -> np.ndarray:
         """Descriptors as `inner` sees them: after the rotation or projection that a spec may begin with."""
@@ -108,10 +109,10 @@ class Quantiser:
         apart: np.ndarray
         if isinstance(self.codec, faiss.IndexLSH):
             apart = np.sqrt(np.unpackbits(self.encode(rows) ^ self.encode(others), axis=1).sum(axis=1))
-        elif self.family == "signs":  # RaBitQ's codes hold what it takes to estimate the distance itself
-            apart = np.linalg.norm(self.turn(rows) - self.turn(others), axis=1)
-        else:
+        elif self.decodes:
             apart = np.linalg.norm(rows - self.decode(self.encode(others)), axis=1)
+        else:  # RaBitQ's codes hold what it takes to estimate the distance itself
+            apart = np.linalg.norm(self.turn(rows) - self.turn(others), axis=1)
         return apart
 
 

@@ -20,8 +20,7 @@ Step = Callable[[Tensor], Tensor]
 class SignMargin:
     """−1/L Σ sign(b_j(x_o)) · (w_jᵀx − t_j): for LSH behind any projection (PCA, ITQ, …), and for RaBitQ.
 
-    The planes of LSH stand at its thresholds, those of RaBitQ at the mean of what it learnt from or, where there are
-    cells, at the centre of the original's.
+    The planes of LSH stand at its thresholds, those of RaBitQ at the mean of what it learnt from.
     """
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
@@ -35,8 +34,6 @@ class SignMargin:
             self._bits = codec.nbits
             if codec.train_thresholds:
                 self._planes = torch.from_numpy(faiss.vector_to_array(codec.thresholds)).to(originals)
-        elif codebook.has_cells:
-            self._planes = self._sides(codebook.centroids(originals))
         else:
             self._planes = torch.from_numpy(faiss.vector_to_array(codec.center)).to(originals)
         self._signs = torch.where(self._sides(originals) > 0, 1.0, -1.0)
