@@ -62,9 +62,9 @@ def descriptors(count: int, seed: int = 0, dim: int = 32) -> torch.Tensor:
     return torch.nn.functional.normalize(torch.randn(count, dim, generator=generator), dim=1)
 
 
-def train(spec: str) -> Codebook:
+def train(spec: str, dim: int = 32) -> Codebook:
     """A codebook of any spec for random descriptors."""
-    return Codebook.train(descriptors(1000).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
+    return Codebook.train(descriptors(1000, dim=dim).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
 
 
 @pytest.fixture(autouse=True)

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.extractors import Extractor, describe
+from homing.objectives import objective_for
 from homing.perception import JND, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import Photo
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
-_NEARER = 1e-3  # what counts as nearer to a code: more than rounding of the network's arithmetic
+_LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _TRIALS = 6
 _STRONGEST = 2.0  # times the change the budget first allowed for
 _GENTLER = (0.5, 0.25)
@@ -35,8 +36,8 @@ class Activation:
     quality: Quality
     descriptor: Tensor
     code: np.ndarray
-    distance_before: float
-    distance_after: float
+    loss_before: float  # what the objective of the codebook's family says of the original, and of what is released
+    loss_after: float
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class _Trial:
     data: bytes
     strength: float
     psnr: float
-    distance: float
+    loss: float
     same_cell: bool
 
 
@@ -66,9 +67,9 @@ class Release:
         self.photo, self.view, self.change, self.descriptor = photo, view, change, descriptor
         self.extractor, self.codebook = extractor, codebook
         self.code = codebook.encode(descriptor[None])[0]
-        self.target = codebook.decode(self.code[None])[0]
         self.cell = int(codebook.cells(descriptor[None]))
-        self.distance_before = float((descriptor - self.target).norm())
+        self.objective = objective_for(codebook, descriptor[None])
+        self.loss_before = float(self.objective(descriptor[None]))
 
     def decide(self, budget: JND, format: str | None = None) -> Activation:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
@@ -76,14 +77,14 @@ class Release:
         for trial, note in self._ways(budget, format):
             refusal = self._refuse(trial, budget)
             if not refusal:
-                return self._activation(trial.data, "activated", note, trial.distance)
+                return self._activation(trial.data, "activated", note, trial.loss)
         unmoved = self.photo.data if format is None else self.photo.encode(format)
-        return self._activation(unmoved, "unchanged", refusal, self.distance_before)
+        return self._activation(unmoved, "unchanged", refusal, self.loss_before)
 
     def _ways(self, budget: JND, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
         """Ways to write the photo, the most wanted first: its own tables, finer ones, then gentler changes."""
         plain = self._at_budget(budget, format, finer=False)
-        if self.distance_before - plain.distance >= _SURVIVES * self._gain_unwritten(plain.psnr):
+        if self.loss_before - plain.loss >= _SURVIVES * self._gain_unwritten(plain.psnr):
             yield plain, None
         lossy = self._trial(plain.strength, format, finer=True).data != plain.data
         best = self._at_budget(budget, format, finer=True) if lossy else plain
@@ -94,11 +95,11 @@ class Release:
             yield self._trial(share * best.strength, format, finer=lossy), f"{note}; {gentler}" if note else gentler
 
     def _gain_unwritten(self, psnr: float) -> float:
-        """How much nearer to its code the change would bring the photo at this PSNR, were it not for writing."""
+        """How much the change would gain at this PSNR, were it not for writing."""
         size = float(self.change.square().mean().sqrt())
         strength = 10 ** (-psnr / 20) / size if size else 0.0
-        moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])[0]
-        return self.distance_before - float((moved - self.target).norm())
+        moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])
+        return self.loss_before - float(self.objective(moved))
 
     def _at_budget(self, budget: JND, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
@@ -123,7 +124,7 @@ class Release:
             data=data,
             strength=strength,
             psnr=psnr(self.view, view),
-            distance=float((descriptor[0] - self.target).norm()),
+            loss=float(self.objective(descriptor)),
             same_cell=int(self.codebook.cells(descriptor)) == self.cell,
         )
 
@@ -136,17 +137,15 @@ class Release:
             )
         if not trial.same_cell:
             return "moving its pixels takes it out of its own cell"
-        if trial.distance > self.distance_before - _NEARER:
-            return "moving its pixels within the budget brings it no nearer to its code"
+        if trial.loss > self.loss_before - _LOWER * abs(self.loss_before):
+            return "moving its pixels within the budget brings it no nearer to its place in the index"
         return ""
 
     def _activation(
         self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, after: float
     ) -> Activation:
         quality = measure(self.view, Photo.decode(data, self.photo.name).view())
-        return Activation(
-            self.photo, data, state, reason, quality, self.descriptor, self.code, self.distance_before, after
-        )
+        return Activation(self.photo, data, state, reason, quality, self.descriptor, self.code, self.loss_before, after)
 
 
 def _next_strength(trials: list[_Trial], wanted: float) -> float | None:

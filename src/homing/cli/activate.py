@@ -32,8 +32,8 @@ def activate(
 ) -> None:
     """Index photos, move their pixels invisibly, check the result, and write what may be released.
 
-    A photo is reported as activated only if its file, decoded again, lies nearer to its code, in its own cell, and
-    keeps the PSNR. Otherwise it is released unchanged, with the reason.
+    A photo is reported as activated only if its file, decoded again, lies nearer to its place in the index, in its
+    own cell, and keeps the PSNR. Otherwise it is released unchanged, with the reason.
 
     Examples:
 

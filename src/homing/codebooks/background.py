@@ -39,6 +39,6 @@ class Background:
             background = cls(tensors["codes"], tensors["numbers"])
         except (SafetensorError, KeyError) as error:
             raise CodebookError(f"{origin} is not a background, or is damaged") from error
-        if background.codes.shape[1] != codebook.new_faiss().sa_code_size():
+        if background.codes.shape[1] != codebook.code_size:
             raise CodebookError(f"{origin} holds codes of another codebook than '{codebook.name}'")
         return background

@@ -16,6 +16,7 @@ from safetensors.numpy import save as save_safetensors
 from torch import Tensor
 
 from homing._files import read_metadata, write_atomically
+from homing.codebooks.quantiser import Family, Quantiser
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
@@ -41,28 +42,26 @@ class Codebook:
         self.name, self.spec = name, spec
         self.extractor, self.extractor_fingerprint = extractor, extractor_fingerprint
         self.unrelated = unrelated
-        self._quantiser = quantiser
-        self._index = self.new_faiss()
-        self.dim = int(self._index.d)
+        self._bytes = quantiser
+        self.quantiser = Quantiser(self.new_faiss(), spec)
+        self.dim = int(self.quantiser.index.d)
         self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantiser).hexdigest()
 
     @classmethod
     def train(cls, descriptors: np.ndarray, *, spec: str, extractor: Extractor, name: str) -> Codebook:
         """Learn the quantiser of a FAISS factory string from (N, D) descriptors."""
-        index = untrained(spec, dim=descriptors.shape[1], descriptors=len(descriptors))
-        _expect_few(index)
+        quantiser = untrained(spec, dim=descriptors.shape[1], descriptors=len(descriptors))
+        _hurry(quantiser)
         try:
-            index.train(descriptors)
+            quantiser.index.train(descriptors)
         except RuntimeError as error:
             raise CodebookError(f"{spec} cannot be trained on {len(descriptors)} descriptors; give it more") from error
-        if not _keeps_codes(index, descriptors[:256]):
-            raise CodebookError(f"FAISS keeps no codes for '{spec}'; choose a spec such as IVF1024,PQ8x8")
+        quantiser = Quantiser(quantiser.index, spec)
         some = descriptors[:UNRELATED_PAIRS]
-        stored = index.sa_decode(index.sa_encode(some))
         # Half the set apart: photos that lie side by side in a folder are often of one series.
-        unrelated = np.linalg.norm(np.roll(some, len(some) // 2, axis=0) - stored, axis=1)
+        unrelated = quantiser.apart(np.roll(some, len(some) // 2, axis=0), some)
         return cls(
-            faiss.serialize_index(index).tobytes(),
+            faiss.serialize_index(quantiser.index).tobytes(),
             np.sort(unrelated).astype(np.float32),
             name=name,
             spec=spec,
@@ -72,12 +71,13 @@ class Codebook:
 
     def encode(self, descriptors: Tensor) -> np.ndarray:
         """The codes an index stores for (B, D) descriptors: (B, bytes) uint8."""
-        codes: np.ndarray = self._index.sa_encode(_rows(descriptors))
-        return codes
+        return self.quantiser.encode(_rows(descriptors))
 
     def decode(self, codes: np.ndarray) -> Tensor:
         """The descriptors that stand behind (B, bytes) codes: (B, D)."""
-        return torch.from_numpy(self._index.sa_decode(np.ascontiguousarray(codes)))
+        if not self.quantiser.decodes:
+            raise CodebookError(f"the codes of '{self.spec}' are signs, there is no descriptor behind them")
+        return torch.from_numpy(self.quantiser.decode(np.ascontiguousarray(codes)))
 
     def reconstruct(self, descriptors: Tensor) -> Tensor:
         """What the index would store for these descriptors, q(x): (B, D); nothing is added anywhere."""
@@ -85,37 +85,37 @@ class Codebook:
 
     def cells(self, descriptors: Tensor) -> Tensor:
         """The cell each of (B, D) descriptors falls into: (B,); all zero for a spec without cells."""
-        ivf = faiss.try_extract_index_ivf(self._index)
-        if ivf is None:
+        if not self.has_cells:
             return torch.zeros(len(descriptors), dtype=torch.long)
-        _, nearest = ivf.quantizer.search(self.turn(descriptors), 1)
-        return torch.from_numpy(nearest[:, 0])
+        return torch.from_numpy(self.quantiser.cells(_rows(descriptors)))
+
+    def centroids(self, descriptors: Tensor) -> Tensor:
+        """The centre of the cell each of (B, D) descriptors falls into: (B, D)."""
+        centroids = self.quantiser.turn_back(self.quantiser.centroids(_rows(descriptors)))
+        return torch.from_numpy(centroids).to(descriptors.device)
 
     def turn(self, descriptors: Tensor) -> np.ndarray:
         """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""
-        rows = _rows(descriptors)
-        if isinstance(self._index, faiss.IndexPreTransform):
-            chain: Any = self._index.chain
-            for position in range(chain.size()):
-                rows = chain.at(position).apply(rows)
-        return rows
+        return self.quantiser.turn(_rows(descriptors))
+
+    @property
+    def family(self) -> Family:
+        """What the codes keep of a descriptor, which decides what activation can do for it."""
+        return self.quantiser.family
 
     @property
     def has_cells(self) -> bool:
         """Whether an index looks into some cells only."""
-        return faiss.try_extract_index_ivf(self._index) is not None
+        return self.quantiser.ivf is not None
 
     @property
-    def quantises_by_product(self) -> bool:
-        """Whether codes come from a product quantiser, with or without a rotation or cells before it."""
-        index = self._index
-        if isinstance(index, faiss.IndexPreTransform):
-            index = faiss.downcast_index(index.index)
-        return isinstance(index, faiss.IndexPQ | faiss.IndexIVFPQ)
+    def code_size(self) -> int:
+        """Bytes of one code, with the number of its cell."""
+        return int(self.quantiser.codec.sa_code_size())
 
     def new_faiss(self) -> Any:
         """An empty FAISS index around this quantiser, for an engine to fill."""
-        return faiss.deserialize_index(np.frombuffer(self._quantiser, dtype=np.uint8))
+        return faiss.deserialize_index(np.frombuffer(self._bytes, dtype=np.uint8))
 
     def check(self, extractor: Extractor) -> None:
         """Refuse an extractor other than the one the codebook was trained for."""
@@ -135,7 +135,7 @@ class Codebook:
             "extractor_fingerprint": self.extractor_fingerprint,
             "fingerprint": self.fingerprint,
         }
-        tensors = {"quantiser": np.frombuffer(self._quantiser, dtype=np.uint8), "unrelated": self.unrelated}
+        tensors = {"quantiser": np.frombuffer(self._bytes, dtype=np.uint8), "unrelated": self.unrelated}
         return save_safetensors(tensors, metadata={"homing.codebook": json.dumps(about, sort_keys=True)})
 
     @classmethod
@@ -169,44 +169,47 @@ class Codebook:
             raise CodebookError(f"cannot write codebook {path}: {error.strerror}") from error
 
 
-def untrained(spec: str, *, dim: int, descriptors: int) -> Any:
-    """An empty FAISS index of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
+def untrained(spec: str, *, dim: int, descriptors: int) -> Quantiser:
+    """A quantiser of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
     try:
-        index = faiss.index_factory(dim, spec)
+        quantiser = Quantiser(faiss.index_factory(dim, spec), spec)
     except RuntimeError as error:
         raise CodebookError(f"'{spec}' is no FAISS factory string for {dim}-d descriptors") from error
-    ivf = faiss.try_extract_index_ivf(index)
-    if ivf is not None and ivf.nlist < 1:
+    cells = None if quantiser.ivf is None else quantiser.ivf.nlist
+    if cells == 0:
         raise CodebookError(f"'{spec}' has no cells; give it at least one")
-    needed = max(256, ivf.nlist if ivf is not None else 0)
+    needed = max(256, cells or 0)
     if descriptors < needed:
         raise CodebookError(
             f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "
             "give it more photos, or more crops of them with --descriptors"
         )
-    return index
+    return quantiser
 
 
-def _expect_few(index: Any) -> None:
-    """FAISS warns, line after line, of fewer than 39 photos per centroid; whoever trains on so few knows."""
-    inner = faiss.downcast_index(index.index) if isinstance(index, faiss.IndexPreTransform) else index
-    for clustering in (getattr(inner, "cp", None), getattr(getattr(inner, "pq", None), "cp", None)):
-        if clustering is not None:
-            clustering.min_points_per_centroid = 1
+def _hurry(quantiser: Quantiser) -> None:
+    """Leave out of training what helps nobody here."""
+    clusterings = []
+    for part in (quantiser.inner, quantiser.codec):
+        clusterings += [part.cp] if hasattr(part, "cp") else []
+        clusterings += [part.pq.cp] if hasattr(part, "pq") else []
+        if hasattr(part, "do_polysemous_training"):
+            # It numbers codewords so that codes compare by their bits, which no index here does; it takes most of the
+            # time.
+            part.do_polysemous_training = False
+    if hasattr(quantiser.codec, "pq"):
+        rotations = [each for each in quantiser.transforms if isinstance(each, faiss.OPQMatrix)]
+        clusterings += [_product(each, quantiser.codec.pq.nbits).cp for each in rotations]
+    for clustering in clusterings:
+        # FAISS warns, line after line, of fewer than 39 photos per centroid; whoever trains on so few knows.
+        clustering.min_points_per_centroid = 1
 
 
-def _keeps_codes(index: Any, descriptors: np.ndarray) -> bool:
-    """Whether an index filled with codes answers as one filled with descriptors: for some families it does not."""
-    by_descriptors, by_codes = faiss.clone_index(index), faiss.clone_index(index)
-    inner = faiss.downcast_index(by_codes.index) if isinstance(by_codes, faiss.IndexPreTransform) else by_codes
-    try:
-        by_descriptors.add(descriptors)
-        inner.add_sa_codes(index.sa_encode(descriptors), np.arange(len(descriptors)))
-    except RuntimeError:
-        return False
-    by_codes.ntotal = inner.ntotal
-    (_, expected), (_, found) = (each.search(descriptors[:32], 1) for each in (by_descriptors, by_codes))
-    return bool((expected == found).mean() > 0.9)  # but for ties
+def _product(rotation: Any, bits: int) -> Any:
+    """The product quantiser that a rotation learns for: by itself one of 8 bits, whatever the codes have."""
+    rotation.pq = product = faiss.ProductQuantizer(rotation.d_out, rotation.M, bits)
+    rotation.referenced_objects = [product]
+    return product
 
 
 def _rows(descriptors: Tensor) -> np.ndarray:

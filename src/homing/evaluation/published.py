@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from homing.evaluation.scores import Spread
 
@@ -175,3 +175,19 @@ IVF_FAILURE = {"passive": 0.87, "paper": 0.68}
 # By the mean PSNR of the photos: by how much activation multiplies the µAP with IVF4096,PQ8x8 and one probe. The µAP
 # itself stands in a figure only.
 AVERAGE_PRECISION_GAIN = {43.8: 2.0, 30.0: 3.0}
+
+
+class PublishedGain(NamedTuple):
+    """Mean recall over the edits before and after activation."""
+
+    passive: float
+    activated: float
+
+
+def published_gain(index: str, probes: int, recipe: str) -> PublishedGain | None:
+    """What the recipe gained for this index in the paper; the table of indexes has one probe where there are cells."""
+    rows: list[Published | PublishedIndex] = [row for row in TABLE if row.probes == probes]
+    if probes == 1 or not index.startswith("IVF"):
+        rows += INDEXES
+    means = {row.recipe: row.mean for row in rows if row.index == index}
+    return PublishedGain(means["passive"], means[recipe]) if recipe in means else None

@@ -107,6 +107,13 @@ def bootstrap(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: flo
     return Interval(float(low), float(high))
 
 
+def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
+    """The interval of the gain in recall of P photos by E edits, from two (P, E) arrays of which copies came home."""
+    # Of what came home after and what did not before, the mean share is (1 + gain) / 2, photo by photo.
+    low, high = bootstrap(np.concatenate([after, ~before], axis=1))
+    return Interval(2 * low - 1, 2 * high - 1)
+
+
 def precision_recall(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> PrecisionRecall:
     """Precision and recall of all returned pairs of query and reference, as in the Image Similarity Challenge 2021.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import faiss
 import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.indexes.stores import store_for
 
 # Looking at this many codes takes about a millisecond; by default a search looks at no more.
 FAST_CODES = 250_000
@@ -20,51 +20,42 @@ class FaissIndex:
     def __init__(self, codebook: Codebook, data: bytes | None = None) -> None:
         """An empty index, or the one kept in the bytes that `to_bytes` gave."""
         self._codebook = codebook
-        self._store = codebook.new_faiss()
-        if isinstance(self._store, faiss.IndexPreTransform):
-            # The codebook turns queries and codes; what is inside is all that is filled and searched here.
-            self._store = faiss.clone_index(faiss.downcast_index(self._store.index))
-        if faiss.try_extract_index_ivf(self._store) is None:
-            self._store = faiss.IndexIDMap2(self._store)  # cells keep ids themselves, flat codes do not
-        if data is not None:
-            self._store = faiss.deserialize_index(np.frombuffer(data, dtype=np.uint8))
-        self._ivf: Any = faiss.try_extract_index_ivf(self._store)
+        self._store = store_for(codebook, data)
 
     def __len__(self) -> int:
-        return int(self._store.ntotal)
+        return len(self._store)
 
     @property
     def faiss(self) -> Any:
         """The FAISS index itself, as it is searched."""
-        return self._store
+        return self._store.searched
 
     @property
     def code_size(self) -> int:
-        """Bytes of one code, but for the cell that an index keeps by its place."""
-        inner: Any = self._ivf if self._ivf is not None else faiss.downcast_index(self._store.index)
-        return int(inner.code_size)
+        """Bytes that a reference takes: its code and, in a graph, its links."""
+        return self._store.code_size
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add references: their (N, bytes) codes and (N,) ids."""
-        self._store.add_sa_codes(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
+        self._store.add(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
 
     def remove(self, ids: np.ndarray) -> None:
-        """Drop references by id."""
-        self._store.remove_ids(np.ascontiguousarray(ids, dtype=np.int64))
+        """Drop references by id; a graph is built anew without them."""
+        self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
 
     def search(self, descriptors: Tensor, k: int, probes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none."""
-        if self._ivf is not None:
-            self._ivf.nprobe = min(probes or self.fast_probes(), self._ivf.nlist)
-        squared, ids = self._store.search(self._codebook.turn(descriptors), k)
+        searched = self.faiss
+        if self._codebook.has_cells:
+            searched.nprobe = min(probes or self.fast_probes(), searched.nlist)
+        squared, ids = searched.search(self._codebook.turn(descriptors), k)
         return np.sqrt(np.maximum(squared, 0)), ids
 
     def fast_probes(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        cells = self._ivf.nlist if self._ivf is not None else 1
+        cells = self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1
         return int(min(cells, max(1, FAST_CODES * cells // max(len(self), 1))))
 
     def to_bytes(self) -> bytes:
         """The index as the bytes of one FAISS file."""
-        data: bytes = faiss.serialize_index(self._store).tobytes()
-        return data
+        return self._store.to_bytes()

@@ -1,6 +1,8 @@
 """What is minimised for a codebook's family, per photo."""
 
-from homing.objectives.base import Objective, objective_for
+from homing.objectives.base import Objective, has_objective, objective_for
+from homing.objectives.centroid import Centroid
 from homing.objectives.reconstruction import Reconstruction
+from homing.objectives.sign_margin import SignMargin
 
-__all__ = ["Objective", "Reconstruction", "objective_for"]
+__all__ = ["Centroid", "Objective", "Reconstruction", "SignMargin", "has_objective", "objective_for"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.errors import CodebookError
+from homing.objectives.centroid import Centroid
 from homing.objectives.reconstruction import Reconstruction
+from homing.objectives.sign_margin import SignMargin
 
 
 class Objective(Protocol):
@@ -19,11 +22,23 @@ class Objective(Protocol):
         ...
 
 
+_OBJECTIVES: dict[str, Callable[[Codebook, Tensor], Objective]] = {
+    "codewords": Reconstruction,
+    "cells": Centroid,
+    "signs": SignMargin,
+}
+
+
+def has_objective(codebook: Codebook) -> bool:
+    """Whether photos can be activated for this codebook."""
+    return codebook.family in _OBJECTIVES
+
+
 def objective_for(codebook: Codebook, originals: Tensor) -> Objective:
     """The objective of the codebook's family for these (B, D) original descriptors."""
-    if not codebook.quantises_by_product:
+    if not has_objective(codebook):
         raise CodebookError(
-            f"photos cannot be activated for spec '{codebook.spec}' yet; "
-            "choose a codebook with product quantisation, such as IVF1024,PQ8x8"
+            f"photos cannot be activated for spec '{codebook.spec}': it keeps descriptors as they are, so there is "
+            "nothing to gain; release them as they are, or choose a codebook that compresses, such as IVF1024,PQ8x8"
         )
-    return Reconstruction(codebook, originals)
+    return _OBJECTIVES[codebook.family](codebook, originals)

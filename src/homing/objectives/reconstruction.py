@@ -1,4 +1,4 @@
-"""The paper's objective for product quantisers: come near to what the index stores."""
+"""The paper's objective for product quantisers, and ours for all codewords: come near to what the index stores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from homing.codebooks import Codebook
 
 
 class Reconstruction:
-    """‖x − q(x_o)‖²: for PQ, for OPQ and any other rotation before it, and for IVF-PQ (its cell comes with q)."""
+    """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells (q brings them along)."""
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.reconstruct(originals)

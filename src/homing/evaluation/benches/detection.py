@@ -179,7 +179,7 @@ def _readable(negatives: list[Released], stage: Stage) -> ReleasedFiles:
 
 
 def _searches(bench: DetectionBench, subject: Subject, negatives: ReleasedFiles) -> Iterator[Searched]:
-    released = {recipe: subject.release(recipe) for recipe in dict.fromkeys(bench.recipes)}
+    released = {recipe: subject.release(recipe) for recipe in subject.ways(bench.recipes)}
     copies = {recipe: subject.copies(made, bench.edits, recipe) for recipe, made in released.items()}
     others = subject.copies(negatives, bench.edits, "negatives")
     for probes in dict.fromkeys(bench.probes):

@@ -105,7 +105,7 @@ def run_retrieval_bench(bench: RetrievalBench, stage: Stage) -> RetrievalResult:
 
 
 def _searches(bench: RetrievalBench, subject: Subject) -> Iterator[Searched]:
-    for recipe in dict.fromkeys(bench.recipes):
+    for recipe in subject.ways(bench.recipes):
         made = subject.release(recipe)
         copies = subject.copies(made, PAPER, recipe)
         for probes in dict.fromkeys(bench.probes):

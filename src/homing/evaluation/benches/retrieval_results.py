@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from homing.evaluation.benches.gains import gains, gains_table
 from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
 from homing.evaluation.protocol.told import SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
 from homing.evaluation.published import TABLE, Published
@@ -35,15 +36,19 @@ def results(result: RetrievalResult, command: str) -> Results:
                 "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
             },
             seconds=result.seconds,
-        ),
-        tables=[_table(result), _details(result)],
+        )
+        | {"gains": [asdict(gain) for measured in result.measured for gain in gains(measured)]},
+        tables=[_table(result), *([told] if (told := gains_table(result)).rows else []), _details(result)],
         figures=[_figure(result)],
         lines=Lines(headings=SEARCH_HEADINGS, rows=_searches(result)),
     )
 
 
 def shown(result: RetrievalResult) -> list[list[str]]:
-    """The table for a terminal, on its side: there are more edits than it has room for."""
+    """The table for a terminal: of several codebooks what they gain; of one its edits, on their side."""
+    told = gains_table(result)
+    if len(result.measured) > 1 and told.rows:
+        return [list(told.headings), *map(list, told.rows)]
     rows = result.rows
     headings = ["edit", *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes)}" for row in rows)]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]

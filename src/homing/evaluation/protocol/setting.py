@@ -28,6 +28,7 @@ from homing.evaluation.protocol.strangers import Strangers, find_strangers, read
 from homing.evaluation.protocol.trained import trained_codebook
 from homing.extractors import Extractor, describe
 from homing.extractors.base import images_at_once
+from homing.objectives import has_objective
 from homing.photo import Found, Photo, gather
 
 PASSIVE = "passive"  # the recipe that releases photos as they are
@@ -86,6 +87,11 @@ class Subject:
     def references(self) -> References:
         """The originals among the strangers."""
         return References(self.codebook, self.descriptors, self.strangers.descriptors, self.extractor.device)
+
+    def ways(self, recipes: Sequence[str]) -> list[str]:
+        """Those of the recipes that can be: where activation has nothing to gain, photos are released as they are."""
+        wanted = list(dict.fromkeys(recipes))
+        return [each for each in wanted if each == PASSIVE or has_objective(self.codebook)] or wanted
 
     def release(self, recipe: Recipe | str) -> ReleasedFiles:
         """The files that others will edit; those that cannot be released are among the failures from then on."""

@@ -9,12 +9,13 @@ import numpy as np
 
 from homing._files import write_atomically, writing
 from homing.codebooks import Codebook
+from homing.codebooks.codebook import untrained
 from homing.evaluation.protocol.kept import key_of, state_of
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.protocol.strangers import names_and_states, read_strangers
+from homing.evaluation.protocol.strangers import find_strangers, names_and_states, read_strangers
 from homing.extractors import Extractor
 from homing.photo import gather
-from homing.training.codebooks import train_codebook
+from homing.training.codebooks import codebook_of
 
 
 def trained_codebook(
@@ -22,8 +23,8 @@ def trained_codebook(
 ) -> tuple[Codebook, list[str]]:
     """A codebook of this spec, learnt from a folder of photos or a .npy file of descriptors; an earlier one is kept.
 
-    Of photos so many `descriptors` are taken, whole and in crops; by default one of each. Photos that cannot be read
-    teach nothing: their errors stand beside the codebook.
+    Of photos so many `descriptors` are taken, whole and in crops; by default one of each. They are kept as well, for
+    the next spec. Photos that cannot be read teach nothing: their errors stand beside the codebook.
     """
     photos = [] if taught.is_file() else gather([taught])
     source: object = names_and_states(photos) or [str(taught.absolute()), *state_of(taught)]
@@ -31,21 +32,20 @@ def trained_codebook(
     told = file.with_suffix(".json")  # written first: where the codebook is, it is
     if file.is_file():
         return Codebook.read(file), json.loads(told.read_text())
-    failures: list[str] = []
     if taught.is_file():
-        rows = read_strangers(taught, extractor, count=descriptors).descriptors
-        book = Codebook.train(np.asarray(rows, dtype=np.float32), spec=spec, extractor=extractor, name=spec)
+        learnt = read_strangers(taught, extractor, count=descriptors)
     else:
-        with stage(f"{spec}: learning", min(len(photos), descriptors or len(photos))) as advance:
-            trained = train_codebook(
-                [photo.path for photo in photos],
-                spec=spec,
-                extractor=extractor,
-                name=spec,
-                descriptors=descriptors,
-                report=advance,
-            )
-        book, failures = trained.codebook, [str(failure) for failure in trained.failures]
+        count = descriptors or len(photos)
+        untrained(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
+        kept = folder / "taught"
+        with writing(kept):
+            kept.mkdir(exist_ok=True)
+        with stage(f"{spec}: describing what it learns from", min(len(photos), count)) as advance:
+            learnt = find_strangers(extractor, photos, count, kept, advance)
+    with stage(f"{spec}: learning", 1) as advance:
+        book = codebook_of(np.asarray(learnt.descriptors), spec=spec, extractor=extractor, name=spec)
+        advance()
+    failures = [] if taught.is_file() else learnt.failures
     with writing(told):
         write_atomically(told, json.dumps(failures).encode())
     book.write(file)

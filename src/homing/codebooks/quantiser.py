@@ -1,0 +1,133 @@
+"""A trained FAISS index taken apart: what turns descriptors, what makes codes of them, and what those codes keep."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import faiss
+import numpy as np
+
+from homing.errors import CodebookError
+
+Family = Literal["codewords", "cells", "signs", "exact"]
+
+# What an index keeps of a descriptor. Codewords: something near it. Cells: which cell it is in, and there so much of it
+# that leaving the cell is what loses a copy. Signs: on which side of some planes it lies. Exact: itself.
+_FAMILIES: dict[type, Family] = {
+    faiss.IndexPQ: "codewords",
+    faiss.IndexScalarQuantizer: "codewords",
+    faiss.IndexResidualQuantizer: "codewords",
+    faiss.IndexLocalSearchQuantizer: "codewords",
+    faiss.IndexProductResidualQuantizer: "codewords",
+    faiss.IndexProductLocalSearchQuantizer: "codewords",
+    faiss.IndexIVFPQ: "codewords",
+    faiss.IndexIVFResidualQuantizer: "codewords",
+    faiss.IndexIVFLocalSearchQuantizer: "codewords",
+    faiss.IndexIVFProductResidualQuantizer: "codewords",
+    faiss.IndexIVFProductLocalSearchQuantizer: "codewords",
+    faiss.IndexIVFFlat: "cells",
+    faiss.IndexIVFScalarQuantizer: "cells",
+    faiss.IndexIVFRaBitQ: "cells",
+    faiss.IndexLSH: "signs",
+    faiss.IndexRaBitQ: "signs",
+    faiss.IndexFlat: "exact",
+    faiss.IndexFlatL2: "exact",
+}
+# Local search begins at random: with which others a descriptor is encoded would decide its code.
+_ONE_BY_ONE = (
+    faiss.IndexLocalSearchQuantizer,
+    faiss.IndexProductLocalSearchQuantizer,
+    faiss.IndexIVFLocalSearchQuantizer,
+    faiss.IndexIVFProductLocalSearchQuantizer,
+)
+_GRAPHS = (faiss.IndexHNSWFlat, faiss.IndexHNSWPQ, faiss.IndexHNSWSQ)
+
+
+class Quantiser:
+    """Arrays in, arrays out: (N, D) descriptors, (N, bytes) codes.
+
+    A FAISS index may begin with transforms; `inner` is what stands behind them. `codec` makes the codes: the storage of
+    a graph, the plain form of what is packed for fast scans, else `inner` itself.
+    """
+
+    def __init__(self, index: Any, spec: str) -> None:
+        self.index = index  # FAISS frees its parts with it
+        self.transforms: list[Any] = []
+        self.inner: Any = index
+        if isinstance(index, faiss.IndexPreTransform):
+            chain: Any = index.chain
+            self.transforms = [faiss.downcast_VectorTransform(chain.at(place)) for place in range(chain.size())]
+            self.inner = faiss.downcast_index(index.index)
+        self.codec: Any = _codec(self.inner)
+        if type(self.codec) not in _FAMILIES:
+            raise CodebookError(
+                f"homing keeps no codes of '{spec}' ({type(self.codec).__name__}); docs/method.md lists the families "
+                "it knows, IVF1024,PQ8x8 is one"
+            )
+        self.family: Family = _FAMILIES[type(self.codec)]
+        itq = any(isinstance(each, faiss.ITQTransform) for each in self.transforms)
+        if itq and not isinstance(self.codec, faiss.IndexLSH):
+            raise CodebookError(f"'{spec}' puts ITQ, from which there is no way back, before other codes than LSH")
+        self.ivf: Any = faiss.try_extract_index_ivf(self.inner)
+        self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
+
+    def turn(self, rows: np.ndarray) -> np.ndarray:
+        """Descriptors as `inner` sees them: after the rotation or projection that a spec may begin with."""
+        for transform in self.transforms:
+            rows = transform.apply(rows)
+        return rows
+
+    def turn_back(self, rows: np.ndarray) -> np.ndarray:
+        """What `inner` sees, as descriptors again; a projection gives the nearest that there is."""
+        for transform in reversed(self.transforms):
+            rows = transform.reverse_transform(rows)
+        return rows
+
+    def encode(self, rows: np.ndarray) -> np.ndarray:
+        """The codes an index stores; nothing is added anywhere."""
+        turned = self.turn(rows)
+        parts = np.split(turned, len(turned)) if isinstance(self.codec, _ONE_BY_ONE) else [turned]
+        return np.concatenate([self.codec.sa_encode(part) for part in parts])
+
+    def decode(self, codes: np.ndarray) -> np.ndarray:
+        """The descriptors that stand behind codes."""
+        return self.turn_back(self.codec.sa_decode(codes))
+
+    def cells(self, rows: np.ndarray) -> np.ndarray:
+        """The cell each descriptor falls into: (N,)."""
+        _, nearest = self.ivf.quantizer.search(self.turn(rows), 1)
+        cells: np.ndarray = nearest[:, 0]
+        return cells
+
+    def centroids(self, rows: np.ndarray) -> np.ndarray:
+        """The centres of the cells that descriptors fall into, as `inner` sees them."""
+        centroids: np.ndarray = self.ivf.quantizer.reconstruct_batch(self.cells(rows))
+        return centroids
+
+    def apart(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """How far an index finds each descriptor from the code of another: (N,)."""
+        apart: np.ndarray
+        if isinstance(self.codec, faiss.IndexLSH):
+            apart = np.sqrt(np.unpackbits(self.encode(rows) ^ self.encode(others), axis=1).sum(axis=1))
+        elif self.decodes:
+            apart = np.linalg.norm(rows - self.decode(self.encode(others)), axis=1)
+        else:  # RaBitQ's codes hold what it takes to estimate the distance itself
+            apart = np.linalg.norm(self.turn(rows) - self.turn(others), axis=1)
+        return apart
+
+
+def _codec(inner: Any) -> Any:
+    if type(inner) in _GRAPHS:
+        return faiss.downcast_index(inner.storage)
+    plain: Any
+    if type(inner) is faiss.IndexPQFastScan:
+        plain = faiss.IndexPQ(inner.d, inner.M, inner.nbits)
+    elif (
+        type(inner) is faiss.IndexIVFPQFastScan
+    ):  # which, read from a file, has lost its own way to decode (FAISS 1.15)
+        plain = faiss.IndexIVFPQ(inner.quantizer, inner.d, inner.nlist, inner.M, inner.nbits)
+        plain.by_residual = inner.by_residual
+    else:
+        return inner
+    plain.pq, plain.is_trained = inner.pq, inner.is_trained
+    return plain

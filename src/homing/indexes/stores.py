@@ -1,0 +1,136 @@
+"""How FAISS keeps codes under their ids: as they are, under a graph, or packed for fast scans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faiss
+import numpy as np
+
+from homing.codebooks import Codebook
+
+
+class CodeStore:
+    """Codes as they are; an inverted file keeps them by cell, everything else one after the other."""
+
+    def __init__(self, codebook: Codebook, data: bytes | None) -> None:
+        """An empty store, or the one kept in the bytes that `to_bytes` gave."""
+        self._quantiser = codebook.quantiser
+        self._index: Any = self._empty() if data is None else faiss.deserialize_index(np.frombuffer(data, np.uint8))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def searched(self) -> Any:
+        """The FAISS index that answers; descriptors must be turned before."""
+        return self._index
+
+    @property
+    def code_size(self) -> int:
+        """Bytes that a reference takes, but for its id and the cell that is kept by its place."""
+        codec: Any = self._quantiser.codec
+        return int(codec.code_size)
+
+    def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
+        """Add (N, bytes) codes under (N,) ids."""
+        self._index.add_sa_codes(codes, ids)
+
+    def remove(self, ids: np.ndarray) -> None:
+        """Drop what is kept under these ids."""
+        self._index.remove_ids(ids)
+
+    def to_bytes(self) -> bytes:
+        """The store as the bytes of one FAISS file."""
+        data: bytes = faiss.serialize_index(self._index).tobytes()
+        return data
+
+    def _empty(self) -> Any:
+        index = faiss.clone_index(self._quantiser.codec)
+        return index if self._quantiser.ivf is not None else faiss.IndexIDMap2(index)  # cells keep ids themselves
+
+
+class GraphStore(CodeStore):
+    """A graph over codes.
+
+    FAISS takes descriptors only: it gets those behind the codes, of which it makes the same codes. And it takes nothing
+    out of a graph, whose ways lead through every reference: it is built anew without.
+    """
+
+    @property
+    def code_size(self) -> int:
+        """Bytes that a reference takes with its links on the ground level, where all are, but for its id."""
+        return super().code_size + 4 * int(self._quantiser.inner.hnsw.nb_neighbors(0))
+
+    def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
+        """Add (N, bytes) codes under (N,) ids."""
+        self._index.add_with_ids(self._quantiser.codec.sa_decode(codes), ids)
+
+    def remove(self, ids: np.ndarray) -> None:
+        """Build the graph without what is kept under these ids."""
+        graph: Any = faiss.downcast_index(self._index.index)
+        storage: Any = faiss.downcast_index(graph.storage)
+        kept = faiss.vector_to_array(self._index.id_map)
+        codes = faiss.vector_to_array(storage.codes).reshape(len(kept), -1)
+        stays = ~np.isin(kept, ids)
+        if not stays.all():
+            self._index = self._empty()
+            self.add(codes[stays], kept[stays])
+
+    def _empty(self) -> Any:
+        return faiss.IndexIDMap2(faiss.clone_index(self._quantiser.inner))
+
+
+class PackedStore(CodeStore):
+    """Product codes that are searched by fast scans, for which FAISS packs them in blocks.
+
+    It takes descriptors only, whose cells it would find anew, not always the same; and what it adds to blocks from
+    which something was removed is damaged (FAISS 1.15). So what is kept are the codes as they are; a packed copy is
+    made when the first search after a change asks for it.
+    """
+
+    def __init__(self, codebook: Codebook, data: bytes | None) -> None:
+        super().__init__(codebook, data)
+        self._packed: Any = None
+
+    @property
+    def searched(self) -> Any:
+        """The packed copy."""
+        if self._packed is None:
+            self._packed = self._pack()
+        return self._packed
+
+    def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
+        """Add (N, bytes) codes under (N,) ids."""
+        super().add(codes, ids)
+        self._packed = None
+
+    def remove(self, ids: np.ndarray) -> None:
+        """Drop what is kept under these ids."""
+        super().remove(ids)
+        self._packed = None
+
+    def _pack(self) -> Any:
+        scanned: Any = self._quantiser.inner
+        if self._quantiser.ivf is not None:
+            return faiss.IndexIVFPQFastScan(self._index, scanned.bbs)
+        plain: Any = faiss.downcast_index(self._index.index)
+        packed = faiss.IndexPQFastScan(plain, scanned.bbs)
+        under_ids: Any = faiss.IndexIDMap(faiss.clone_index(scanned))  # it must be empty, at first
+        under_ids.index, under_ids.referenced_objects, under_ids.ntotal = packed, [packed], packed.ntotal
+        faiss.copy_array_to_vector(faiss.vector_to_array(self._index.id_map), under_ids.id_map)
+        return under_ids
+
+
+_STORES = {
+    faiss.IndexPQFastScan: PackedStore,
+    faiss.IndexHNSWFlat: GraphStore,
+    faiss.IndexHNSWPQ: GraphStore,
+    faiss.IndexHNSWSQ: GraphStore,
+    faiss.IndexIVFPQFastScan: PackedStore,
+}
+
+
+def store_for(codebook: Codebook, data: bytes | None) -> CodeStore:
+    """The store that a codebook's family needs, empty or as it was kept."""
+    return _STORES.get(type(codebook.quantiser.inner), CodeStore)(codebook, data)

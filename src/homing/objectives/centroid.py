@@ -1,0 +1,21 @@
+"""The paper's objective for inverted files whose cells keep descriptors whole, or nearly so: stay in the cell."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from homing.codebooks import Codebook
+
+
+class Centroid:
+    """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where a copy is lost when it leaves its original's cell.
+
+    The sign margin would lead away from the centre: with IVF256,RaBitQ it lowers the recall that this one raises.
+    """
+
+    def __init__(self, codebook: Codebook, originals: Tensor) -> None:
+        self._targets = codebook.centroids(originals)
+
+    def __call__(self, descriptors: Tensor) -> Tensor:
+        """Squared distance of each descriptor to the centre of its original's cell: (B,)."""
+        return (descriptors - self._targets).square().sum(dim=1)

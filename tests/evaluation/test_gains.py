@@ -1,0 +1,75 @@
+"""What activation gains, index by index."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import descriptors
+from tests.evaluation.small import homing, small_network, small_photos
+
+from homing.evaluation.published import published_gain
+from homing.evaluation.scores import gain_interval
+
+SPECS = ["IVF4,Flat", "PCA16,LSH", "Flat"]
+
+
+@pytest.mark.parametrize(
+    ("index", "probes", "gain"),
+    [("IVF1024,Flat", 1, 0.36), ("PCA64,LSH", 1, 0.11), ("PCA64,LSH", 16, 0.11), ("OPQ8,PQ8x8", 1, 0.02),
+     ("IVF4096,PQ8x8", 1, 0.30), ("IVF4096,PQ8x8", 16, 0.09), ("IVF512,PQ32x8", 32, 0.02)],
+)  # fmt: skip
+def test_the_paper_gained_so_much(index: str, probes: int, gain: float) -> None:
+    passive, activated = published_gain(index, probes, "paper")
+    assert activated - passive == pytest.approx(gain)
+
+
+@pytest.mark.parametrize(
+    ("index", "probes", "recipe"),
+    [("IVF1024,Flat", 16, "paper"), ("SQ8", 1, "paper"), ("Flat", 1, "paper"), ("PCA64,LSH", 1, "paper-fast")],
+)
+def test_what_the_paper_does_not_say_is_not_made_up(index: str, probes: int, recipe: str) -> None:
+    assert published_gain(index, probes, recipe) is None
+
+
+def test_the_interval_of_a_gain_is_the_bootstrap_over_photos() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.random((40, 5)) < 0.4
+    after = before | (rng.random((40, 5)) < 0.3)
+    means = [float(after[drawn].mean() - before[drawn].mean()) for drawn in rng.integers(40, size=(4000, 40))]
+    assert gain_interval(before, after) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
+
+
+def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
+    photos = small_photos(tmp_path / "photos", [f"photo-{number}" for number in range(3)], 0)
+    others = small_photos(tmp_path / "others", [f"other-{number}" for number in range(12)], 1)
+    network = small_network(tmp_path)
+    np.save(tmp_path / "taught.npy", descriptors(400, dim=108).numpy())
+    call = [
+        "bench",
+        "retrieval",
+        "--photos",
+        photos,
+        "--background",
+        others,
+        "--strangers",
+        12,
+        "--out",
+        tmp_path / "out",
+    ]
+    call += ["--extractor", network, "--taught", tmp_path / "taught.npy", "--probes", "1,exact"]
+    call += ["--recipes", "passive,paper-fast", *(word for spec in SPECS for word in ("--index", spec))]
+    shown = homing(*call)
+    said = json.loads((tmp_path / "out" / "results.json").read_text())
+    means = {(row["spec"], row["recipe"]): row["mean"] for row in said["rows"] if row["probes"] == 1}
+    assert set(means) == {(spec, recipe) for spec in SPECS for recipe in ("passive", "paper-fast")} - {
+        ("Flat", "paper-fast")
+    }
+    assert [gain["spec"] for gain in said["gains"]] == SPECS[:2]
+    for gain in said["gains"]:
+        assert gain["passive"] == pytest.approx(means[gain["spec"], "passive"])
+        assert gain["activated"] == pytest.approx(means[gain["spec"], "paper-fast"])
+        assert f"{gain['activated'] - gain['passive']:+.3f}" in shown
+    (flat,) = (line for line in (tmp_path / "out" / "gains.md").read_text().splitlines() if "| Flat |" in line)
+    assert "nothing to gain" in flat
+    assert "nothing to gain" in shown
