@@ -50,6 +50,20 @@ def collection(tmp_path: Path, extractor: Extractor) -> Collection:
     opened.close()
 
 
+@pytest.fixture(scope="session")
+def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of torchvision's with an AlexNet of random weights for LPIPS; its classifier, unused, takes no room."""
+    from torchvision.models import AlexNet_Weights, alexnet
+
+    folder = tmp_path_factory.mktemp("torch")
+    (folder / "hub" / "checkpoints").mkdir(parents=True)
+    weights = alexnet().state_dict()
+    for name in [name for name in weights if name.startswith("classifier")]:
+        weights[name] = torch.zeros(1).expand(weights[name].shape)
+    torch.save(weights, folder / "hub" / "checkpoints" / Path(AlexNet_Weights.DEFAULT.url).name)
+    return folder
+
+
 class FakeExtractor:
     """The two things training a codebook asks of an extractor."""
 

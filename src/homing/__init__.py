@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from homing.collection import Collection, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
-    from homing.perception import JND, Quality, measure
+    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
     from homing.photo import Photo
 
 __version__ = version("homing")
@@ -29,7 +29,7 @@ _ROOMS = {
     "collection": ("Collection", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Quality", "measure"),
+    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -38,15 +38,18 @@ __all__ = [
     "JND",
     "RECIPES",
     "Activation",
+    "Budget",
     "Codebook",
     "Collection",
     "Extractor",
     "HomingError",
     "Info",
+    "Linf",
     "Match",
     "NetworkExtractor",
     "Outcome",
     "Photo",
+    "PrintedJND",
     "Quality",
     "Recipe",
     "__version__",

@@ -153,6 +153,20 @@ def test_twins_agree_with_the_exact_edits(photo, label, tolerance):
     assert difference < 0.3 * change(before.pixels, exact.pixels)
 
 
+def test_jpeg_fills_up_blocks_as_libjpeg_does():
+    image = load("china.jpg").crop((0, 0, SIDE - 6, SIDE - 6))
+    before, exact = (
+        torch.from_numpy(np.array(each)).permute(2, 0, 1)[None].float() / 255
+        for each in (image, parse("jpeg-20")(image))
+    )
+    result = TWINS["jpeg"](Views(before, torch.ones(1)), torch.tensor([20.0]), seed())
+    assert result.pixels.shape == before.shape
+    for part in (slice(None), slice(-12, None)):  # all of it, and the blocks that were filled up
+        difference = change(result.pixels[..., part, part], exact[..., part, part])
+        assert difference < 0.01
+        assert difference < 0.3 * change(before[..., part, part], exact[..., part, part])
+
+
 @pytest.mark.parametrize("size", [(192, 96), (72, 120)])
 @pytest.mark.parametrize("label", ["rotation-25", "rotation--90", "rotation-160", "pad", "aspect-0.7"])
 def test_they_agree_on_photos_that_are_not_square(label, size):

@@ -85,6 +85,8 @@ def test_the_table_is_for_people(out: Path) -> None:
     assert "6 distinct photos" in first
     assert all(edit.label in headings for edit in PAPER)
     assert ["SSCD" in row for row in rows] == 4 * [False] + 3 * [True]  # as published, of the recipes and probes asked
+    details = (out / "details.md").read_text()
+    assert "| 0.004 | ×0.11 |" in details  # the paper's time for one step, and how it compares with ten
     shown = (out.parent / "said.txt").read_text()
     for row in json.loads((out / "results.json").read_text())["rows"]:
         assert f"{row['mean']:.3f}" in shown

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, pstdev
 
@@ -14,13 +15,16 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.quality import at_strength
 from homing.extractors import describe
-from homing.perception import JND, measure
+from homing.perception import JND, Linf, measure
+from homing.perception.lpips import load_lpips
 from homing.photo import Photo
 
 STRANGERS = ("astronaut.png", "coffee.png", "coins.png")
-RELEASES = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from gentle to strong
+STRENGTHS = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from gentle to strong
+RELEASES = [*STRENGTHS, "paper-fast-linf-34dB"]
 PHOTOS = ["camera.png", "chelsea.png", "flower.jpg"]
 SETTINGS = ("--strangers", 9, "--recipes", "paper-fast", "--psnrs", "34, 46", "--pictures", 2, "--limit", len(PHOTOS))
+COMPARED = ("--budgets", "jnd, linf", "--budgets-at", 34, "--lpips")
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +38,18 @@ def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
     return homing("bench", "quality", "--photos", photos, "--background", others, "--out", out, *more)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _random_alexnet(torch_home: Path) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCH_HOME", str(torch_home))
+        yield
+
+
 @pytest.fixture(scope="module")
 def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("quality") / "out"
-    (folder.parent / "said.txt").write_text(bench(photos, others, folder, *SETTINGS))
+    (folder.parent / "said.txt").write_text(bench(photos, others, folder, *SETTINGS, *COMPARED))
     return folder
 
 
@@ -93,12 +104,43 @@ def test_the_stronger_the_nearer_to_the_code(out: Path, photos: Path, rows: dict
         )
         distances = (moved - codebook.reconstruct(originals)).norm(dim=1)
         assert row["distance"][0] == pytest.approx(float(distances.mean()), abs=1e-3)
-    assert [row["distance"][0] for row in rows.values()] == sorted(
-        (row["distance"][0] for row in rows.values()), reverse=True
-    )
-    _, gentle, own, strong = (row["psnr"] and row["psnr"][0] for row in rows.values())
+    strengths = [rows[release] for release in STRENGTHS]
+    distances = [row["distance"][0] for row in strengths]
+    assert distances == sorted(distances, reverse=True)
+    _, gentle, own, strong = (row["psnr"] and row["psnr"][0] for row in strengths)
     assert gentle >= 46 > own >= 43.8 > 36 > strong >= 34
-    assert [row["own"] for row in rows.values()] == [True, False, True, False]
+    assert [row["own"] for row in strengths] == [True, False, True, False]
+
+
+def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
+    jnd, linf = (rows[f"paper-fast{kind}-34dB"] for kind in ("", "-linf"))
+    assert jnd["psnr"][0] == pytest.approx(linf["psnr"][0], abs=0.4)
+    assert jnd["linf"][0] > 2 * linf["linf"][0]
+    assert jnd["ssim"][0] > linf["ssim"][0]  # as in the paper: flat parts are spared
+    assert linf["budget"] == "L∞ at 34 dB"
+    table = (out / "budgets.md").read_text()
+    assert table.count("L∞ at 34 dB") == table.count("JND at 34 dB") == 1
+    assert "| L∞ with alpha 4 | 1 | 36.4 | 0.91 | 4 |" in table
+    assert "L∞ at 34 dB" not in (out / "trade-off.md").read_text()
+    svg = (out / "budgets.svg").read_text()
+    assert all(text in svg for text in ("as it was", "JND at 34 dB", "L∞ at 34 dB", "LPIPS"))
+    assert len(re.findall("<image ", svg)) == 2 * 3
+    # The first photo that was activated under both.
+    shown = next(line for line in lines if line["recipe"] == "paper-fast-linf-34dB" and line["state"] == "activated")
+    assert f"PSNR {float(shown['psnr']):.1f} dB" in svg
+
+
+def test_lpips_is_that_of_the_files(out: Path, photos: Path, rows: dict, lines: list) -> None:
+    distance = load_lpips()
+    assert rows["passive"]["lpips"] is None
+    for release in ("paper-fast", "paper-fast-34dB"):
+        measured = []
+        for line in (line for line in lines if line["recipe"] == release and line["state"] == "activated"):
+            pair = (photos / line["photo"], released(out, photos, release, line["photo"]))
+            measured.append(distance(*(Photo.load(path).view() for path in pair)))
+            assert float(line["lpips"]) == pytest.approx(measured[-1], abs=1e-5)
+        assert rows[release]["lpips"][0] == pytest.approx(fmean(measured), rel=1e-3)
+    assert 0 < rows["paper-fast"]["lpips"][0] < rows["paper-fast-34dB"]["lpips"][0]
 
 
 def test_copies_that_came_home_add_up(rows: dict, lines: list) -> None:
@@ -112,8 +154,9 @@ def test_copies_that_came_home_add_up(rows: dict, lines: list) -> None:
 def test_people_see_the_papers_figures_beside(out: Path) -> None:
     quality, trade_off = ((out / f"{name}.md").read_text() for name in ("quality", "trade-off"))
     assert quality.count("| paper-fast |") == 1
+    assert "LPIPS" in quality
     assert "43.8 ± 2.2 | 0.98 ± 0.01 | 14.5 ± 1.2" in quality
-    assert all(trade_off.count(f"| {release} |") == 1 for release in RELEASES)
+    assert all(trade_off.count(f"| {release} |") == 1 for release in STRENGTHS)
     assert "×2.0" in trade_off
     shown = (out.parent / "said.txt").read_text()
     assert all(release in shown for release in RELEASES)
@@ -125,18 +168,21 @@ def test_people_see_the_papers_figures_beside(out: Path) -> None:
 def test_another_run_makes_nothing_again(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("releasing.activate", "copies.edited_copies"):
+    for name in ("releasing.activate", "copies.edited_copies", "lpips.Photo"):
         monkeypatch.setattr(f"homing.evaluation.protocol.{name}", lambda *_, **__: iter(()))
-    said = json.loads(bench(photos, others, out, *SETTINGS, "--json"))
+    said = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
     assert {row["release"]: row for row in said["rows"]} == rows
 
 
 def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path: Path) -> None:
     settings = ("--strangers", 3, "--recipes", "paper-fast", "--alphas", 4, "--limit", 1, "--json")
+    settings += ("--budgets", "jnd", "--budgets-at", 43.8)  # the recipe's own
     said = json.loads(bench(photos, others, tmp_path / "out", *settings))
     psnrs = {row["release"]: row["psnr"] for row in said["rows"]}
     assert set(psnrs) == {"passive", "paper-fast", "paper-fast-alpha-4"}
     assert psnrs["paper-fast"][0] > psnrs["paper-fast-alpha-4"][0]
+    assert not (tmp_path / "out" / "budgets.svg").exists()
+    assert "LPIPS" not in (tmp_path / "out" / "quality.md").read_text()
 
 
 def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
@@ -145,6 +191,7 @@ def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
     assert at_strength(paper, JND(psnr=40)).name == "paper-40dB"
     assert at_strength(paper, JND(alpha=3)).name == "paper-alpha-3"
     assert at_strength(paper, JND(alpha=3)).steps == paper.steps
+    assert at_strength(paper, Linf(psnr=36)).name == "paper-linf-36dB"
 
 
 @pytest.mark.parametrize(
@@ -157,6 +204,8 @@ def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
         (["--alphas", "nan"], "alpha must lie between 0 and 100, got nan"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--recipes", "passive,paper"], "passive has no strength to vary"),
+        (["--budgets", "jnd,l8"], "unknown budget 'l8'"),
+        (["--budgets-at", "10"], "psnr must lie between 20 and 80 dB, got 10"),
         (["--probes", "0"], "got 0 and 4"),
         (["--pictures", "-1"], "got 1 and -1"),
     ],

@@ -2,34 +2,70 @@ import pytest
 import torch
 
 from homing.errors import HomingError
-from homing.perception import JND
+from homing.perception import BUDGETS, JND, Budget, Linf, PrintedJND, budget_named, jnd_map
+from homing.perception.jnd import PRINTED
+from homing.photo import Photo
+
+every_kind = pytest.mark.parametrize("kind", BUDGETS.values(), ids=list(BUDGETS))
 
 
 def test_room_follows_the_papers_units(flower) -> None:
     view = flower.view()
     room = JND(alpha=3.0).room(view)
-    from homing.perception import jnd_map
-
     jnd = jnd_map(view[None])[0, 0]
     for channel, (deviation, luma) in enumerate(((0.229, 0.299), (0.224, 0.587), (0.225, 0.114))):
         torch.testing.assert_close(room[channel], 3 * deviation * 0.072 / luma * jnd)
 
 
-def test_grey_stays_grey(photos) -> None:
-    from homing.photo import Photo
+def test_as_printed_there_is_room_as_the_printed_map_has_it(flower) -> None:
+    view = flower.view()
+    used, printed = (kind(alpha=3.0).room(view) for kind in (JND, PrintedJND))
+    torch.testing.assert_close(printed, used * jnd_map(view[None], PRINTED)[0] / jnd_map(view[None])[0])
 
+
+def test_under_linf_all_may_move_by_as_many_steps(flower, photos) -> None:
+    assert torch.allclose(255 * Linf(alpha=4.0).room(flower.view()), torch.tensor(4.0))
+    grey = Linf(alpha=4.0).room(Photo.load(photos / "camera.png").view())
+    assert len(grey) == 1
+    assert torch.allclose(255 * grey, torch.tensor(4.0))
+
+
+@every_kind
+def test_grey_stays_grey(photos, kind: type[Budget]) -> None:
     view = Photo.load(photos / "camera.png").view()
-    assert JND(alpha=3.0).room(view).shape == (1, *view.shape[1:])
+    assert kind(alpha=3.0).room(view).shape == (1, *view.shape[1:])
 
 
+@every_kind
+def test_a_photo_without_room_is_not_moved_at_all_or_within_bounds(kind: type[Budget]) -> None:
+    """The printed map leaves nothing just below mid-grey: no strength could meet a PSNR there."""
+    room = kind(psnr=43.8).room(torch.full((3, 40, 40), 126.999999 / 255))
+    assert room.isfinite().all()
+    assert room.max() < 0.1
+
+
+@every_kind
 @pytest.mark.parametrize("psnr", [35.0, 43.8, 50.0])
-def test_psnr_is_first_met_at_a_typical_share_of_the_room(flower, psnr: float) -> None:
-    room = JND(psnr=psnr).room(flower.view())
+def test_psnr_is_first_met_at_a_typical_share_of_the_room(flower, kind: type[Budget], psnr: float) -> None:
+    room = kind(psnr=psnr).room(flower.view())
     error = (0.8 * room).square().mean()
     assert float(-10 * torch.log10(error)) == pytest.approx(psnr, abs=0.01)
 
 
+def test_budgets_have_names_and_say_what_they_are() -> None:
+    assert [str(kind(psnr=43.8)) for kind in BUDGETS.values()] == [
+        "JND at 43.8 dB", "printed JND at 43.8 dB", "L∞ at 43.8 dB",
+    ]  # fmt: skip
+    assert str(Linf(alpha=4)) == "L∞ with alpha 4"
+    assert budget_named("linf") is Linf
+    with pytest.raises(
+        HomingError, match="unknown budget 'lnf'; did you mean 'linf'\\? Available: jnd, jnd-printed, linf"
+    ):
+        budget_named("lnf")
+
+
+@every_kind
 @pytest.mark.parametrize("wrong", [{}, {"psnr": 43.8, "alpha": 3.0}, {"psnr": 5.0}, {"psnr": 100.0}, {"alpha": 0.0}])
-def test_refuses_what_makes_no_sense(wrong: dict[str, float]) -> None:
+def test_refuses_what_makes_no_sense(kind: type[Budget], wrong: dict[str, float]) -> None:
     with pytest.raises(HomingError):
-        JND(**wrong)
+        kind(**wrong)

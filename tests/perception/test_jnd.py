@@ -3,6 +3,17 @@ import torch
 from scipy import ndimage
 
 from homing.perception import jnd_map
+from homing.perception.jnd import PRINTED
+
+
+def printed(image: np.ndarray) -> np.ndarray:
+    """The map of (H, W, 3) in 0..255, as the appendix of the paper has it."""
+    luma = image @ np.array([0.299, 0.587, 0.114])
+    background = ndimage.uniform_filter(luma, 5, mode="nearest")
+    gradient = np.hypot(ndimage.sobel(luma, axis=0, mode="nearest"), ndimage.sobel(luma, axis=1, mode="nearest"))
+    adaptation = np.where(background < 127, 17 * (1 - np.sqrt(background / 127)), 3 * (background - 127) / 128 + 3)
+    masking = 0.115 * 16 * gradient**2.4 / (gradient**2 + 26**2)
+    return adaptation + masking - 0.3 * np.minimum(adaptation, masking)
 
 
 def reference(image: np.ndarray) -> np.ndarray:
@@ -26,12 +37,21 @@ def test_agrees_with_a_numpy_version(flower) -> None:
     np.testing.assert_allclose(ours, reference(255 * view.permute(1, 2, 0).double().numpy()), rtol=1e-3)
 
 
+def test_as_printed_it_agrees_with_the_printed_formula(flower) -> None:
+    view = flower.view()
+    ours = 255 * jnd_map(view[None], PRINTED)[0, 0].numpy()
+    np.testing.assert_allclose(ours, printed(255 * view.permute(1, 2, 0).double().numpy()), rtol=1e-3, atol=1e-3)
+
+
 def test_texture_and_darkness_leave_more_room_than_flat_grey() -> None:
     flat, dark = torch.full((1, 3, 32, 32), 0.5), torch.zeros(1, 3, 32, 32)
     texture = (torch.rand(1, 1, 32, 32) > 0.5).float().expand(1, 3, 32, 32)
     assert jnd_map(flat).mean() < jnd_map(dark).mean() < jnd_map(texture).mean()
 
 
-def test_does_not_jump_where_the_two_branches_meet() -> None:
-    below, above = (jnd_map(torch.full((1, 3, 8, 8), level / 255)).mean() for level in (126.9, 127.1))
+def test_jumps_where_the_two_branches_meet_only_as_printed() -> None:
+    levels = [torch.full((1, 3, 8, 8), level / 255) for level in (126.9, 127.1)]
+    below, above = (jnd_map(flat).mean() for flat in levels)
     assert abs(float(below - above)) < 1e-4
+    below, above = (255 * jnd_map(flat, PRINTED).mean() for flat in levels)
+    assert float(above - below) > 2.9

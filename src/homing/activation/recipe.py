@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homing.errors import HomingError, UnknownNameError
-from homing.perception import JND
+from homing.perception import JND, Budget
 
 PAPER_BUDGET = JND(psnr=43.8)
 
@@ -19,16 +19,20 @@ class Recipe:
     steps: int = 10
     rate: float = 1.0
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
-    budget: JND = PAPER_BUDGET
+    budget: Budget = PAPER_BUDGET
+    views: int = 1  # of each photo at each step: itself, and randomly edited copies of it
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.steps != int(self.steps):
             raise HomingError(f"a recipe needs a whole number of steps, at least 1, got {self.steps}")
+        if self.views < 1 or self.views != int(self.views):
+            raise HomingError(f"a recipe needs a whole number of views, at least 1, got {self.views}")
         if not self.rate > 0 or not self.fidelity >= 0:
             raise HomingError(f"rate must be above 0 and fidelity not below, got {self.rate:g} and {self.fidelity:g}")
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.steps} steps, rate {self.rate:g}, {self.budget}"
+        views = f" of {self.views} views" if self.views > 1 else ""
+        return f"{self.name}: {self.steps} steps{views}, rate {self.rate:g}, {self.budget}"
 
 
 RECIPES = {
@@ -38,6 +42,7 @@ RECIPES = {
         Recipe(
             name="paper-fast", summary="one large step: a tenth of the time, a little less recall", steps=1, rate=10.0
         ),
+        Recipe(name="paper-eot", summary="also towards what edits make of the photo: eight times the work", views=8),
     )
 }
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from homing.codebooks import Codebook
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
-from homing.perception import JND, Quality, measure
+from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import Photo
 
@@ -21,6 +21,7 @@ _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _TRIALS = 6
 _STRONGEST = 2.0  # times the change the budget first allowed for
+_FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
 _GENTLER = (0.5, 0.25)
 _SURVIVES = 0.5  # share of the gain that must be left after writing, or finer tables are tried
 
@@ -71,7 +72,7 @@ class Release:
         self.objective = objective_for(codebook, descriptor[None])
         self.loss_before = float(self.objective(descriptor[None]))
 
-    def decide(self, budget: JND, format: str | None = None) -> Activation:
+    def decide(self, budget: Budget, format: str | None = None) -> Activation:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
         refusal = ""
         for trial, note in self._ways(budget, format):
@@ -81,7 +82,7 @@ class Release:
         unmoved = self.photo.data if format is None else self.photo.encode(format)
         return self._activation(unmoved, "unchanged", refusal, self.loss_before)
 
-    def _ways(self, budget: JND, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
+    def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
         """Ways to write the photo, the most wanted first: its own tables, finer ones, then gentler changes."""
         plain = self._at_budget(budget, format, finer=False)
         if self.loss_before - plain.loss >= _SURVIVES * self._gain_unwritten(plain.psnr):
@@ -101,7 +102,7 @@ class Release:
         moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])
         return self.loss_before - float(self.objective(moved))
 
-    def _at_budget(self, budget: JND, format: str | None, *, finer: bool) -> _Trial:
+    def _at_budget(self, budget: Budget, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
         trial = self._trial(1.0, format, finer=finer)
         wanted = budget.psnr
@@ -128,7 +129,7 @@ class Release:
             same_cell=int(self.codebook.cells(descriptor)) == self.cell,
         )
 
-    def _refuse(self, trial: _Trial, budget: JND) -> str:
+    def _refuse(self, trial: _Trial, budget: Budget) -> str:
         """Why this trial may not be released as activated; empty when it may."""
         if budget.psnr is not None and trial.psnr < budget.psnr:
             return (
@@ -165,7 +166,8 @@ def _next_strength(trials: list[_Trial], wanted: float) -> float | None:
         slope = (error - _error(other.psnr)) / (squared - other.strength**2)
         writing = max(0.0, error - slope * squared)
     if writing >= _error(wanted):
-        return None
+        # Where all pixels move by about the same, rounding makes it a whole step or none: look lower before giving up.
+        return last.strength / 2 if last.strength > _FAINT else None
     step = 4.0  # where so little is moved that it is rounded away
     if error > writing:
         step = min(max(math.sqrt((_error(wanted) - writing) / (error - writing)), 0.25), 4.0)

@@ -19,11 +19,18 @@ def activate(
     photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="Where the files to release are written; made if it does not exist.")],
     recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "paper",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.", show_default="jnd"
+        ),
+    ] = None,
     psnr: Annotated[
         float | None, typer.Option(help="How near the file stays to the original, in dB.", show_default="43.8")
     ] = None,
     alpha: Annotated[
-        float | None, typer.Option(help="The paper's strength instead of a PSNR; its default is 3.")
+        float | None,
+        typer.Option(help="A strength instead of a PSNR: of jnd, 3 in the paper; of linf, in steps of 255."),
     ] = None,
     format: Annotated[
         str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
@@ -40,14 +47,18 @@ def activate(
         homing activate holiday.homing photos/ --out released/
 
         homing activate holiday.homing beach.jpg --out released/ --psnr 46
+
+        homing activate holiday.homing beach.jpg --out released/ --budget linf --alpha 4
     """
     from homing.activation import recipe_named
-    from homing.perception import JND
+    from homing.perception import budget_named
     from homing.photo import format_name
 
     chosen = recipe_named(recipe)
-    if psnr is not None or alpha is not None:
-        chosen = replace(chosen, budget=JND(psnr=psnr, alpha=alpha))
+    kind = type(chosen.budget) if budget is None else budget_named(budget)
+    if psnr is None and alpha is None:
+        psnr, alpha = chosen.budget.psnr, chosen.budget.alpha
+    chosen = replace(chosen, budget=kind(psnr=psnr, alpha=alpha))
     if format is not None:
         format = format_name(format)
     run(

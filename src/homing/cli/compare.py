@@ -16,6 +16,9 @@ def compare(
     original: Annotated[Path, typer.Argument(help="The photo as it was.")],
     released: Annotated[Path, typer.Argument(help="The photo as it was released.")],
     out: Annotated[Path | None, typer.Option(help="Write a PNG: before, after, and the difference ×20.")] = None,
+    lpips: Annotated[
+        bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Measure PSNR, SSIM and the largest change of any pixel (L∞, of 255), and picture the difference.
@@ -28,15 +31,18 @@ def compare(
     """
     from homing.evaluation.pictures import comparison, save_png
     from homing.perception import measure
+    from homing.perception.lpips import load_lpips
     from homing.photo import Photo
 
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
         raise HomingError(f"the picture would be written over {out} itself; choose another --out")
     before, after = Photo.load(original).view(), Photo.load(released).view()
     quality = measure(before, after)
+    seen = {"lpips": load_lpips()(before, after)} if lpips else {}
     if out is not None:
         save_png(comparison(before, after), out)
     if json:
-        print_json({name: finite(value) for name, value in asdict(quality).items()})
+        print_json({name: finite(value) for name, value in {**asdict(quality), **seen}.items()})
     else:
-        screen.print(str(quality) + (f". Picture: {out}" if out else ""), highlight=False)
+        learned = "".join(f", LPIPS {value:.4f}" for value in seen.values())
+        screen.print(f"{quality}{learned}" + (f". Picture: {out}" if out else ""), highlight=False)

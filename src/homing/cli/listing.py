@@ -28,7 +28,14 @@ def recipes(json: AsJson = False) -> None:
 
     _show(
         [
-            {"name": r.name, "steps": r.steps, "rate": r.rate, "budget": str(r.budget), "about": r.summary}
+            {
+                "name": r.name,
+                "steps": r.steps,
+                "views": r.views,
+                "rate": r.rate,
+                "budget": str(r.budget),
+                "about": r.summary,
+            }
             for r in RECIPES.values()
         ],
         json,

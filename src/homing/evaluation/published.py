@@ -41,6 +41,16 @@ class PublishedIndex:
     search_ms: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedBudget:
+    """One photo, activated under one budget."""
+
+    budget: str
+    psnr: float
+    ssim: float
+    linf: float
+
+
 # The columns of the paper's tables; written out, so that figures stay with their edits whatever becomes of ours.
 _EDITS = (
     "identity",
@@ -167,6 +177,12 @@ INDEXES = (
 
 # By the names of homing.perception.Quality.
 QUALITY = {"psnr": Spread(43.8, 2.2), "ssim": Spread(0.98, 0.01), "linf": Spread(14.5, 1.2)}
+
+# Appendix, figure "linf_vs_perc".
+BUDGETS = (
+    PublishedBudget(budget="L∞ with alpha 4", psnr=36.4, ssim=0.91, linf=4),
+    PublishedBudget(budget="JND", psnr=34.4, ssim=0.94, linf=23),
+)
 
 # p_f by recipe, of the edit "random" with IVF4096,PQ8x8 and one probe. The text gives 1 - p_f: the recall, 0.13 and
 # 0.32, at which the precision drops.

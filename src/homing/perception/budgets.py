@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from homing.errors import HomingError
-from homing.perception.jnd import LUMA, jnd_map
+from homing.errors import HomingError, UnknownNameError
+from homing.perception.jnd import LUMA, PRINTED, jnd_map
 
 # Inverse to what each channel adds to luminance: blue may move most.
 _CHANNELS = tuple(0.072 / share for share in LUMA)
@@ -20,13 +22,15 @@ _TYPICAL = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class JND:
-    """Pixels move in proportion to the just-noticeable-difference map.
+class Budget(ABC):
+    """Pixels move by at most alpha · H, where `H` is a map of the photo: each kind of budget has its own.
 
-    Give `psnr` (in dB; the strength is then found for each photo, on the file as written) or `alpha` (the paper's
-    strength, 3 by default there; their network reads every fourth pixel or so, ours reads all, so that the same alpha
-    costs some dB more here).
+    Give `psnr` (in dB; the strength is then found for each photo, on the file as written) or `alpha`.
     """
+
+    name: ClassVar[str]
+    label: ClassVar[str]  # in sentences
+    channels: ClassVar[tuple[float, ...]]  # how far each may move where the map is 1
 
     psnr: float | None = None
     alpha: float | None = None
@@ -39,15 +43,19 @@ class JND:
         if self.alpha is not None and not 0 < self.alpha <= 100:
             raise HomingError(f"alpha must lie between 0 and 100, got {self.alpha:g}")
 
+    @abstractmethod
+    def map(self, view: Tensor) -> Tensor:
+        """How the room is spread over a (3, H, W) view: (1, H, W)."""
+
     def room(self, view: Tensor) -> Tensor:
         """How far each pixel of a (3, H, W) view may move either way, in [0, 1] units.
 
         (3, H, W); for a view without colour (1, H, W), all channels moving as one, so that grey stays grey.
         """
-        shape = view.new_tensor([unit * share for unit, share in zip(_UNITS, _CHANNELS, strict=True)])
+        shape = view.new_tensor(self.channels)
         if torch.equal(view[0], view[1]) and torch.equal(view[1], view[2]):
             shape = shape @ view.new_tensor(LUMA)[:, None]  # the same change of luminance
-        shape = shape[:, None, None] * jnd_map(view[None])[0]
+        shape = shape[:, None, None] * self.map(view)
         return self._strength(shape) * shape
 
     def _strength(self, shape: Tensor) -> float:
@@ -55,7 +63,62 @@ class JND:
             return self.alpha
         assert self.psnr is not None
         moved = math.sqrt(float(shape.square().mean()))
-        return 10 ** (-self.psnr / 20) / (moved * _TYPICAL)
+        return 10 ** (-self.psnr / 20) / (moved * _TYPICAL) if moved else 0.0
 
     def __str__(self) -> str:
-        return f"JND at {self.psnr:g} dB" if self.psnr is not None else f"JND with alpha {self.alpha:g}"
+        return (
+            f"{self.label} at {self.psnr:g} dB" if self.psnr is not None else f"{self.label} with alpha {self.alpha:g}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JND(Budget):
+    """Pixels move in proportion to the just-noticeable-difference map.
+
+    `alpha` is the paper's strength, 3 by default there; their network reads every fourth pixel or so, ours reads all,
+    so that the same alpha costs some dB more here.
+    """
+
+    name = "jnd"
+    label = "JND"
+    channels = tuple(unit * share for unit, share in zip(_UNITS, _CHANNELS, strict=True))
+
+    def map(self, view: Tensor) -> Tensor:
+        """The map with the constants that the authors used."""
+        return jnd_map(view[None])[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintedJND(JND):
+    """The same with the map as the paper prints it: in flat mid-tones there is next to no room."""
+
+    name = "jnd-printed"
+    label = "printed JND"
+
+    def map(self, view: Tensor) -> Tensor:
+        """The map with the constants that were printed."""
+        return jnd_map(view[None], PRINTED)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linf(Budget):
+    """Every channel of every pixel may move by the same, wherever it is; `alpha` counts in steps of 1/255."""
+
+    name = "linf"
+    label = "L∞"
+    channels = (1 / 255,) * 3
+
+    def map(self, view: Tensor) -> Tensor:
+        """The same everywhere."""
+        return torch.ones_like(view[:1])
+
+
+BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, Linf)}
+"""Every kind of budget by name."""
+
+
+def budget_named(name: str) -> type[Budget]:
+    """The kind of budget of this name."""
+    if name not in BUDGETS:
+        raise UnknownNameError("budget", name, BUDGETS)
+    return BUDGETS[name]

@@ -38,12 +38,21 @@ def quality(
     alphas: Annotated[
         str | None, typer.Option(help="Strengths to try, as the paper states them, instead of PSNRs.", show_default="")
     ] = None,
+    budgets: Annotated[
+        str, typer.Option(help="Kinds of budgets to set side by side, with commas between.")
+    ] = "jnd,jnd-printed,linf",
+    budgets_at: Annotated[float, typer.Option(help="The PSNR at which they are compared, in dB.")] = 36.0,
     probes: Annotated[int, typer.Option(help="How many cells to look into.")] = 1,
     pictures: Annotated[int, typer.Option(help="How many photos to show in the report.")] = 4,
+    lpips: Annotated[
+        bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
+    ] = False,
     limit: Limit = None,
     json: AsJson = False,
 ) -> None:
     """Measure what activation costs the eye: PSNR, SSIM and L∞ of the files as written, and what each strength brings.
+
+    Kinds of budgets stand side by side, at the PSNR of the paper's picture of them.
 
     Interrupted, the same command continues; what was described and released stays in the out folder.
 
@@ -64,8 +73,11 @@ def quality(
         recipes=listed(recipes),
         psnrs=_numbers("psnrs", psnrs),
         alphas=_numbers("alphas", alphas),
+        budgets=listed(budgets),
+        budgets_at=budgets_at,
         probes=probes,
         pictures=pictures,
+        lpips=lpips,
         limit=limit,
     )
     result = run_quality_bench(bench, stage)

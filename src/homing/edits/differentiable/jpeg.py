@@ -38,8 +38,9 @@ Steps = tuple[tuple[int, ...], ...]
 @twin
 def jpeg(views: Views, strength: Tensor) -> Views:
     """Written as JPEG of this quality and read again; colour at half the resolution."""
-    assert views.side % 16 == 0, f"JPEG's blocks need a side that is a multiple of 16, got {views.side}"
     levels = 255 * views.pixels
+    if short := -views.side % 16:  # whole blocks, as libjpeg fills them up
+        levels = F.pad(levels, (0, short, 0, short), mode="replicate")
     bright = luma(levels)
     bluish = (levels[:, 2:] - bright) / 1.772
     reddish = (levels[:, :1] - bright) / 1.402
@@ -48,7 +49,8 @@ def jpeg(views: Views, strength: Tensor) -> Views:
     bluish, reddish = F.interpolate(tint, scale_factor=2, mode="bilinear", align_corners=False).chunk(2, dim=1)
     red, blue = bright + 1.402 * reddish, bright + 1.772 * bluish
     green = (bright - 0.299 * red - 0.114 * blue) / 0.587
-    return Views(torch.cat((red, green, blue), dim=1) / 255, views.ratio)
+    coded = torch.cat((red, green, blue), dim=1)[..., : views.side, : views.side]
+    return Views(coded / 255, views.ratio)
 
 
 def _code(plane: Tensor, quality: Tensor, steps: Steps) -> Tensor:

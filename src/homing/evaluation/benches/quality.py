@@ -13,11 +13,13 @@ import torch
 from homing.activation import Recipe, recipe_named
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
+from homing.evaluation.protocol.lpips import measure_lpips
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.scores import Interval, Spread, precision_recall, rank_of, recall_interval, spread
-from homing.perception import JND, Quality
+from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
+from homing.perception.lpips import Distance, load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
 NEAREST = 10  # how many references a query returns, of which the µAP is made
@@ -26,13 +28,20 @@ _UNEDITED = PAPER.index(parse("identity"))
 
 @dataclass(frozen=True, kw_only=True)
 class QualityBench(Setting):
-    """The setting, the recipes, and the strengths each is tried at beside its own: PSNRs, or the paper's alphas."""
+    """The setting, the recipes, and the strengths each is tried at beside its own: PSNRs, or the paper's alphas.
+
+    Kinds of budgets are compared at one PSNR, by default that of the paper's picture: there L∞ moves whole steps of
+    255, and 8 bits can hold no others.
+    """
 
     recipes: Sequence[str] = ("paper",)
     psnrs: Sequence[float] | None = None
     alphas: Sequence[float] | None = None
+    budgets: Sequence[str] = tuple(BUDGETS)
+    budgets_at: float = 36.0
     probes: int = 1
     pictures: int = 4
+    lpips: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,13 +53,17 @@ class QualityBench(Setting):
             raise HomingError("strengths are stated as psnrs or as alphas, got both; leave one out")
         if self.probes < 1 or self.pictures < 0:
             raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
-        self.budgets()  # which refuses a strength that cannot be
+        self.strengths(), self.compared()  # which refuse what cannot be
 
-    def budgets(self) -> list[JND]:
-        """The strengths."""
+    def strengths(self) -> list[JND]:
+        """As budgets."""
         if self.alphas is not None:
             return [JND(alpha=alpha) for alpha in self.alphas]
         return [JND(psnr=psnr) for psnr in (PSNRS if self.psnrs is None else self.psnrs)]
+
+    def compared(self) -> list[Budget]:
+        """The budgets to set side by side."""
+        return [budget_named(name)(psnr=self.budgets_at) for name in dict.fromkeys(self.budgets)]
 
 
 class PhotoLine(NamedTuple):
@@ -59,6 +72,7 @@ class PhotoLine(NamedTuple):
     photo: str
     state: str
     quality: Quality | None
+    lpips: float | None
     distance: float | None
     home: int | None
 
@@ -67,8 +81,9 @@ class PhotoLine(NamedTuple):
 class Row:
     """The files of one recipe at one strength, its own or another, as written, and how well their copies are found.
 
-    `release` names the folder of the files. PSNR, SSIM and L∞ are of the activated files. Recall at rank 1 is the mean
-    over the edits, and the µAP is over the queries of all edits. The distance is from a file, unedited, to its code.
+    `release` names the folder of the files. PSNR, SSIM, L∞ and LPIPS are of the activated files. Recall at rank 1 is
+    the mean over the edits, and the µAP is over the queries of all edits. The distance is from a file, unedited, to its
+    code.
     """
 
     codebook: str
@@ -83,6 +98,7 @@ class Row:
     psnr: Spread | None
     ssim: Spread | None
     linf: Spread | None
+    lpips: Spread | None
     seconds_per_photo: float | None
     recall: float
     interval: Interval
@@ -100,40 +116,63 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Examined:
+    """What was found for one codebook.
+
+    First passive, then each recipe from gentle to strong; and each recipe under each kind of budget.
+    """
+
+    subject: Subject
+    strengths: list[Measured]
+    budgets: list[Measured]
+
+    @property
+    def measured(self) -> list[Measured]:
+        """All of it."""
+        return list({each.row.release: each for each in (*self.strengths, *self.budgets)}.values())
+
+
+@dataclass(frozen=True)
 class QualityResult:
-    """What a bench found; for each codebook first passive, then each recipe from gentle to strong."""
+    """What a bench found, codebook by codebook."""
 
     bench: QualityBench
-    measured: list[tuple[Subject, list[Measured]]]
+    examined: list[Examined]
     seconds: float
 
     @property
     def rows(self) -> list[Row]:
         """All rows."""
-        return [each.row for _, some in self.measured for each in some]
+        return [each.row for examined in self.examined for each in examined.measured]
 
 
 def run_quality_bench(bench: QualityBench, stage: Stage) -> QualityResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
-    measured = [(subject, list(_measured(bench, subject))) for subject in subjects(bench, stage)]
-    return QualityResult(bench, measured, time.perf_counter() - started)
+    lpips = load_lpips() if bench.lpips else None
+    examined = [_examine(bench, subject, lpips) for subject in subjects(bench, stage)]
+    return QualityResult(bench, examined, time.perf_counter() - started)
 
 
-def at_strength(recipe: Recipe, budget: JND) -> Recipe:
+def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
     """The same recipe with another budget, under a name that can be a folder's; itself where it is its own."""
     if budget == recipe.budget:
         return recipe
+    kind = "" if budget.name == recipe.budget.name else f"-{budget.name}"
     strength = f"{budget.psnr:g}dB" if budget.psnr is not None else f"alpha-{budget.alpha:g}"
-    return replace(recipe, name=f"{recipe.name}-{strength}", budget=budget)
+    return replace(recipe, name=f"{recipe.name}{kind}-{strength}", budget=budget)
 
 
-def _measured(bench: QualityBench, subject: Subject) -> Iterator[Measured]:
-    yield _measure(bench, subject, None, None)
+def _examine(bench: QualityBench, subject: Subject, lpips: Distance | None) -> Examined:
+    examined = Examined(subject, [_measure(bench, subject, None, None, lpips)], [])
     for recipe in map(recipe_named, dict.fromkeys(bench.recipes)):
-        varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.budgets())])
+        varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
+        compared = [at_strength(recipe, budget) for budget in bench.compared()]
+        found = {each: _measure(bench, subject, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared])}
         # What no file could be activated at stands with the gentlest.
-        yield from sorted((_measure(bench, subject, recipe, each) for each in varied), key=_strength)
+        examined.strengths.extend(sorted((found[each] for each in varied), key=_strength))
+        examined.budgets.extend(found[each] for each in compared)
+    return examined
 
 
 def _strength(measured: Measured) -> float:
@@ -141,12 +180,15 @@ def _strength(measured: Measured) -> float:
     return -np.inf if psnr is None else -psnr.mean
 
 
-def _measure(bench: QualityBench, subject: Subject, recipe: Recipe | None, varied: Recipe | None) -> Measured:
+def _measure(
+    bench: QualityBench, subject: Subject, recipe: Recipe | None, varied: Recipe | None, lpips: Distance | None
+) -> Measured:
     """Release the photos with a recipe at one strength, passive where there is none, and search for their copies."""
     name = PASSIVE if varied is None else varied.name
     made = subject.release(PASSIVE if varied is None else varied)
     copies = subject.copies(made, PAPER, name)
     own = subject.own(made)
+    seen = [] if lpips is None else measure_lpips(subject, made, name, lpips)
     found = subject.search(copies, NEAREST, bench.probes, name)
     owns = own.repeat(len(PAPER))
     home = rank_of(found.ids, owns).reshape(len(own), -1) == 0
@@ -166,13 +208,14 @@ def _measure(bench: QualityBench, subject: Subject, recipe: Recipe | None, varie
         psnr=_spread([quality.psnr for quality in made.qualities]),
         ssim=_spread([quality.ssim for quality in made.qualities]),
         linf=_spread([quality.linf for quality in made.qualities]),
+        lpips=_spread(seen),
         seconds_per_photo=None if varied is None else made.seconds / len(made.files),
         recall=float(home.mean()),
         interval=recall_interval(home),
         average_precision=precision_recall(found.ids, found.distances, owns).average_precision,
         distance=spread(distances),
     )
-    return Measured(row, made, list(_lines(subject, made, name, distances, home)))
+    return Measured(row, made, list(_lines(subject, made, name, seen, distances, home)))
 
 
 def _spread(values: Sequence[float]) -> Spread | None:
@@ -180,14 +223,21 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 
 def _lines(
-    subject: Subject, made: ReleasedFiles, name: str, distances: Sequence[float], home: np.ndarray
+    subject: Subject,
+    made: ReleasedFiles,
+    name: str,
+    lpips: Sequence[float],
+    distances: Sequence[float],
+    home: np.ndarray,
 ) -> Iterator[PhotoLine]:
-    qualities = {file.source: quality for file, quality in zip(made.activated, made.qualities, strict=True)}
+    activated = {file.source: number for number, file in enumerate(made.activated)}
     places = {file.source: place for place, file in enumerate(made.files)}
     for original in subject.originals:
-        place, quality = places.get(original.source), qualities.get(original.source)
+        place, number = places.get(original.source), activated.get(original.source)
         if place is None:
-            yield PhotoLine(original.source, "failed", None, None, None)
+            yield PhotoLine(original.source, "failed", None, None, None, None)
             continue
-        state = PASSIVE if name == PASSIVE else "unchanged" if quality is None else "activated"
-        yield PhotoLine(original.source, state, quality, distances[place], int(home[place].sum()))
+        state = PASSIVE if name == PASSIVE else "unchanged" if number is None else "activated"
+        quality = None if number is None else made.qualities[number]
+        seen = None if number is None or not lpips else lpips[number]
+        yield PhotoLine(original.source, state, quality, seen, distances[place], int(home[place].sum()))

@@ -1,0 +1,34 @@
+"""Expectation over transformations: a photo is moved by what the network makes of it and of edited copies of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from torch import Tensor
+
+from homing.edits.differentiable import Ranges, Views, random_edits
+
+EDITS: Ranges = {
+    "brightness": (0.5, 2.0),
+    "contrast": (0.5, 2.0),
+    "saturation": (0.5, 2.0),
+    "hue": (-0.2, 0.2),
+    "blur": (0.3, 2.0),
+    "jpeg": (30, 90),
+    "rotation": (-90, 90),
+    "crop": (0.4, 1.0),
+}
+"""What the copies go through, with the strengths: those of the paper's table, at the size that the network sees."""
+
+
+def views_of(squares: Views, count: int, at_once: int, rng: np.random.Generator) -> Iterator[Tensor]:
+    """So many views of each of B squares: (B, 3, S, S) as they are, then (n·B, 3, S, S) edited, at most `at_once` · B.
+
+    The edits are drawn anew for each view.
+    """
+    yield squares.pixels
+    for left in range(count - 1, 0, -at_once):
+        some = min(left, at_once)
+        copies = Views(squares.pixels.repeat(some, 1, 1, 1), squares.ratio.repeat(some))
+        yield random_edits(copies, EDITS, rng).pixels

@@ -1,0 +1,151 @@
+"""The figures and pictures of the quality bench: the trade-off, one photo under each budget, and before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from homing.evaluation.benches.quality import Measured, QualityResult, Row
+from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
+from homing.evaluation.protocol.setting import PASSIVE
+from homing.evaluation.protocol.told import numbered, searched
+from homing.evaluation.results import Figure, PictureRow, colours
+from homing.photo import Photo
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    from PIL import Image
+
+# What the panels of the trade-off show of a row.
+_PANELS: dict[str, Callable[[Row], float]] = {
+    "recall at rank 1": lambda row: row.recall,
+    "µAP": lambda row: row.average_precision,
+    "distance to the code": lambda row: row.distance.mean,
+}
+_SIDE = 840  # pixels: what is kept of a picture, so that many photos of many megapixels fit into the memory
+
+_WIDTH = 11.0  # inches
+
+
+class _Column(NamedTuple):
+    """A photo in one state, what stands below it, and the words above and below."""
+
+    title: str
+    photo: Image.Image
+    change: Image.Image
+    words: str
+
+
+def figures(result: QualityResult) -> Iterator[Figure]:
+    """The trade-off of each codebook; and one photo under each budget."""
+    for number, examined in enumerate(result.examined, start=1):
+        what = f"{examined.subject.codebook.name}, {searched(result.bench.probes)}"
+        yield _trade_off(numbered("trade-off", number), what, [each.row for each in examined.strengths])
+    yield from _budgets(result)
+
+
+def _trade_off(name: str, what: str, rows: Sequence[Row]) -> Figure:
+    """The paper's figure: what is found, and the distance to the code, against the PSNR."""
+    recipes = list(dict.fromkeys(row.recipe for row in rows))
+    colour = colours(recipes)
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(1, len(_PANELS))
+        for axes, (title, height) in zip(panels, _PANELS.items(), strict=True):
+            for recipe in recipes:
+                some = [row for row in rows if row.recipe == recipe]
+                if recipe == PASSIVE:
+                    axes.axhline(height(some[0]), color=colour[recipe], label=recipe)
+                    continue
+                drawn = [(row.psnr.mean, row) for row in some if row.psnr is not None]
+                at = [psnr for psnr, _ in drawn]
+                if title.startswith("recall"):
+                    low, high = ([row.interval[side] for _, row in drawn] for side in (0, 1))
+                    axes.fill_between(at, low, high, color=colour[recipe], alpha=0.18, linewidth=0)
+                axes.plot(at, [height(row) for _, row in drawn], "o-", color=colour[recipe], label=recipe)
+            axes.set_title(title)
+            axes.set_ylim(0, None if title.startswith("distance") else 1.03)
+            axes.locator_params(axis="x", integer=True, nbins=6)
+            axes.invert_xaxis()
+            axes.set_xlabel("PSNR, dB")
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=len(recipes))
+
+    return Figure(
+        name=name,
+        caption=f"What a lower PSNR buys, {what}, from gentle on the left to strong on the right: recall, mean of the "
+        "fourteen edits, with its 95 % interval; µAP over the queries of all of them; and the mean distance of the "
+        "released files to their codes.",
+        draw=draw,
+        size=(9.0, 3.4),
+    )
+
+
+def pictures(result: QualityResult) -> Iterator[PictureRow]:
+    """The first photos, released with each recipe at its own budget, for the first codebook."""
+    examined = result.examined[0]
+    own = [each for each in examined.strengths if each.row.own and each.row.recipe != PASSIVE]
+    for number, original in enumerate(examined.subject.originals[: result.bench.pictures]):
+        before = Photo.load(original.file).view()
+        captions, after, changed = [], {}, {}
+        for each in own:
+            line = each.lines[number]
+            captions.append(f"{each.row.recipe} {line.quality or line.state}")
+            released = next((file for file in each.made.files if file.source == original.source), None)
+            if released is not None:
+                view = Photo.load(released.file).view()
+                after[f"after, {each.row.recipe}"] = _small(to_image(view))
+                changed[f"difference ×{MAGNIFY}, {each.row.recipe}"] = _small(difference(before, view))
+        first, last = {"before": _small(to_image(before))}, {"room (JND map)": _small(jnd_picture(before))}
+        yield PictureRow(
+            caption=f"{original.source}: {'; '.join(captions)}", pictures={**first, **after, **changed, **last}
+        )
+
+
+def _budgets(result: QualityResult) -> Iterator[Figure]:
+    """The paper's other figure: one photo, released under each budget; for the first codebook and recipe."""
+    examined = result.examined[0]
+    compared = examined.budgets[: len(result.bench.compared())]
+    recipe = compared[0].row.recipe
+    lines = zip(*(each.lines for each in compared), strict=True)
+    number = next((place for place, some in enumerate(lines) if all(line.quality for line in some)), None)
+    if len(compared) == 1 or number is None:
+        return
+    original = examined.subject.originals[number]
+    before = Photo.load(original.file).view()
+    columns = [_Column("as it was", to_image(before), jnd_picture(before), "room by the JND map")]
+    for each in compared:
+        after = Photo.load(next(file.file for file in each.made.files if file.source == original.source)).view()
+        columns.append(_Column(str(each.row.budget), to_image(after), difference(before, after), _words(each, number)))
+    yield Figure(
+        name="budgets",
+        caption=f"{original.source}, released with {recipe} under each budget, and the difference ×{MAGNIFY}. Below, "
+        "what was measured on this file, and the recall at rank 1 of all photos, mean of the fourteen edits.",
+        draw=partial(_draw_columns, columns),
+        size=(_WIDTH, 2 * _WIDTH / len(columns) * before.shape[1] / before.shape[2] + 1.0),
+    )
+
+
+def _words(measured: Measured, number: int) -> str:
+    line, row = measured.lines[number], measured.row
+    assert line.quality is not None
+    near = f"PSNR {line.quality.psnr:.1f} dB, SSIM {line.quality.ssim:.3f}"
+    far = f"L∞ {line.quality.linf:.0f}" + ("" if line.lpips is None else f", LPIPS {line.lpips:.4f}")
+    return f"{near}\n{far}\nrecall {row.recall:.3f}"
+
+
+def _draw_columns(columns: Sequence[_Column], canvas: matplotlib.figure.Figure) -> None:
+    panels = canvas.subplots(2, len(columns))
+    for (above, below), column in zip(panels.T, columns, strict=True):
+        above.imshow(_small(column.photo))
+        below.imshow(_small(column.change))
+        above.set_title(column.title, loc="center")
+        below.set_xlabel(column.words)
+        for axes in (above, below):
+            axes.set(xticks=[], yticks=[])
+            axes.spines[:].set_visible(True)  # or the snow of a photo would go on beside it
+
+
+def _small(image: Image.Image) -> Image.Image:
+    image.thumbnail((_SIDE, _SIDE))
+    return image

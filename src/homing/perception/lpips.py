@@ -1,0 +1,46 @@
+"""LPIPS, a learned distance of two photos (Zhang et al., 2018): an extra, since it comes with another network."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
+from torch import Tensor
+
+from homing._machine import default_device
+from homing.errors import HomingError
+
+Distance = Callable[[Tensor, Tensor], float]
+
+
+def load_lpips() -> Distance:
+    """What measures LPIPS, with AlexNet, between two (3, H, W) views of one size: 0 where they are equal."""
+    try:
+        import lpips
+        from torchvision.models import AlexNet_Weights
+    except ModuleNotFoundError as error:
+        raise HomingError("LPIPS is measured with the package lpips; get it: pip install 'homing[lpips]'") from error
+    address = AlexNet_Weights.DEFAULT.url
+    file = Path(torch.hub.get_dir(), "checkpoints", Path(address).name)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="torchvision")  # lpips asks for weights in an old way
+            network = lpips.LPIPS(net="alex", verbose=False).to(default_device())
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise HomingError(
+            f"LPIPS needs AlexNet's weights, which could not be downloaded: {reason}; "
+            f"get {address} where there is a network, and put it at {file}"
+        ) from error
+    except (RuntimeError, EOFError, UnpicklingError) as error:
+        raise HomingError(f"AlexNet's weights, which LPIPS needs, are damaged; remove {file}") from error
+
+    def distance(first: Tensor, second: Tensor) -> float:
+        with torch.inference_mode():
+            pair = (view[None].to(default_device()) for view in (first, second))
+            return float(network(*pair, normalize=True))
+
+    return distance

@@ -1,0 +1,53 @@
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from homing.errors import HomingError
+from homing.perception.lpips import load_lpips
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torchvision")  # where the authors' code is called as it is
+def test_is_the_authors_and_grows_with_the_noise(torch_home: Path, flower, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lpips
+
+    monkeypatch.setenv("TORCH_HOME", str(torch_home))
+    distance, view = load_lpips(), flower.view()
+    noise = torch.randn_like(view)
+    little, much = ((view + strength * noise).clamp(0, 1) for strength in (0.02, 0.2))
+    assert distance(view, view) == 0
+    assert 0 < distance(view, little) < distance(view, much)
+    theirs = lpips.LPIPS(net="alex", verbose=False)
+    with torch.no_grad():
+        assert distance(view, much) == pytest.approx(float(theirs(2 * view[None] - 1, 2 * much[None] - 1)), rel=1e-4)
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lpips", None)
+    with pytest.raises(HomingError, match=r"pip install 'homing\[lpips\]'"):
+        load_lpips()
+
+
+def test_without_weights_and_network_it_says_where_to_put_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody answers
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with pytest.raises(HomingError) as raised:
+        load_lpips()
+    assert "could not be downloaded" in str(raised.value)
+    assert f"put it at {tmp_path}/hub/checkpoints/alexnet" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_damaged_weights_are_to_be_removed(tmp_path: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file,) = (torch_home / "hub" / "checkpoints").iterdir()
+    damaged = tmp_path / "hub" / "checkpoints" / file.name
+    damaged.parent.mkdir(parents=True)
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    for data in (b"", b"hello", file.read_bytes()[:-1000]):
+        damaged.write_bytes(data)
+        with pytest.raises(HomingError, match=f"are damaged; remove {damaged}"):
+            load_lpips()
