@@ -16,8 +16,15 @@ from PIL import Image
 HOMING = str(Path(sys.executable).with_name("homing"))
 
 
-def homing(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([HOMING, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+def homing(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [HOMING, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

@@ -33,7 +33,9 @@ def trained(folder: Path) -> Extractor:
     return extractors.load(str(folder / "tiny.safetensors"), device="cpu")
 
 
-REGISTERED = [name for name in extractors.available() if name not in ("timm:NAME", "FILE.pt", "FILE.safetensors")]
+GENERAL = {"timm:NAME", "FILE.pt", "FILE.safetensors"}
+# Those to be fetched are tested in test_published.py.
+REGISTERED = [name for name in extractors.available() if name not in GENERAL | set(extractors.fetched())]
 BROUGHT = {"torchscript": torchscript, "trained": trained}
 
 
@@ -128,7 +130,22 @@ def test_an_unknown_timm_model_gets_a_hint() -> None:
         extractors.load("timm:resnet5O")
 
 
-def test_any_timm_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_set_of_timm_weights_gets_a_hint() -> None:
+    with pytest.raises(UnknownNameError, match=r"did you mean 'convnext_atto\.d2_in1k'"):
+        extractors.load("timm:convnext_atto.d2_in21k")
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "size", "mean"),
+    [
+        ("resnet10t", 512, 176, 0.485),
+        ("convnext_atto.d2_in1k", 320, 224, 0.485),
+        ("vit_small_patch14_dinov2.lvd142m", 384, 518, 0.485),
+        ("vit_small_patch16_dinov3.lvd1689m", 384, 256, 0.485),
+        ("vit_base_patch16_siglip_224.webli", 768, 224, 0.5),
+    ],
+)
+def test_any_timm_model_by_name(name: str, dim: int, size: int, mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
     import timm
 
     create = timm.create_model
@@ -136,8 +153,9 @@ def test_any_timm_model_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         timm, "create_model", lambda name, pretrained, **options: create(name, pretrained=False, **options)
     )
-    made = extractors.load("timm:resnet10t", device="cpu")
-    assert (made.name, made.dim, made.size) == ("timm:resnet10t", 512, 176)
+    made = extractors.load(f"timm:{name}", device="cpu")
+    assert (made.name, made.dim, made.size) == (f"timm:{name}", dim, size)
+    assert made._mean[0].item() == pytest.approx(mean)
 
 
 def test_a_torchscript_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

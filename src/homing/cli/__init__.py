@@ -8,7 +8,7 @@ import warnings
 
 import typer
 
-from homing.cli import activate, add, bench, codebook, compare, demo, info, init, listing, search, train
+from homing.cli import activate, add, bench, codebook, compare, demo, extractors, info, init, listing, search, train
 from homing.cli._screen import fail
 from homing.errors import HomingError
 
@@ -30,9 +30,9 @@ app.command("search")(search.search)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("codebooks")(listing.codebooks)
-app.command("extractors")(listing.extractors)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)
+app.add_typer(extractors.app, name="extractors")
 app.add_typer(codebook.app, name="codebook")
 app.add_typer(bench.app, name="bench")
 app.add_typer(train.app, name="train")

@@ -12,7 +12,17 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -37,11 +47,31 @@ class _Rate(ProgressColumn):
 @contextmanager
 def progress(description: str, total: int, *, done: int = 0, resumable: bool = False) -> Iterator[Callable[[], None]]:
     """A bar with a rate and an ETA; gives the function that moves it on by one. Silent when piped."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
+    with _bar(MofNCompleteColumn(), _Rate(), resumable=resumable) as bar:
         task = bar.add_task(description, total=total, completed=done)
+        yield lambda: bar.advance(task)
+
+
+@contextmanager
+def downloading(description: str) -> Iterator[Callable[[int, int], None]]:
+    """The same for a file: gives the function that takes how many bytes of how many are here."""
+    with _bar(DownloadColumn(), TransferSpeedColumn(), resumable=True) as bar:
+
+        def report(done: int, size: int) -> None:
+            if bar.tasks:
+                bar.update(bar.task_ids[0], completed=done)
+            else:  # only now is the size known; what an earlier call fetched does not count for the rate
+                bar.add_task(description, total=size, completed=done)
+
+        yield report
+
+
+@contextmanager
+def _bar(*columns: ProgressColumn, resumable: bool) -> Iterator[Progress]:
+    around = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
+    with Progress(*around, console=messages, transient=True, disable=not messages.is_terminal) as bar:
         try:
-            yield lambda: bar.advance(task)
+            yield bar
         except KeyboardInterrupt:
             messages.print("homing: interrupted" + resumable * "; what was done is kept, the same command continues")
             raise typer.Exit(130) from None

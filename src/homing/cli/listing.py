@@ -1,4 +1,4 @@
-"""homing codebooks, extractors, recipes: what there is to choose from."""
+"""homing codebooks, recipes: what there is to choose from."""
 
 from __future__ import annotations
 
@@ -10,23 +10,16 @@ def codebooks(json: AsJson = False) -> None:
     from homing.codebooks import available, load
 
     books = [load(name) for name in available()]
-    _show(
+    show(
         [{"name": b.name, "spec": b.spec, "extractor": b.extractor, "fingerprint": b.fingerprint} for b in books], json
     )
-
-
-def extractors(json: AsJson = False) -> None:
-    """List the networks that can turn a photo into a descriptor."""
-    from homing.extractors import available
-
-    _show([{"name": name, "about": about} for name, about in available().items()], json)
 
 
 def recipes(json: AsJson = False) -> None:
     """List the recipes a photo can be activated with."""
     from homing.activation import RECIPES
 
-    _show(
+    show(
         [
             {
                 "name": r.name,
@@ -42,7 +35,8 @@ def recipes(json: AsJson = False) -> None:
     )
 
 
-def _show(rows: list[dict[str, object]], json: bool) -> None:
+def show(rows: list[dict[str, object]], json: bool) -> None:
+    """A table of what there is, or one JSON document."""
     if json:
         print_json(rows)
         return

@@ -34,7 +34,7 @@ def load(name: str, device: Device = None) -> Extractor:
     from homing.extractors.torchscript import torchscript
     from homing.extractors.trained import trained
 
-    _discover()
+    discover()
     if name.startswith("timm:"):
         return timm_model(name.removeprefix("timm:"), device)
     if name.endswith(".pt"):
@@ -52,13 +52,13 @@ def available() -> dict[str, str]:
     from homing.extractors.torchscript import torchscript
     from homing.extractors.trained import trained
 
-    _discover()
+    discover()
     general = {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained}
     builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, **general}
     return {name: (build.__doc__ or "").strip().split("\n")[0] for name, build in builders.items()}
 
 
-def _discover() -> None:
+def discover() -> None:
     """Import the bundled extractors and those other packages offer under the entry point `homing.extractors`."""
     for module in iter_modules(homing.extractors.__path__, "homing.extractors."):
         import_module(module.name)

@@ -10,11 +10,11 @@ import torch
 from homing.errors import HomingError
 from homing.extractors.base import Extractor, NetworkExtractor
 
-SIZE = 288  # what SSCD, DINO and ISC descriptors were published for
+SIZE = 288  # what the paper's networks see
 
 
 def torchscript(path: str, device: torch.device | str | None = None) -> Extractor:
-    """Any TorchScript file, such as sscd_disc_mixup.torchscript.pt; seen at 288 px with ImageNet normalisation."""
+    """Any TorchScript file; seen at 288 px with ImageNet normalisation."""
     path = str(Path(path).absolute())  # a codebook names it, and must find it from any folder
     if not Path(path).is_file():
         raise HomingError(f"no such TorchScript file: {path}")

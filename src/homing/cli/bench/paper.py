@@ -21,7 +21,7 @@ def paper(
     ],
     out: Out,
     extractor: Annotated[
-        str, typer.Option(help="The network: see homing extractors. The paper's is SSCD, a FILE.torchscript.pt.")
+        str, typer.Option(help="The network: see homing extractors. The paper's is sscd_disc_mixup.")
     ] = "homing-1",
     spec: Annotated[
         str, typer.Option(help="The index, a FAISS factory string; it is trained on train/.")

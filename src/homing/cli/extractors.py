@@ -1,0 +1,51 @@
+"""homing extractors: the networks there are, and fetching those whose weights their authors publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import AsJson, downloading, screen
+from homing.cli.listing import show
+from homing.errors import HomingError
+
+app = typer.Typer()
+
+
+@app.callback(invoke_without_command=True)
+def extractors(context: typer.Context, json: AsJson = False) -> None:
+    """List the networks that can turn a photo into a descriptor; some are to be fetched first."""
+    if context.invoked_subcommand is not None:
+        if json:
+            raise HomingError("--json belongs to the list: homing extractors --json")
+        return
+    from homing.extractors import available, fetched
+
+    states = {name: "fetched" if there else "not fetched" for name, there in fetched().items()}
+    show([{"name": name, "about": about, "weights": states.get(name, "")} for name, about in available().items()], json)
+
+
+@app.command("fetch")
+def fetch(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The network.")],
+    file: Annotated[
+        Path | None, typer.Option(readable=False, help="Take this file, already downloaded from the authors' address.")
+    ] = None,
+) -> None:
+    """Download a network's weights from its authors' address into the cache folder. What broke off continues.
+
+    The folder is HOMING_CACHE, or homing in the folder your system keeps such files in.
+
+    Examples:
+
+        homing extractors fetch sscd_disc_mixup
+
+        homing extractors fetch sscd_disc_mixup --file sscd_disc_mixup.torchvision.pt
+    """
+    from homing import extractors
+
+    with downloading(f"Fetching {name}") as report:
+        place = extractors.fetch(name, file=file, report=report)
+    screen.print(f"{name} is fetched: {place}", highlight=False, soft_wrap=True)

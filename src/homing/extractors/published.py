@@ -1,0 +1,89 @@
+"""Networks whose authors publish the weights: where they are, and how their files become extractors."""
+
+from __future__ import annotations
+
+import pickle
+from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from homing.errors import HomingError, UnknownNameError
+from homing.extractors.base import Extractor, NetworkExtractor
+from homing.extractors.fetching import Report, fetch_file, is_intact, is_kept, kept_at
+from homing.extractors.registry import discover, register
+
+ADDRESSES = {
+    "sscd_disc_mixup": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_mixup.torchvision.pt",
+    "sscd_disc_advanced": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_advanced.torchvision.pt",
+    "sscd_disc_large": "https://dl.fbaipublicfiles.com/sscd-copy-detection/sscd_disc_large.classy.pt",
+    "dino_r50": "https://dl.fbaipublicfiles.com/dino/dino_resnet50_pretrain/dino_resnet50_pretrain.pth",
+    "dino_vits16": "https://dl.fbaipublicfiles.com/dino/dino_deitsmall16_pretrain/dino_deitsmall16_pretrain.pth",
+    "isc_dt1": "https://github.com/lyakaap/ISC21-Descriptor-Track-1st/releases/download/v1.0.1/isc_ft_v107.pth.tar",
+}
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+HALF = (0.5, 0.5, 0.5)
+
+Network = Callable[[dict[str, Any]], nn.Module]
+_NETWORKS: dict[str, Network] = {}
+
+
+def published(
+    name: str,
+    *,
+    size: int,
+    mean: tuple[float, float, float] = IMAGENET_MEAN,
+    std: tuple[float, float, float] = IMAGENET_STD,
+) -> Callable[[Network], Network]:
+    """Make `network(what the authors' file holds)` the extractor of this name, once its file has been fetched."""
+
+    def keep(network: Network) -> Network:
+        def build(device: torch.device | str | None = None) -> Extractor:
+            loaded = _network(name, _fetched_file(name))
+            return NetworkExtractor(loaded, name=name, size=size, mean=mean, std=std, device=device)
+
+        build.__doc__ = network.__doc__
+        register(name)(build)
+        _NETWORKS[name] = network
+        return network
+
+    return keep
+
+
+def fetched() -> dict[str, bool]:
+    """The names of all networks whose authors publish the weights, and whether those have been fetched."""
+    return {name: is_kept(address) for name, address in ADDRESSES.items()}
+
+
+def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: None) -> Path:
+    """Bring a network's weights into the cache folder, from the authors' address or from a file already downloaded.
+
+    `report` is told how many bytes of how many are here. What was interrupted continues.
+    """
+    if name not in ADDRESSES:
+        raise UnknownNameError("network to fetch", name, ADDRESSES)
+    discover()
+    return fetch_file(ADDRESSES[name], partial(_network, name), file=file, report=report)
+
+
+def _fetched_file(name: str) -> Path:
+    address = ADDRESSES[name]
+    if not is_kept(address):
+        raise HomingError(f"the weights of {name} have not been fetched; run: homing extractors fetch {name}")
+    if not is_intact(address):
+        raise HomingError(f"{kept_at(address)} has changed since; run: homing extractors fetch {name}")
+    return kept_at(address)
+
+
+def _network(name: str, path: Path) -> nn.Module:
+    try:
+        # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
+        with torch.serialization.safe_globals([Namespace]):
+            held = torch.load(path, map_location="cpu", weights_only=True)
+        return _NETWORKS[name](held)
+    except (pickle.UnpicklingError, EOFError, RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error

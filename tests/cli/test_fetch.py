@@ -1,0 +1,26 @@
+"""homing extractors fetch, as a person calls it."""
+
+import json
+from pathlib import Path
+
+import timm
+import torch
+from test_cli import homing
+
+
+def test_fetching_without_a_network_says_what_to_do(tmp_path: Path) -> None:
+    nobody = {"https_proxy": "http://127.0.0.1:9", "HOMING_CACHE": str(tmp_path)}
+    (line,) = homing("extractors", "fetch", "dino_r50", code=2, **nobody).stderr.splitlines()
+    assert "https://dl.fbaipublicfiles.com/dino/dino_resnet50_pretrain/" in line and "--file FILE" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_already_downloaded_is_taken_and_listed(tmp_path: Path) -> None:
+    downloaded, cache = tmp_path / "downloaded.pth", {"HOMING_CACHE": str(tmp_path / "cache")}
+    torch.save(timm.create_model("vit_small_patch16_224", num_classes=0).state_dict(), downloaded)
+    assert (
+        "dino_vits16 is fetched" in homing("extractors", "fetch", "dino_vits16", "--file", downloaded, **cache).stdout
+    )
+    listed = json.loads(homing("extractors", "--json", **cache).stdout)
+    weights = {each["name"]: each["weights"] for each in listed}
+    assert (weights["dino_vits16"], weights["dino_r50"], weights["homing-1"]) == ("fetched", "not fetched", "")
