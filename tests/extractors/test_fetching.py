@@ -167,8 +167,9 @@ def test_a_file_already_downloaded_is_taken(server: Server, kept: Path, tmp_path
         extractors.fetch("tiny", file=tmp_path / "missing.pt")
 
 
-def test_a_page_instead_of_a_file_is_not_taken(server: Server, kept: Path) -> None:
-    server.data = b"<html>Sign in to this network</html>"
+@pytest.mark.parametrize("data", [b"<html>Sign in to this network</html>", b"0", b"a" * 99, b"}" * 99, b"PK\x03\x04"])
+def test_something_else_instead_of_the_file_is_not_taken(data: bytes, server: Server, kept: Path) -> None:
+    server.data = data
     with pytest.raises(HomingError, match="does not hold tiny"):
         extractors.fetch("tiny")
     assert not list(kept.parent.iterdir())

@@ -81,9 +81,16 @@ def _fetched_file(name: str) -> Path:
 
 def _network(name: str, path: Path) -> nn.Module:
     try:
+        return _NETWORKS[name](_held(path))
+    except (pickle.UnpicklingError, AttributeError, KeyError, RuntimeError) as error:
+        raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error
+
+
+def _held(path: Path) -> dict[str, Any]:
+    try:
         # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
         with torch.serialization.safe_globals([Namespace]):
-            held = torch.load(path, map_location="cpu", weights_only=True)
-        return _NETWORKS[name](held)
-    except (pickle.UnpicklingError, EOFError, RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error
+            held: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # of bytes that are no such file, PyTorch raises nearly anything
+        raise pickle.UnpicklingError(str(error)) from error
+    return held
