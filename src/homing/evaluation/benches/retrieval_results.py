@@ -103,7 +103,7 @@ def _details(result: RetrievalResult) -> Table:
         name="details",
         caption="Means over the edits: recall at rank 1 with its interval, and at ranks 10 and 100; p_f, the share of "
         "copies that leave the cell of their original; time of one search on one core; the files as written; time to "
-        "release a photo, and how many times that of the recipe `paper` it is. Rows named SSCD are as published, on a "
+        "release a photo, and how many times that of the recipe paper it is. Rows named SSCD are as published, on a "
         "GPU, and their time is that of the loop alone; ours reads, moves, writes, decodes again and measures.",
         headings=headings,
         rows=[*ours, *published],
