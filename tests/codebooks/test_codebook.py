@@ -96,7 +96,8 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
 
 @pytest.mark.parametrize(
     ("spec", "message"),
-    [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"), ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of no family whose codes can be kept"),
+    [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"),
+        ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of no family whose codes can be kept"),
         ("PQ4x4,RFlat", "is of no family"),
         ("IVF16,RaBitQfs", "is of no family"),
         ("ITQ16,PQ4x4", "puts ITQ, from which there is no way back, before other codes than LSH"),
