@@ -61,8 +61,8 @@ class Quantiser:
         self.codec: Any = _codec(self.inner)
         if type(self.codec) not in _FAMILIES:
             raise CodebookError(
-                f"homing keeps no codes of '{spec}' ({type(self.codec).__name__}); docs/method.md lists the families "
-                "it knows, IVF1024,PQ8x8 is one"
+                f"'{spec}' ({type(self.codec).__name__}) is of no family whose codes can be kept; docs/method.md lists "
+                "those that can, IVF1024,PQ8x8 is one"
             )
         self.family: Family = _FAMILIES[type(self.codec)]
         itq = any(isinstance(each, faiss.ITQTransform) for each in self.transforms)
