@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.small import small_photos
+from tests.evaluation.small import homing, small_photos
 from torch import Tensor
 
 from homing.edits.differentiable import Views
@@ -83,6 +83,18 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
     again = HiddenTrainer(squares, TINY, CPU)
     train(cut, again)
     assert (cut / "net.safetensors").read_bytes() == (whole / "net.safetensors").read_bytes()
+
+
+def test_the_command_trains_and_tells(tmp_path: Path) -> None:
+    photos = small_photos(tmp_path / "photos", [str(number) for number in range(20)], seed=4)
+    out = tmp_path / "net.safetensors"
+    tiny = ("--bits", 3, "--size", 32, "--width", 4, "--batch", 9, "--epochs", 1)
+    said = homing("train", "hidden", photos, "--out", out, *tiny)
+    assert "held-out bit accuracy" in said
+    assert HiddenWatermark.load(out, CPU).decoder.dim == 3
+    assert {"record.json", "curves.png", "checkpoint.pt"} <= {path.name for path in (tmp_path / "net.run").iterdir()}
+    with pytest.raises(HomingError, match="exists; choose another --out"):
+        homing("train", "hidden", photos, "--out", out, *tiny)
 
 
 def test_messages_grow_quieter_until_the_psnr_of_a_release(squares: Squares) -> None:
