@@ -16,7 +16,7 @@ LEVELS = [
     ["codebooks"],
     ["indexes", "objectives"],
     ["activation", "training"],
-    ["collection"],
+    ["collection", "watermarks"],
     ["evaluation"],
     ["cli"],
     ["__main__"],

@@ -24,6 +24,7 @@ from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_be
 from homing.evaluation.benches.retrieval_results import results
 from homing.evaluation.results import markdown, write_results
 from homing.extractors.trained import trained
+from homing.training.descriptors import DescriptorTrainer
 from homing.training.run import Run
 from homing.training.settings import Settings
 
@@ -54,7 +55,9 @@ def teach(candidate: str, split: Path, out: Path, epochs: float) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     chosen = Settings(epochs=epochs, **settings_of(candidate))
     squares = squares_in(split / "taught", chosen.training_size, out)
-    Run(folder, squares, chosen, default_device()).train(folder / "network.safetensors", lambda: None, print)
+    Run(folder, DescriptorTrainer(squares, chosen, default_device())).train(
+        folder / "network.safetensors", lambda: None, print
+    )
 
 
 def measure(candidate: str, split: Path, out: Path, spec: str) -> None:

@@ -1,6 +1,7 @@
 """Training a network, slowly, on a few photos."""
 
 import json
+from dataclasses import asdict
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
@@ -13,8 +14,8 @@ from PIL import Image
 from homing import extractors
 from homing.errors import HomingError
 from homing.training.curves import Point
-from homing.training.descriptors import Trainer
-from homing.training.run import Run, check_settings
+from homing.training.descriptors import DescriptorTrainer
+from homing.training.run import Run, check_run
 from homing.training.settings import EDITS, Settings
 from homing.training.squares import Squares, squares_of
 from homing.training.starting import starting_network
@@ -55,7 +56,7 @@ def train(run: Run, out: Path) -> list[Point]:
 
 def test_a_network_learns_and_can_be_used(squares: Squares, tmp_path: Path) -> None:
     settings = Settings(training_size=64, size=64, dim=32, pairs=24, epochs=16)
-    run = Run(tmp_path, squares, settings, CPU)
+    run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
     points = train(run, tmp_path / "net.safetensors")
     assert points[-1].step == run.trainer.steps == 48
     assert len(points) == 16
@@ -80,9 +81,9 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):
         folder.mkdir()
-    train(Run(whole, squares, TINY, CPU), whole / "net.safetensors")
+    train(Run(whole, DescriptorTrainer(squares, TINY, CPU)), whole / "net.safetensors")
 
-    first = Run(cut, squares, TINY, CPU)
+    first = Run(cut, DescriptorTrainer(squares, TINY, CPU))
     assert first.trainer.steps == 24
 
     def cut_at_nine() -> None:
@@ -92,7 +93,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
     with pytest.raises(PowerCutError):
         first.train(cut / "net.safetensors", cut_at_nine, lambda _: None)
     assert not (cut / "net.safetensors").exists()
-    again = Run(cut, squares, TINY, CPU)
+    again = Run(cut, DescriptorTrainer(squares, TINY, CPU))
     assert again.trainer.step == 8
     train(again, cut / "net.safetensors")
     assert (cut / "net.safetensors").read_bytes() == (whole / "net.safetensors").read_bytes()
@@ -101,8 +102,11 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
 
 def test_a_run_of_other_settings_or_with_damage_is_refused(squares: Squares, tmp_path: Path) -> None:
     short = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
-    train(Run(tmp_path, squares, short, CPU), tmp_path / "net.safetensors")
-    for refuse in (lambda: Run(tmp_path, squares, TINY, CPU), lambda: check_settings(tmp_path, TINY)):
+    train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), tmp_path / "net.safetensors")
+    for refuse in (
+        lambda: Run(tmp_path, DescriptorTrainer(squares, TINY, CPU)),
+        lambda: check_run(tmp_path, asdict(TINY)),
+    ):
         with pytest.raises(HomingError, match="differs in cells, epochs, koleo, mixup;"):
             refuse()
     checkpoint = tmp_path / "checkpoint.pt"
@@ -111,12 +115,14 @@ def test_a_run_of_other_settings_or_with_damage_is_refused(squares: Squares, tmp
     for damage in (whole[:1000], b"", (tmp_path / "tensor.pt").read_bytes()):
         checkpoint.write_bytes(damage)
         with pytest.raises(HomingError, match="damaged"):
-            Run(tmp_path, squares, short, CPU)
+            Run(tmp_path, DescriptorTrainer(squares, short, CPU))
 
 
 def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: Squares) -> None:
     first, same, other = (
-        float(next(Trainer(squares, Settings(training_size=64, size=64, dim=16, pairs=8, seed=seed), CPU).run()))
+        float(
+            next(DescriptorTrainer(squares, Settings(training_size=64, size=64, dim=16, pairs=8, seed=seed), CPU).run())
+        )
         for seed in (1, 1, 2)
     )
     assert first == same != other
@@ -125,7 +131,7 @@ def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: Sq
 @pytest.mark.parametrize("steps", [1, 4])
 def test_a_network_that_is_no_number_stops_the_run(squares: Squares, tmp_path: Path, steps: int) -> None:
     settings = Settings(training_size=64, size=64, dim=16, pairs=16, epochs=steps / 4)
-    run = Run(tmp_path, squares, settings, CPU)
+    run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
 
     def spoil() -> None:
         run.trainer.network.head.weight.data[0, 0] = float("nan")
@@ -143,16 +149,16 @@ def test_a_run_stopped_after_its_last_step_is_finished_by_the_next(
     folder.mkdir()
     with monkeypatch.context() as patch, pytest.raises(PowerCutError):
         patch.setattr(Run, "_record", lambda *_: (_ for _ in ()).throw(PowerCutError))
-        train(Run(folder, squares, short, CPU), tmp_path / "net.safetensors")
+        train(Run(folder, DescriptorTrainer(squares, short, CPU)), tmp_path / "net.safetensors")
     assert not (tmp_path / "net.safetensors").exists()
-    train(Run(folder, squares, short, CPU), tmp_path / "net.safetensors")
+    train(Run(folder, DescriptorTrainer(squares, short, CPU)), tmp_path / "net.safetensors")
     assert (folder / "record.json").is_file() and (tmp_path / "net.safetensors").is_file()
 
 
 def test_training_goes_on_from_a_network_trained_before(squares: Squares, tmp_path: Path) -> None:
     short = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
     out = tmp_path / "net.safetensors"
-    train(Run(tmp_path, squares, short, CPU), out)
+    train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), out)
     network, design = starting_network(Settings(init=str(out), dim=32, size=96, training_size=64))
     assert design.size == 96
     images = torch.rand(2, 3, 64, 64)
@@ -248,4 +254,4 @@ def test_a_trunk_that_gives_no_maps_is_refused(trunk: str, monkeypatch: pytest.M
 def test_too_few_photos_are_refused(few: Path, tmp_path: Path) -> None:
     some = squares_of(sorted(few.iterdir())[:19], 64, tmp_path, lambda: None)
     with pytest.raises(HomingError, match="at least 20 photos"):
-        Trainer(some, TINY, CPU)
+        DescriptorTrainer(some, TINY, CPU)

@@ -19,7 +19,7 @@ BATCH_PIXELS = 8_000_000  # several small photos or one large one are moved at a
 
 Item = TypeVar("Item")
 Other = TypeVar("Other")
-Move = Callable[[Sequence[Photo]], Sequence[Activation | PhotoError]]
+Result = TypeVar("Result")
 
 
 def activate(
@@ -49,9 +49,9 @@ def activate(
 
 
 def in_batches(
-    items: Iterable[tuple[Item, Photo | Other]], move: Move
-) -> Iterator[tuple[Item, Activation | PhotoError | Other]]:
-    """Each item with what `move`, which is `activate` with its settings, makes of its photo.
+    items: Iterable[tuple[Item, Photo | Other]], move: Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
+) -> Iterator[tuple[Item, Result | PhotoError | Other]]:
+    """Each item with what `move`, such as `activate` with its settings, makes of its photo.
 
     What stands in the place of a photo is passed on at once. Where the memory does not suffice for a batch, each of
     its photos gives an error.
@@ -72,9 +72,11 @@ def in_batches(
         yield from _moved(batch, move)
 
 
-def _moved(batch: Sequence[tuple[Item, Photo]], move: Move) -> Iterator[tuple[Item, Activation | PhotoError]]:
+def _moved(
+    batch: Sequence[tuple[Item, Photo]], move: Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
+) -> Iterator[tuple[Item, Result | PhotoError]]:
     photos = [photo for _, photo in batch]
-    results: Sequence[Activation | PhotoError]
+    results: Sequence[Result | PhotoError]
     try:
         results = move(photos)
     except (MemoryError, RuntimeError) as error:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from torch import Tensor
 
+from homing.activation.strength import at_psnr
 from homing.codebooks import Codebook
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
@@ -17,11 +18,7 @@ from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import Photo
 
-_AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
-_TRIALS = 6
-_STRONGEST = 2.0  # times the change the budget first allowed for
-_FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
 _GENTLER = (0.5, 0.25)
 _SURVIVES = 0.5  # share of the gain that must be left after writing, or finer tables are tried
 
@@ -104,18 +101,7 @@ class Release:
 
     def _at_budget(self, budget: Budget, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
-        trial = self._trial(1.0, format, finer=finer)
-        wanted = budget.psnr
-        if wanted is None:
-            return trial
-        trials = [trial]
-        while not 0 <= trials[-1].psnr - wanted <= _AIM and len(trials) < _TRIALS:
-            strength = _next_strength(trials, wanted + _AIM / 2)
-            if strength is None:
-                break
-            trials.append(self._trial(strength, format, finer=finer))
-        met = [each for each in trials if each.psnr >= wanted]
-        return min(met, key=lambda each: each.psnr) if met else max(trials, key=lambda each: each.psnr)
+        return at_psnr(partial(self._trial, format=format, finer=finer), budget.psnr)
 
     def _trial(self, strength: float, format: str | None, *, finer: bool) -> _Trial:
         data = self.photo.moved(strength * self.change).encode(format, finer)
@@ -147,34 +133,3 @@ class Release:
     ) -> Activation:
         quality = measure(self.view, Photo.decode(data, self.photo.name).view())
         return Activation(self.photo, data, state, reason, quality, self.descriptor, self.code, self.loss_before, after)
-
-
-def _next_strength(trials: list[_Trial], wanted: float) -> float | None:
-    """The strength to try next for a PSNR; None where no other can be better."""
-    above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
-    below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
-    if above is not None and below is not None and math.isfinite(above.psnr):
-        # Between two trials the PSNR falls about evenly with the logarithm of the strength.
-        share = (above.psnr - wanted) / (above.psnr - below.psnr)
-        return float(above.strength * (below.strength / above.strength) ** share)
-    # Outside of them the squared error is about that of writing alone plus slope · strength².
-    last = trials[-1]
-    error, squared = _error(last.psnr), last.strength**2
-    writing = 0.0
-    if len(trials) > 1:
-        other = trials[-2]
-        slope = (error - _error(other.psnr)) / (squared - other.strength**2)
-        writing = max(0.0, error - slope * squared)
-    if writing >= _error(wanted):
-        # Where all pixels move by about the same, rounding makes it a whole step or none: look lower before giving up.
-        return last.strength / 2 if last.strength > _FAINT else None
-    step = 4.0  # where so little is moved that it is rounded away
-    if error > writing:
-        step = min(max(math.sqrt((_error(wanted) - writing) / (error - writing)), 0.25), 4.0)
-    strength = min(step * last.strength, _STRONGEST)
-    return strength if strength != last.strength else None
-
-
-def _error(psnr: float) -> float:
-    """The mean squared error that a PSNR in dB stands for."""
-    return float(10 ** (-psnr / 10))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import timm
 import torch
@@ -81,11 +82,14 @@ def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, 
     return network, design
 
 
-def write_network(network: nn.Module, design: Design, path: Path) -> None:
-    """Keep a network in one file: weights in half precision, what is single (biases, norms) in single."""
+def write_network(network: nn.Module, design: Any, path: Path, *, kind: str = _METADATA) -> None:
+    """Keep a network and its design, a dataclass, in one file: weights in half precision, biases and norms in single.
+
+    The kind is the name the design stands under.
+    """
     half = {key: value.half() if value.ndim > 1 else value for key, value in network.state_dict().items()}
     if not all(value.isfinite().all() for value in half.values()):
-        raise HomingError("the network's weights are no longer numbers; try a lower --rate or a higher --temperature")
-    metadata = {_METADATA: json.dumps(asdict(design), sort_keys=True)}
+        raise HomingError("the network's weights are no longer numbers; try a lower --rate")
+    metadata = {kind: json.dumps(asdict(design), sort_keys=True)}
     with writing(path):
         write_atomically(path, save_safetensors({key: value.contiguous() for key, value in half.items()}, metadata))

@@ -14,17 +14,19 @@ class Point:
     step: int
     loss: float  # the mean since the point before
     views_per_second: float
-    recall: float  # of held-out photos
+    score: float  # of held-out photos
     seconds: float  # since the start, looking at held-out photos not counted
 
 
-def draw_curves(curve: Sequence[Point]) -> bytes:
-    """Loss and held-out recall over the steps, as a PNG."""
+def draw_curves(curve: Sequence[Point], measures: str) -> bytes:
+    """Loss and held-out score over the steps, as a PNG; `measures` says what the score is."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     steps = [point.step for point in curve]
-    for axes, name, label in zip(figure.subplots(1, 2), ("loss", "recall"), ("loss", "held-out recall"), strict=True):
+    for axes, name, label in zip(
+        figure.subplots(1, 2), ("loss", "score"), ("loss", f"held-out {measures}"), strict=True
+    ):
         axes.plot(steps, [getattr(point, name) for point in curve], color="#1f5fa8", marker="o", markersize=3)
         axes.set_xlabel("step")
         axes.set_title(label, loc="left")

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._machine import computes_in_half
 from homing._parallel import map_ahead
+from homing.edits.differentiable import OFTEN
+from homing.extractors.trained import trained, write_network
 from homing.training.losses import Cells, koleo, nt_xent
 from homing.training.pairs import Batch, Pairs
-from homing.training.settings import Settings
+from homing.training.settings import EDITS, Settings
 from homing.training.squares import Squares
 from homing.training.starting import starting_network
+from homing.training.trainer import READERS, Made, compiled, in_half, warm_up_and_cosine
 
 HEAD_RATE = 2.0  # the projection starts from nothing, the trunk does not
 WEIGHT_DECAY = 0.02
-WARM_UP = 0.05
 CELLS_FROM = 0.1  # of the way: before that the descriptors move too fast for centroids to follow
-READERS = 4  # batches that are read ahead, of a hundred megabytes each
 
 
-class Trainer:
-    """One run of training, step by step."""
+class DescriptorTrainer:
+    """A descriptor network, taught step by step."""
+
+    measures = "recall"
 
     def __init__(self, squares: Squares, settings: Settings, device: torch.device) -> None:
         torch.manual_seed(settings.seed)
@@ -35,14 +37,20 @@ class Trainer:
         self.pairs = Pairs(squares, settings, device)
         self.steps = max(1, round(settings.epochs * self.pairs.per_epoch))
         self.step = 0
+        self.views_per_step = 2 * self.pairs.count
+        self.about: dict[str, Any] = {
+            **asdict(settings),
+            "photos": len(squares),
+            "data_fingerprint": squares.fingerprint,
+            "edits": {name: list(span) if span else None for name, span in EDITS.items()},
+            "often": OFTEN,
+        }
         self.network, self.design = starting_network(settings)
         self.network.to(device).to(memory_format=torch.channels_last)
         self._cells = Cells(settings.cells, settings.dim, device) if settings.cells else None
         self._optimiser, self._schedule = self._optimisers()
-        on_gpu = device.type == "cuda"
-        # Older GPUs and installations without a compiler do without; the result is the same, later.
-        self._forward: Any = torch.compile(self.network) if on_gpu and _can_compile(device) else self.network
-        self._autocast = torch.autocast(device.type, torch.bfloat16, enabled=on_gpu and computes_in_half(device))
+        self._forward = compiled(self.network, device)
+        self._autocast = in_half(device)
         self._mean = torch.tensor(self.design.mean, device=device)[:, None, None]
         self._std = torch.tensor(self.design.std, device=device)[:, None, None]
 
@@ -53,9 +61,9 @@ class Trainer:
             torch.manual_seed(self.settings.seed + self.step)  # for networks that drop some of their connections
             yield self._learn(self.pairs.batch(squares, self.step))
 
-    def describe(self, pixels: Tensor) -> Tensor:
-        """Descriptors by the network as it is now, (B, dim), of (B, 3, S, S)."""
-        return self._describe(self.network, pixels)
+    def score(self) -> float:
+        """The recall by the network as it is now."""
+        return self.recall(lambda pixels: self._describe(self.network, pixels))
 
     @torch.no_grad()
     def recall(self, describe: Callable[[Tensor], Tensor]) -> float:
@@ -85,6 +93,13 @@ class Trainer:
         self._schedule.load_state_dict(state["schedule"])
         if self._cells:
             self._cells.restore(state["cells"])
+
+    def write(self, path: Path) -> Made:
+        """Keep the network in a file, ready to be used."""
+        write_network(self.network, self.design, path)
+        extractor = trained(str(path), self.device)
+        facts = {"pairs_in_a_batch": self.pairs.count, "extractor_fingerprint": extractor.fingerprint}
+        return Made(self.recall(extractor), facts)
 
     def _learn(self, batch: Batch) -> Tensor:
         described = self._describe(self._forward, torch.cat([batch.originals, batch.copies]))
@@ -121,16 +136,4 @@ class Trainer:
                 weights = [weight for weight in part.parameters() if (weight.ndim < 2) == flat]
                 groups.append({"params": weights, "lr": rate, "weight_decay": 0.0 if flat else WEIGHT_DECAY})
         optimiser = torch.optim.AdamW(groups, fused=self.device.type == "cuda")
-        warm = max(1, round(WARM_UP * self.steps))
-
-        def factor(step: int) -> float:
-            if step < warm:
-                return (step + 1) / warm
-            return 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, self.steps - warm))
-
-        return optimiser, torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
-
-
-def _can_compile(device: torch.device) -> bool:
-    """Whether PyTorch's compiler knows this GPU."""
-    return find_spec("triton") is not None and torch.cuda.get_device_capability(device) >= (7, 0)
+        return optimiser, warm_up_and_cosine(optimiser, self.steps)

@@ -7,7 +7,7 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from pickle import UnpicklingError
@@ -19,15 +19,9 @@ from torch import Tensor
 from homing import __version__
 from homing._files import write_atomically, writing
 from homing._machine import hardware
-from homing.edits.differentiable import OFTEN
 from homing.errors import HomingError
-from homing.extractors import Extractor
-from homing.extractors.trained import trained, write_network
 from homing.training.curves import Point, draw_curves
-from homing.training.descriptors import Trainer
-from homing.training.settings import EDITS, Settings
-from homing.training.squares import Squares
-from homing.training.starting import starting_network
+from homing.training.trainer import Made, Trainer
 
 DAMAGED = "{} is damaged; remove it to begin anew"
 LOOKS = 20  # how often, from first step to last, the held-out photos are looked at and a checkpoint is kept
@@ -36,25 +30,16 @@ LOOKS = 20  # how often, from first step to last, the held-out photos are looked
 class Run:
     """One run of training in its folder."""
 
-    def __init__(self, folder: Path, squares: Squares, settings: Settings, device: torch.device) -> None:
+    def __init__(self, folder: Path, trainer: Trainer) -> None:
         """Begin, or go on where the folder's checkpoint stands; a run of other settings or photos is refused."""
-        self.folder = folder
-        self.trainer = Trainer(squares, settings, device)
+        self.folder, self.trainer = folder, trainer
         self.curve: list[Point] = []
-        self._about: dict[str, Any] = {
-            **asdict(settings),
-            "photos": len(squares),
-            "data_fingerprint": squares.fingerprint,
-            # As JSON gives them back.
-            "edits": {name: list(span) if span else None for name, span in EDITS.items()},
-            "often": OFTEN,
-        }
         self._checkpoint = folder / "checkpoint.pt"
         if self._checkpoint.is_file():
             self._restore()
 
-    def train(self, out: Path, advance: Callable[[], None], look: Callable[[Point], None]) -> tuple[Extractor, float]:
-        """Teach to the end and write the network; gives it, and the recall of held-out photos by the file written.
+    def train(self, out: Path, advance: Callable[[], None], look: Callable[[Point], None]) -> float:
+        """Teach to the end and write the network; gives the score of held-out photos by the file written.
 
         `advance` is called per step, `look` at each point of the curve.
         """
@@ -70,67 +55,61 @@ class Run:
             look(self.curve[-1])
             losses, started = [], time.perf_counter()
         made = self.folder / out.name
-        write_network(trainer.network, trainer.design, made)
-        extractor = trained(str(made), trainer.device)
-        recall = trainer.recall(extractor)
-        self._record(extractor, recall)
+        result = trainer.write(made)
+        self._record(result)
         with writing(out):
             made.replace(out)  # last: where this file is, all is done
-        return extractor, recall
+        return result.score
 
     def _look(self, losses: list[Tensor], started: float) -> None:
         """One point of the curve, and a checkpoint."""
         trainer = self.trainer
         mean = float(torch.stack(losses).mean())  # waits until all steps are done
         if not math.isfinite(mean):
-            raise HomingError(
-                f"the loss is no longer a number at step {trainer.step}; try a lower --rate or a higher --temperature"
-            )
+            raise HomingError(f"the loss is no longer a number at step {trainer.step}; try a lower --rate")
         seconds = time.perf_counter() - started
         before = self.curve[-1].seconds if self.curve else 0.0
-        views = 2 * trainer.pairs.count * len(losses)
-        recall = trainer.recall(trainer.describe)
-        self.curve.append(Point(trainer.step, mean, views / seconds, recall, before + seconds))
+        rate = trainer.views_per_step * len(losses) / seconds
+        self.curve.append(Point(trainer.step, mean, rate, trainer.score(), before + seconds))
         file = io.BytesIO()
-        torch.save({"about": self._about, "curve": [asdict(point) for point in self.curve], **trainer.state()}, file)
+        torch.save({"about": trainer.about, "curve": [asdict(point) for point in self.curve], **trainer.state()}, file)
         self._write("checkpoint.pt", file.getvalue())
 
     def _restore(self) -> None:
-        state = _read_checkpoint(self._checkpoint, self._about, self.trainer.device)
+        state = _read_checkpoint(self._checkpoint, self.trainer.about, self.trainer.device)
         try:
             self.curve = [Point(**point) for point in state["curve"]]
             self.trainer.restore(state)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise HomingError(DAMAGED.format(self._checkpoint)) from error
 
-    def _record(self, extractor: Extractor, recall: float) -> None:
+    def _record(self, result: Made) -> None:
         """What was done, for whoever wants to know or do it again; and its curves."""
+        measures = self.trainer.measures
         record = {
-            "settings": self._about,
-            "pairs_in_a_batch": self.trainer.pairs.count,
-            "extractor_fingerprint": extractor.fingerprint,
-            "recall": recall,
+            "settings": self.trainer.about,
+            **result.facts,
+            measures.replace(" ", "_"): result.score,
             "versions": {"homing": __version__, "torch": torch.__version__, "python": platform.python_version()},
             "hardware": hardware(),
             "seconds": self.curve[-1].seconds,
             "curve": [asdict(point) for point in self.curve],
         }
         self._write("record.json", json.dumps(record, indent=2).encode())
-        self._write("curves.png", draw_curves(self.curve))
+        self._write("curves.png", draw_curves(self.curve, measures))
 
     def _write(self, name: str, data: bytes) -> None:
         with writing(self.folder / name):
             write_atomically(self.folder / name, data)
 
 
-def check_settings(folder: Path, settings: Settings) -> None:
-    """Refuse at once, before photos are read, what would be refused after: a start that is not there, another run."""
-    starting_network(settings)
+def check_run(folder: Path, about: Mapping[str, Any]) -> None:
+    """Refuse at once, before photos are read, what would be refused after: a folder that holds another run."""
     if (folder / "checkpoint.pt").is_file():
-        _read_checkpoint(folder / "checkpoint.pt", asdict(settings), torch.device("cpu"))
+        _read_checkpoint(folder / "checkpoint.pt", about, torch.device("cpu"))
 
 
-def _read_checkpoint(path: Path, about: dict[str, Any], device: torch.device) -> dict[str, Any]:
+def _read_checkpoint(path: Path, about: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     """What a checkpoint holds; refuses one of a run of which something else is true than `about` says."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from homing.errors import HomingError
@@ -53,13 +54,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, (low, high) in LIMITS.items():
-            value = getattr(self, name)
-            if not low <= value <= high:
-                option = name.replace("_", "-")
-                raise HomingError(f"--{option} takes a value from {low:g} to {high:g}, got {value:g}")
-        if self.training_size % 16:  # the blocks of the JPEG edit
-            raise HomingError(f"--training-size must be a multiple of 16, got {self.training_size}")
+        check_limits(self, LIMITS)
+        check_side("training_size", self.training_size)
 
 
 LIMITS: dict[str, tuple[float, float]] = {
@@ -76,3 +72,21 @@ LIMITS: dict[str, tuple[float, float]] = {
     "rate": (1e-9, 1),
     "seed": (0, 2**62),
 }
+
+
+def check_limits(settings: object, limits: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse settings that lie outside."""
+    for name, (low, high) in limits.items():
+        value = getattr(settings, name)
+        if not low <= value <= high:
+            raise HomingError(f"{_option(name)} takes a value from {low:g} to {high:g}, got {value:g}")
+
+
+def check_side(name: str, side: int) -> None:
+    """Refuse a side that the JPEG edit cannot cut into its blocks."""
+    if side % 16:
+        raise HomingError(f"{_option(name)} must be a multiple of 16, got {side}")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")

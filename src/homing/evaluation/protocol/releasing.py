@@ -1,4 +1,4 @@
-"""Photos released with one recipe, as files: what a bench lets others edit. A second run goes on where one stopped."""
+"""Photos released in one way, as files: what a bench lets others edit. A second run goes on where one stopped."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from homing._files import write_atomically, writing
 from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
 from homing.activation.batch import in_batches
-from homing.activation.release import Activation
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.evaluation.protocol.kept import state_of
@@ -36,11 +35,36 @@ class Released:
     seed: int
 
 
+class Moved(Protocol):
+    """What came of one photo: the bytes to release, and how they were found to be."""
+
+    @property
+    def data(self) -> bytes:
+        """The file."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Whether its pixels moved, or are `unchanged`."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """For the state."""
+        ...
+
+    @property
+    def quality(self) -> Quality:
+        """Of the file, decoded again."""
+        ...
+
+
 @dataclass(frozen=True)
 class ReleasedFiles:
     """The files of one recipe, the quality of those that were activated, and why others could not be released.
 
-    A photo that activation left unchanged is released as it was, and has no part in the quality.
+    A photo that activation left unchanged is released as it was, and has no part in the quality. The same of photos
+    that were given a watermark.
     """
 
     files: list[Released]
@@ -61,7 +85,19 @@ def release(
 ) -> ReleasedFiles:
     """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
     move = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
-    log = _Log(folder, f"{codebook.fingerprint} {recipe!r}")
+    return release_moved(originals, folder, move=move, key=f"{codebook.fingerprint} {recipe!r}", advance=advance)
+
+
+def release_moved(
+    originals: Sequence[Released],
+    folder: Path,
+    *,
+    move: Callable[[Sequence[Photo]], Sequence[Moved | PhotoError]],
+    key: str,
+    advance: Callable[[], None],
+) -> ReleasedFiles:
+    """The same with what `move` makes of photos; the key names all that decides it."""
+    log = _Log(folder, key)
     left = [original for original in originals if not log.knows(original)]
     for _ in range(len(originals) - len(left)):
         advance()
@@ -82,7 +118,7 @@ def release(
             made.failures.append(entry["reason"])
             continue
         made.files.append(replace(original, file=folder / original.source))
-        if entry["state"] == "activated":
+        if entry["state"] != "unchanged":
             made.qualities.append(Quality(**entry["quality"]))
             made.activated.append(made.files[-1])
     return made
@@ -114,7 +150,7 @@ class _Log:
         """What was noted of a photo."""
         return self._entries[original.source]
 
-    def add(self, original: Released, result: Activation | PhotoError, seconds: float) -> None:
+    def add(self, original: Released, result: Moved | PhotoError, seconds: float) -> None:
         """Note what came of a photo."""
         entry: dict[str, Any] = {"source": original.source, "photo": state_of(original.file), "seconds": seconds}
         if isinstance(result, PhotoError):

@@ -1,0 +1,16 @@
+"""homing train: networks of your own; one file per network."""
+
+from __future__ import annotations
+
+import typer
+
+from homing.cli.train import descriptor, hidden
+
+app = typer.Typer(help="Train networks of your own.", no_args_is_help=True)
+app.command("descriptor")(descriptor.descriptor)
+app.command("hidden")(hidden.hidden)
+
+
+@app.callback()
+def _group() -> None:
+    """Train networks of your own."""

@@ -1,0 +1,161 @@
+"""What the watermarks bench found, told: the paper's last table with ours beside it, a figure, and every copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from homing.activation.recipe import PAPER_BUDGET
+from homing.evaluation.benches.watermarks import LABELS, METHODS, Row, WatermarksResult
+from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.published import TABLE, WATERMARKS, Published, PublishedWatermark
+from homing.evaluation.results import Figure, Lines, Results, Table, bars
+from homing.watermarks.settings import BITS
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+_NAMES = {"ssl": "SSL watermark", "hidden": "HiDDeN"}
+_BY_PROBE = "IVF4096,PQ8x8"  # the paper's index, one probe
+
+
+def results(result: WatermarksResult, command: str) -> Results:
+    """All there is to say."""
+    rows = [each.row for each in result.measured]
+    bits = [row for row in rows if row.bit_accuracy is not None]
+    return Results(
+        title="Activation beside watermarks",
+        setting="Share of edited copies that are found, by one probe or by an identifier of "
+        f"{BITS} bits: {setting_line(result.subjects[0])}",
+        command=command,
+        numbers=numbers(
+            result.subjects,
+            rows=[asdict(row) for row in rows],
+            settings={
+                "edits": LABELS,
+                "watermarks": list(result.bench.watermarks),
+                "bits": BITS,
+                "budget": str(PAPER_BUDGET),
+                "key": result.bench.key,
+                "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
+            },
+            seconds=result.seconds,
+        ),
+        tables=[_table(rows), _details(rows), *([_bits(bits)] if bits else [])],
+        figures=[_figure(rows)],
+        lines=Lines(
+            name="copies",
+            what="every copy",
+            headings=["method", "index", "photo", "edit", "home", "right bits"],
+            rows=_copies(result),
+        ),
+    )
+
+
+def shown(result: WatermarksResult) -> list[list[str]]:
+    """The table for a terminal, on its side: there are more edits than it has room for."""
+    rows = [each.row for each in result.measured]
+    headings = ["edit", *(_name(row) if row.index is None else f"{row.method},\n{row.index}" for row in rows)]
+    lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
+    lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
+    lines.append(["bit accuracy", *(_accuracy(row) for row in rows)])
+    lines.append(["PSNR, dB", *("" if row.psnr is None else f"{row.psnr:.1f}" for row in rows)])
+    return [headings, *lines]
+
+
+def _table(rows: list[Row]) -> Table:
+    """The paper's last table: ours, then as published."""
+    ours = [
+        [_name(row), row.index or "", *(f"{share:.2f}" for share in row.recall.values()), f"{row.mean:.3f}"]
+        for row in rows
+    ]
+    methods = {recipe: method for method, recipe in METHODS.items()}
+    found = [
+        _published([methods[row.recipe], f"{_BY_PROBE} (published)"], row)
+        for row in TABLE
+        if (row.index, row.probes) == (_BY_PROBE, 1) and row.recipe in methods
+    ]
+    read = [_published([_NAMES[row.name], "(published)"], row) for row in WATERMARKS]
+    return Table(
+        name="table",
+        caption="Recall by edit: with an index its original is found first with one probe, with a watermark all "
+        f"{BITS} bits of its identifier are read right. Published rows are of SSCD and DINO among a million references "
+        "(Fernandez et al., 2023).",
+        headings=["method", "index", *LABELS, "mean"],
+        rows=[*ours, *found, *read],
+        groups=[len(ours)],
+    )
+
+
+def _published(head: list[str], row: Published | PublishedWatermark) -> list[str]:
+    return [*head, *(f"{row.recall[label]:.2f}" for label in LABELS), f"{row.mean:.2f}"]
+
+
+def _details(rows: list[Row]) -> Table:
+    return Table(
+        name="details",
+        caption="The mean over the edits with its interval, the share of single bits that are read right, and the "
+        "files as written: all methods have the same budget and the same PSNR.",
+        headings=["method", "index", "mean, 95 % interval", "bit accuracy", "PSNR, dB", "SSIM", "moved", "s per photo"],
+        rows=[_detail(row) for row in rows],
+    )
+
+
+def _detail(row: Row) -> list[str]:
+    low, high = row.mean_interval
+    quality = [""] * 4
+    if row.psnr is not None and row.ssim is not None and row.seconds_per_photo is not None:
+        moved = f"{row.moved} of {row.photos}"
+        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", moved, f"{row.seconds_per_photo:.2f}"]
+    return [_name(row), row.index or "", f"{row.mean:.3f} ({low:.3f}–{high:.3f})", _accuracy(row), *quality]
+
+
+def _bits(rows: list[Row]) -> Table:
+    return Table(
+        name="bits",
+        caption=f"The share of the {BITS} bits that are read right, by edit; half of them would be by chance.",
+        headings=["method", *LABELS, "mean"],
+        rows=[
+            [_name(row), *(f"{share:.3f}" for share in row.bit_accuracy.values()), _accuracy(row)]
+            for row in rows
+            if row.bit_accuracy is not None
+        ],
+    )
+
+
+def _figure(rows: list[Row]) -> Figure:
+    """By edit with intervals; of the indexes the first."""
+    first = rows[0].index
+    drawn = [row for row in rows if row.index in (first, None)]
+    shares = {_name(row): [(row.recall[label], *row.interval[label]) for label in LABELS] for row in drawn}
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        bars(axes, shares)
+        axes.set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
+        axes.set_ylim(0, 1.02)
+        axes.set_ylabel("recall")
+        axes.legend(ncols=len(drawn), loc="lower left", bbox_to_anchor=(0, 1))
+
+    return Figure(
+        name="recall", caption=f"Recall by edit with 95 % intervals, {first}, one probe.", draw=draw, size=(8.0, 3.8)
+    )
+
+
+def _name(row: Row) -> str:
+    return _NAMES.get(row.method, row.method)
+
+
+def _accuracy(row: Row) -> str:
+    return "" if row.bit_accuracy is None else f"{fmean(row.bit_accuracy.values()):.3f}"
+
+
+def _copies(result: WatermarksResult) -> Iterator[list[object]]:
+    for each in result.measured:
+        for photo, source in enumerate(each.sources):
+            for place, label in enumerate(LABELS):
+                right = "" if each.right is None else int(each.right[photo, place])
+                home = int(each.home[photo, place])
+                yield [each.row.method, each.row.index or "", source, label, home, right]

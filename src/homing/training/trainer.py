@@ -1,0 +1,78 @@
+"""What a run asks of the network it teaches, and what all of them do alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from homing._machine import computes_in_half
+
+WARM_UP = 0.05
+READERS = 4  # batches that are read ahead, of a hundred megabytes each
+
+
+class Made(NamedTuple):
+    """The network in a file: how well it does on held-out photos, and what a record should say of it."""
+
+    score: float
+    facts: dict[str, Any]
+
+
+class Trainer(Protocol):
+    """One network that is taught, step by step."""
+
+    device: torch.device
+    step: int
+    steps: int
+    views_per_step: int
+    measures: str  # what the score is, in words
+    about: dict[str, Any]  # all that decides the result, as JSON gives it back
+
+    def run(self) -> Iterator[Tensor]:
+        """Teach from the present step to the last; gives the loss of each, not yet waited for."""
+        ...
+
+    def score(self) -> float:
+        """How well the network does on held-out photos."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """All that a checkpoint must hold to go on from here."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        ...
+
+    def write(self, path: Path) -> Made:
+        """Keep the network in a file; the score is that of the file."""
+        ...
+
+
+def warm_up_and_cosine(optimiser: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
+    """A short warm-up, then a cosine to nothing."""
+    warm = max(1, round(WARM_UP * steps))
+
+    def factor(step: int) -> float:
+        if step < warm:
+            return (step + 1) / warm
+        return 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
+
+    return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+
+
+def compiled(network: Callable[..., Tensor], device: torch.device) -> Callable[..., Tensor]:
+    """The network, compiled on a GPU. Older ones and installations without a compiler do without: the same, later."""
+    can = device.type == "cuda" and find_spec("triton") is not None
+    return torch.compile(network) if can and torch.cuda.get_device_capability(device) >= (7, 0) else network
+
+
+def in_half(device: torch.device) -> torch.autocast:
+    """Half precision where a GPU is made for it."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and computes_in_half(device))

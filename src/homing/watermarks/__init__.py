@@ -1,0 +1,1 @@
+"""Watermarks, to compare activation with: an identifier hidden in a photo instead of a code in an index."""

@@ -1,0 +1,36 @@
+"""What a watermark is, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from homing.extractors import Extractor
+from homing.perception import Budget
+
+
+class Watermark(Protocol):
+    """A way to hide messages in photos, and to read them from copies.
+
+    The decoder is an extractor whose descriptor is the message: one number for each bit, above zero where it is set.
+    """
+
+    name: str
+
+    @property
+    def decoder(self) -> Extractor:
+        """Reads messages from what others made of photos."""
+        ...
+
+    def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
+        """The change of each (3, H, W) view that hides its message, of (B, bits) of truth values, within the budget."""
+        ...
+
+
+def identifier(sha256: str, bits: int) -> Tensor:
+    """The message (bits,) of a photo: the last bits of the hash of its file, which nobody has to keep a list of."""
+    number = int(sha256, 16)
+    return torch.tensor([bool(number >> place & 1) for place in range(bits)])

@@ -1,0 +1,121 @@
+"""HiDDeN (Zhu et al., 2018): one small network hides a message in a photo, another reads it from copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from torch import Tensor, nn
+
+from homing._files import read_metadata
+from homing.errors import HomingError
+from homing.extractors import Extractor, NetworkExtractor
+from homing.perception import Budget
+
+BUNDLED = "data/hidden-1.safetensors"
+KIND = "homing.hidden"
+_ENCODER_BLOCKS, _DECODER_BLOCKS = 4, 7
+_MIDDLE = (0.5, 0.5, 0.5)  # pixels come to the networks in [-1, 1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenDesign:
+    """What the two networks are built from."""
+
+    bits: int
+    size: int  # pixels a side that both look at
+    width: int  # channels
+
+
+class HiddenNetwork(nn.Module):
+    """Encoder and decoder as published: 3 × 3 convolutions, each with batch norm and ReLU."""
+
+    def __init__(self, design: HiddenDesign) -> None:
+        super().__init__()
+        width, bits = design.width, design.bits
+        self.features = nn.Sequential(_block(3, width), *(_block(width, width) for _ in range(_ENCODER_BLOCKS - 1)))
+        self.hide = nn.Sequential(_block(width + bits + 3, width), nn.Conv2d(width, 3, 1))
+        self.decoder = nn.Sequential(
+            _block(3, width),
+            *(_block(width, width) for _ in range(_DECODER_BLOCKS - 1)),
+            _block(width, bits),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(bits, bits),
+        )
+
+    def encode(self, images: Tensor, messages: Tensor) -> Tensor:
+        """The pattern (B, 3, S, S) that hides (B, bits) messages in images in [0, 1]; it has no scale of its own."""
+        pixels = 2 * images - 1
+        said = (2.0 * messages - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+        pattern: Tensor = self.hide(torch.cat([self.features(pixels), said, pixels], dim=1)).float()
+        return pattern / pattern.square().mean(dim=(1, 2, 3), keepdim=True).sqrt().clamp_min(1e-6)
+
+    def decode(self, images: Tensor) -> Tensor:
+        """One number for each bit, (B, bits), of images in [0, 1]."""
+        scores: Tensor = self.decoder(2 * images - 1).float()
+        return scores
+
+
+class HiddenWatermark:
+    """Watermarks by two networks that were trained together; the change is shaped by the budget, not by a loss."""
+
+    name = "hidden"
+
+    def __init__(self, network: HiddenNetwork, design: HiddenDesign, device: torch.device | str | None = None) -> None:
+        self.decoder: Extractor = NetworkExtractor(
+            network.decoder, name=self.name, size=design.size, mean=_MIDDLE, std=_MIDDLE, device=device
+        )
+        self._network = network.eval().to(self.decoder.device)
+
+    @classmethod
+    def load(cls, path: Path | None = None, device: torch.device | str | None = None) -> HiddenWatermark:
+        """The networks that `homing train hidden` wrote into a file; by default those inside the package."""
+        return cls(*read_hidden(path), device=device)
+
+    @torch.no_grad()
+    def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
+        """The pattern for each view as the networks see it, brought to its size, where the eye leaves room for it."""
+        squares = torch.stack([self.decoder.resize(view) for view in views]).to(self.decoder.device)
+        patterns = self._network.encode(squares, messages.to(self.decoder.device)).cpu()
+        return [_shaped(pattern, view, budget) for pattern, view in zip(patterns, views, strict=True)]
+
+
+def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenDesign]:
+    """The networks in a file, or those inside the package, and their design."""
+    entry = files("homing.watermarks").joinpath(BUNDLED) if path is None else path
+    if not entry.is_file():
+        if path is not None:
+            raise HomingError(f"no such file: {path}; homing train hidden PHOTOS --out FILE.safetensors writes one")
+        raise HomingError(
+            "no HiDDeN networks come with this version; train them with homing train hidden PHOTOS --out "
+            "FILE.safetensors and give --hidden FILE.safetensors, or leave hidden out of --watermarks"
+        )
+    data = entry.read_bytes()
+    try:
+        design = HiddenDesign(**read_metadata(data, KIND))
+        network = HiddenNetwork(design)
+        network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
+    except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+        raise HomingError(f"{entry} was not written by homing train hidden, or is damaged") from error
+    return network, design
+
+
+def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
+    whole = F.interpolate(pattern[None], view.shape[1:], mode="bilinear", align_corners=False)[0]
+    room = budget.room(view)
+    if len(room) == 1:  # a photo without colour gets none
+        whole = whole.mean(dim=0, keepdim=True)
+    return (room * whole).expand_as(view)
+
+
+def _block(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(inplace=True)
+    )

@@ -1,0 +1,40 @@
+"""All that decides what HiDDeN's networks learn, but for the photos."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from homing.training.settings import check_limits, check_side
+
+BITS = 20  # of an identifier, as in the paper: a million photos can be told apart
+LOUD = 20.0  # dB: training begins with messages that are easily heard
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenSettings:
+    """How HiDDeN's networks are taught."""
+
+    bits: int = BITS
+    size: int = 224  # the paper's; the original's is 128
+    width: int = 64
+    psnr: float = 43.8
+    epochs: float = 20.0
+    batch: int = 64
+    rate: float = 1e-3
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_limits(self, LIMITS)
+        check_side("size", self.size)
+
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "bits": (1, 1024),
+    "size": (32, 2048),
+    "width": (1, 1024),
+    "psnr": (LOUD, 80),
+    "epochs": (0.01, 1e6),
+    "batch": (2, 1e6),  # batch norm needs more than one
+    "rate": (1e-9, 1),
+    "seed": (0, 2**62),
+}

@@ -1,0 +1,155 @@
+"""The watermarks bench, as a script would call it."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.small import homing, small_network, small_photos
+
+from homing import codebooks, extractors
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.evaluation.benches.watermarks import WatermarksBench, _ssl, run_watermarks_bench
+from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.protocol.strangers import read_strangers
+from homing.extractors import describe
+from homing.extractors.trained import write_network
+from homing.photo import Photo
+from homing.watermarks import hidden
+from homing.watermarks.base import identifier
+from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork
+from homing.watermarks.ssl import Carriers
+
+PHOTOS = ["a", "b"]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos, strangers, what an index learns from, a small network, and HiDDeN's networks that were taught nothing."""
+    folder = tmp_path_factory.mktemp("desk")
+    small_network(folder)
+    small_photos(folder / "photos", PHOTOS, seed=1)
+    small_photos(folder / "others", [str(number) for number in range(24)], seed=2)
+    for bits in (20, 8):
+        torch.manual_seed(0)
+        design = HiddenDesign(bits=bits, size=32, width=4)
+        write_network(HiddenNetwork(design), design, folder / f"hidden-{bits}.safetensors", kind=KIND)
+    return folder
+
+
+def bench(desk: Path, out: Path, *more: object, code: int = 0) -> str:
+    """What `homing bench watermarks` prints."""
+    settings = ("--photos", desk / "photos", "--background", desk / "others", "--strangers", 24, "--out", out)
+    index = (
+        "--index",
+        "IVF2,PQ4x2",
+        "--taught",
+        desk / "others",
+        "--descriptors",
+        300,
+        "--extractor",
+        desk / "small.pt",
+    )
+    networks = ("--hidden", desk / "hidden-20.safetensors", "--ssl-extractor", desk / "small.pt")
+    return homing("bench", "watermarks", *settings, *index, *networks, *more, code=code)
+
+
+@pytest.fixture(scope="module")
+def out(desk: Path) -> Path:
+    """The results of one bench."""
+    (desk / "said.txt").write_text(bench(desk, desk / "out"))
+    return desk / "out"
+
+
+def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
+    said = json.loads((out / "results.json").read_text())
+    assert [row["method"] for row in said["rows"]] == ["passive", "activated", "ssl", "hidden"]
+    for row in said["rows"]:
+        assert list(row["recall"]) == [edit.label for edit in PAPER]
+        assert row["mean"] == pytest.approx(sum(row["recall"].values()) / len(PAPER))
+        assert (
+            (row["bit_accuracy"] is None) == (row["method"] in ("passive", "activated")) == (row["index"] is not None)
+        )
+        if row["method"] != "passive" and row["moved"]:
+            assert 43.8 <= row["psnr"] < 44.4
+    by_method = {row["method"]: row for row in said["rows"]}
+    assert by_method["ssl"]["moved"] == by_method["hidden"]["moved"] == len(PHOTOS)
+    assert by_method["hidden"]["mean"] == 0  # by networks that were taught nothing
+
+
+def test_bits_are_those_read_from_the_edited_files(desk: Path, out: Path) -> None:
+    network = extractors.load(str(desk / "small.pt"), device="cpu")
+    (background,) = out.glob("background-*.npy")
+    decoder = Carriers(network, read_strangers(background, network, 24).descriptors)
+    with (out / "copies.csv").open() as file:
+        lines = {(line["photo"], line["edit"]): line for line in csv.DictReader(file) if line["method"] == "ssl"}
+    assert len(lines) == len(PHOTOS) * len(PAPER)
+    for seed, name in enumerate(PHOTOS):
+        message = identifier(Photo.load(desk / "photos" / f"{name}.jpg").sha256, 20)
+        image = to_image(Photo.load(out / "released" / "watermarks" / "ssl" / f"{name}.jpg").view())
+        scores = describe(decoder, [to_view(edit(image, seed)) for edit in PAPER])
+        for edit, right in zip(PAPER, ((scores > 0) == message).sum(dim=1).tolist(), strict=True):
+            line = lines[f"{name}.jpg", edit.label]
+            assert int(line["right bits"]) == right
+            assert int(line["home"]) == (right == 20)
+        before = describe(decoder, [Photo.load(desk / "photos" / f"{name}.jpg").view()])[0]
+        assert float(((scores[0] - before) * (2.0 * message - 1)).mean()) > 0  # as it is, unedited
+
+
+def test_the_table_is_for_people(desk: Path, out: Path) -> None:
+    first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
+    assert "all 20 bits" in first and "2 photos among 26 references" in first
+    assert all(edit.label in headings for edit in PAPER)
+    methods = [row.split("|")[1].strip() for row in rows]
+    assert methods == 2 * ["passive", "activated", "SSL watermark", "HiDDeN"]
+    assert [("published" in row) for row in rows] == 4 * [False] + 4 * [True]
+    assert (out / "bits.md").is_file() and (out / "recall.svg").is_file() and (out / "report.html").is_file()
+    said = (desk / "said.txt").read_text()
+    for row in json.loads((out / "results.json").read_text())["rows"]:
+        assert f"{row['mean']:.3f}" in said
+
+
+def test_a_second_run_does_nothing_again(desk: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = json.loads((out / "results.json").read_text())["rows"]
+    monkeypatch.setattr("homing.evaluation.benches.watermarks.mark", lambda *_, **__: pytest.fail("marked again"))
+    monkeypatch.setattr("homing.evaluation.protocol.copies.to_image", lambda _: pytest.fail("edited again"))
+    assert json.loads(bench(desk, out, "--json"))["rows"] == before
+
+
+def test_a_bundled_network_is_whitened_on_its_own_strangers(desk: Path, tmp_path: Path) -> None:
+    setting = WatermarksBench(photos=desk / "photos", background=tmp_path / "rows.npy", out=tmp_path)
+    network = extractors.load("imagenet-lite0", device="cpu")
+    decoder = _ssl(setting, network, lambda *_: pytest.fail("described anew")).decoder
+    book = codebooks.load("imagenet-lite0")
+    rows = book.decode(codebooks.bundled_background(book).codes[:10_000]).numpy()
+    assert decoder.fingerprint == Carriers(network, rows).fingerprint
+    np.save(tmp_path / "rows.npy", np.ones((24, 7), np.float32))
+    small = extractors.load(str(desk / "small.pt"), device="cpu")
+    with pytest.raises(HomingError, match=r"must hold \(N, 108\) descriptors"):
+        _ssl(setting, small, lambda *_: pytest.fail("described anew"))
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--watermarks", "ssl,hiden"), "did you mean 'hidden'"),
+        (("--key", -1), "a key is a whole number"),
+        (("--hidden", "missing.safetensors"), "no such file: missing.safetensors"),
+        (("--hidden", "{desk}/hidden-8.safetensors"), "hides 8 bits; train one with --bits 20"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(desk: Path, tmp_path: Path, more: tuple, says: str) -> None:
+    with pytest.raises(HomingError, match=says):
+        bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))
+
+
+def test_without_networks_it_says_how_to_train_them(
+    desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden, "BUNDLED", "data/missing.safetensors")
+    bench = WatermarksBench(photos=desk / "photos", background=desk / "others", out=tmp_path)
+    with pytest.raises(HomingError, match=r"train them with homing train hidden PHOTOS --out FILE\.safetensors"):
+        run_watermarks_bench(bench, lambda *_: pytest.fail("work began"))

@@ -1,0 +1,163 @@
+"""HiDDeN, slowly, on a few photos."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.evaluation.small import homing, small_photos
+from torch import Tensor
+
+from homing.edits.differentiable import Views
+from homing.errors import HomingError
+from homing.extractors import describe
+from homing.perception import JND
+from homing.perception.quality import psnr
+from homing.photo import Photo
+from homing.training.curves import Point
+from homing.training.run import Run
+from homing.training.squares import Squares, squares_of
+from homing.watermarks import hidden_training
+from homing.watermarks.copies import EDITS, edited
+from homing.watermarks.hidden import HiddenDesign, HiddenNetwork, HiddenWatermark
+from homing.watermarks.hidden_training import HiddenTrainer
+from homing.watermarks.marking import mark
+from homing.watermarks.settings import HiddenSettings
+
+CPU = torch.device("cpu")
+TINY = HiddenSettings(bits=2, size=32, width=8, batch=16, epochs=2, psnr=20.0)
+
+
+@pytest.fixture(scope="module")
+def squares(tmp_path_factory: pytest.TempPathFactory) -> Squares:
+    folder = tmp_path_factory.mktemp("squares")
+    photos = small_photos(folder / "photos", [str(number) for number in range(40)], seed=3)
+    return squares_of(sorted(photos.iterdir()), 32, folder, lambda: None)
+
+
+def train(folder: Path, trainer: HiddenTrainer) -> float:
+    folder.mkdir(exist_ok=True)
+    return Run(folder, trainer).train(folder / "net.safetensors", lambda: None, lambda _: None)
+
+
+def test_networks_learn_to_hide_and_to_read(squares: Squares, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Loud, and without edits: what takes a GPU and an hour with them takes seconds.
+    monkeypatch.setattr(hidden_training, "edited", lambda views, _: views)
+    trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, rate=0.01), CPU)
+    points: list[Point] = []
+    score = Run(tmp_path, trainer).train(tmp_path / "net.safetensors", lambda: None, points.append)
+    assert points[-1].loss < 0.45 < 0.55 < points[0].loss
+    assert score == points[-1].score > 0.7  # of the file as of what was in memory
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["bit_accuracy"] == score
+    assert record["settings"]["bits"] == 1 and record["settings"]["photos"] == 40
+    watermark = HiddenWatermark.load(tmp_path / "net.safetensors", CPU)
+    photo = Photo.load(next(iter(sorted((squares_folder(squares) / "photos").iterdir()))))
+    (made,) = mark([photo], watermark=watermark, budget=JND(psnr=20.0))
+    assert (made.state, made.reason) == ("marked", None)
+    assert 20.0 <= made.quality.psnr < 20.6
+
+
+def squares_folder(squares: Squares) -> Path:
+    assert isinstance(squares.pixels, np.memmap)
+    return Path(str(squares.pixels.filename)).parent
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(whole, HiddenTrainer(squares, TINY, CPU))
+    cut.mkdir()
+    first = Run(cut, HiddenTrainer(squares, TINY, CPU))
+    assert first.trainer.steps == 4
+
+    class PowerCutError(Exception): ...
+
+    def cut_at_three() -> None:
+        if first.trainer.step == 3:
+            raise PowerCutError
+
+    with pytest.raises(PowerCutError):
+        first.train(cut / "net.safetensors", cut_at_three, lambda _: None)
+    again = HiddenTrainer(squares, TINY, CPU)
+    train(cut, again)
+    assert (cut / "net.safetensors").read_bytes() == (whole / "net.safetensors").read_bytes()
+
+
+def test_the_command_trains_and_tells(tmp_path: Path) -> None:
+    photos = small_photos(tmp_path / "photos", [str(number) for number in range(20)], seed=4)
+    out = tmp_path / "net.safetensors"
+    tiny = ("--bits", 3, "--size", 32, "--width", 4, "--batch", 9, "--epochs", 1)
+    said = homing("train", "hidden", photos, "--out", out, *tiny)
+    assert "held-out bit accuracy" in said
+    assert HiddenWatermark.load(out, CPU).decoder.dim == 3
+    assert {"record.json", "curves.png", "checkpoint.pt"} <= {path.name for path in (tmp_path / "net.run").iterdir()}
+    with pytest.raises(HomingError, match="exists; choose another --out"):
+        homing("train", "hidden", photos, "--out", out, *tiny)
+
+
+def test_messages_grow_quieter_until_the_psnr_of_a_release(squares: Squares) -> None:
+    trainer = HiddenTrainer(squares, replace(TINY, epochs=10, psnr=40.0), CPU)
+    heard = []
+    for step in (0, 5, 10, 20):
+        trainer.step = step
+        heard.append(trainer._psnr())
+    assert heard == [20.0, 30.0, 40.0, 40.0]
+    images, patterns = torch.rand(2, 3, 32, 32) * 0.5 + 0.25, torch.randn(2, 3, 32, 32)
+    for image, marked in zip(images, hidden_training._at_psnr(images, patterns, 40.0), strict=True):
+        assert psnr(image, marked) == pytest.approx(40.0, abs=0.01)
+
+
+def test_training_spreads_a_change_as_a_release_does() -> None:
+    image, pattern = torch.rand(3, 32, 32) * 0.5 + 0.25, torch.randn(3, 32, 32)
+    change = (hidden_training._at_psnr(image[None], pattern[None], 40.0)[0] - image).flatten()
+    released = (JND(psnr=40.0).room(image) * pattern).flatten()
+    assert torch.cosine_similarity(change, released, dim=0) > 0.9999
+
+
+def test_every_edit_is_taught_equally_and_gradients_pass() -> None:
+    pixels = torch.rand(20, 3, 32, 32, requires_grad=True)
+    copies = edited(Views(pixels, torch.ones(20)), np.random.default_rng(0))
+    assert copies.pixels.shape == (20, 3, 32, 32)
+    unchanged = (copies.pixels == pixels).flatten(1).all(dim=1)
+    assert int(unchanged.sum()) == 20 // len(EDITS)  # identity's share
+    copies.pixels.sum().backward()
+    assert all(each.abs().sum() > 0 for each in pixels.grad)
+    assert len(edited(Views(pixels[:3], torch.ones(3)), np.random.default_rng(0))) == 3
+
+
+def test_grey_stays_grey_and_any_size_is_marked() -> None:
+    watermark = HiddenWatermark(*_network(), CPU)
+    grey, colour = torch.rand(1, 50, 70).expand(3, -1, -1), torch.rand(3, 90, 40)
+    changes = watermark.changes([grey, colour], torch.tensor([[True, False], [False, False]]), JND(psnr=40.0))
+    assert [tuple(change.shape) for change in changes] == [(3, 50, 70), (3, 90, 40)]
+    assert torch.equal(changes[0][0], changes[0][2])
+    assert not torch.equal(changes[1][0], changes[1][2])
+    assert describe(watermark.decoder, [grey, colour]).shape == (2, 2)
+
+
+def _network() -> tuple[HiddenNetwork, HiddenDesign]:
+    design = HiddenDesign(bits=2, size=32, width=8)
+    return HiddenNetwork(design), design
+
+
+def test_the_decoder_reads_as_the_network_does() -> None:
+    network, design = _network()
+    images: Tensor = torch.rand(4, 3, 32, 32)
+    scores = HiddenWatermark(network, design, CPU).decoder(images)
+    assert torch.equal(scores > 0, network.decode(images) > 0)
+
+
+def test_files_that_are_no_networks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match=r"no such file: .*homing train hidden"):
+        HiddenWatermark.load(tmp_path / "missing.safetensors")
+    (tmp_path / "bad.safetensors").write_bytes(b"hello")
+    with pytest.raises(HomingError, match="was not written by homing train hidden"):
+        HiddenWatermark.load(tmp_path / "bad.safetensors")
+
+
+@pytest.mark.parametrize("wrong", [{"bits": 0}, {"size": 40}, {"batch": 1}, {"psnr": 10.0}, {"width": 0}])
+def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
+    with pytest.raises(HomingError, match=f"--{next(iter(wrong))} "):
+        HiddenSettings(**wrong)
