@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from homing import __version__
 from homing._files import write_atomically, writing
 from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
@@ -61,7 +62,7 @@ def release(
 ) -> ReleasedFiles:
     """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
     move = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
-    log = _Log(folder, f"{codebook.fingerprint} {recipe!r}")
+    log = _Log(folder, f"{__version__} {codebook.fingerprint} {recipe!r}")
     left = [original for original in originals if not log.knows(original)]
     for _ in range(len(originals) - len(left)):
         advance()
