@@ -7,9 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import PIL
 import torch
 from torch import Tensor
 
+from homing import __version__
 from homing._parallel import map_ahead
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
@@ -29,7 +31,7 @@ def describe_copies(
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
     files = [[item.source, item.seed, *state_of(item.file)] for item in released]
-    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files)
+    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__)
     file = folder / f"copies-{key}.npy"
     kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
     for _ in range(kept.count):

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from homing import __version__
 from homing._files import write_atomically, writing
 from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
@@ -97,7 +98,7 @@ def release_moved(
     advance: Callable[[], None],
 ) -> ReleasedFiles:
     """The same with what `move` makes of photos; the key names all that decides it."""
-    log = _Log(folder, key)
+    log = _Log(folder, f"{__version__} {key}")
     left = [original for original in originals if not log.knows(original)]
     for _ in range(len(originals) - len(left)):
         advance()
