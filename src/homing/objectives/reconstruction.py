@@ -8,11 +8,17 @@ from homing.codebooks import Codebook
 
 
 class Reconstruction:
-    """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells (q brings them along)."""
+    """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells, which q brings along.
+
+    Codes for fast scans are, by default, not of residuals: there q knows nothing of the cell. Halfway between q and the
+    centre of the cell both squared distances are smallest together.
+    """
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.reconstruct(originals)
+        if codebook.has_cells and not codebook.quantiser.ivf.by_residual:
+            self._targets = (self._targets + codebook.centroids(originals)) / 2
 
     def __call__(self, descriptors: Tensor) -> Tensor:
-        """Squared distance of each descriptor to the stored form of its original: (B,)."""
+        """Squared distance of each descriptor to where its original's stored form draws it: (B,)."""
         return (descriptors - self._targets).square().sum(dim=1)
