@@ -33,6 +33,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_network(folder)
     small_photos(folder / "photos", PHOTOS, seed=1)
     small_photos(folder / "others", [str(number) for number in range(24)], seed=2)
+    small_photos(folder / "taught", [str(number) for number in range(24)], seed=3)
     for bits in (20, 8):
         torch.manual_seed(0)
         design = HiddenDesign(bits=bits, size=32, width=4)
@@ -47,7 +48,7 @@ def bench(desk: Path, out: Path, *more: object, code: int = 0) -> str:
         "--index",
         "IVF2,PQ4x2",
         "--taught",
-        desk / "others",
+        desk / "taught",
         "--descriptors",
         300,
         "--extractor",

@@ -71,9 +71,9 @@ def test_what_is_written_is_read_from_the_files_by_the_key_alone(flower: Photo) 
 def test_the_hinge_asks_for_a_margin_and_no_more() -> None:
     messages = torch.tensor([[True, False], [False, False]])
     hinge = Hinge(messages)
-    deep = torch.tensor([[9.0, -9.0], [-5.0, -6.0]])[:, None]
+    deep = torch.tensor([[9.0, -9.0], [-5.0, -6.0]])
     assert torch.equal(hinge(deep), torch.zeros(2))
-    scores = torch.tensor([[1.0, -1.0], [3.0, -6.0]], dtype=torch.float64)[:, None].requires_grad_()
+    scores = torch.tensor([[1.0, -1.0], [3.0, -6.0]], dtype=torch.float64).requires_grad_()
     assert hinge(scores).tolist() == [(1 + 1) / 2, (5 + 0) / 2]
     assert torch.autograd.gradcheck(hinge, scores)
 
