@@ -1,4 +1,5 @@
 import hashlib
+from copy import copy
 from importlib.resources import files
 from pathlib import Path
 
@@ -71,6 +72,13 @@ def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
     assert (again.fingerprint, again.spec, again.name) == (trained.fingerprint, trained.spec, trained.name)
     rows = descriptors(20, seed=3)
     np.testing.assert_array_equal(again.encode(rows), trained.encode(rows))
+
+
+def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> None:
+    swapped = copy(trained)
+    swapped.unrelated = trained.unrelated[::-1].copy()
+    with pytest.raises(CodebookError, match="bad is damaged"):
+        Codebook.from_bytes(swapped.to_bytes(), "bad")
 
 
 def test_a_changed_byte_is_noticed(trained: Codebook, tmp_path: Path) -> None:

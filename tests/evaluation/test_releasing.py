@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from homing.activation import RECIPES
+from homing.edits import parse
 from homing.errors import HomingError
+from homing.evaluation.protocol.copies import describe_copies
 from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release
 
 
@@ -70,6 +72,28 @@ def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
     first.file.write_bytes(first.file.read_bytes()[:1000])
     assert released(originals, tmp_path / "out", extractor, codebook).qualities == changed.qualities
     assert len(first.file.read_bytes()) > 1000
+
+
+def test_another_version_releases_anew(
+    originals: list[Released], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = released(originals, tmp_path / "out", extractor, codebook).files
+    before = first.file.stat().st_mtime_ns
+    monkeypatch.setattr("homing.evaluation.protocol.releasing.__version__", "0.0.1")
+    released(originals, tmp_path / "out", extractor, codebook)
+    assert first.file.stat().st_mtime_ns != before
+
+
+@pytest.mark.parametrize("name", ["__version__", "PIL.__version__"])
+def test_copies_of_another_version_are_made_anew(
+    photos: Path, tmp_path: Path, extractor, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    files = [Released("flower.jpg", photos / "flower.jpg", 0)]
+    for count in (1, 1, 2):
+        if count == 2:
+            monkeypatch.setattr(f"homing.evaluation.protocol.copies.{name}", "0.0.1")
+        describe_copies(extractor, files, [parse("identity")], tmp_path, lambda: None)
+        assert len(list(tmp_path.glob("copies-*.npy"))) == count
 
 
 def test_a_file_that_cannot_be_written_is_named(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:

@@ -29,8 +29,8 @@ def trained_codebook(
     photos = [] if taught.is_file() else gather([taught])
     source: object = names_and_states(photos) or [str(taught.absolute()), *state_of(taught)]
     file = folder / f"codebook-{key_of(spec, extractor.fingerprint, descriptors, source)}.codebook"
-    told = file.with_suffix(".json")  # written first: where the codebook is, it is
-    if file.is_file():
+    told = file.with_suffix(".json")
+    if file.is_file() and told.is_file():
         return Codebook.read(file), json.loads(told.read_text())
     if taught.is_file():
         learnt = read_strangers(taught, extractor, count=descriptors)
