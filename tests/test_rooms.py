@@ -10,7 +10,7 @@ import homing
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
-    ["_drawing", "_files", "_machine", "_parallel"],
+    ["_extras", "_files", "_machine", "_parallel"],
     ["photo", "edits"],
     ["perception", "extractors"],
     ["codebooks"],

@@ -12,7 +12,7 @@ import pytest
 from tests.evaluation.made_up import NAMES, SETTING, made_up
 
 from homing import __version__
-from homing._drawing import check_drawing
+from homing._extras import load_extra
 from homing.errors import HomingError
 from homing.evaluation.results import Results, as_json, write_results
 
@@ -123,9 +123,9 @@ def test_a_folder_that_cannot_be_gets_one_line(tmp_path: Path) -> None:
 
 def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    line = r"pictures are drawn with matplotlib; get it: pip install 'homing\[bench\]'"
+    line = r"matplotlib cannot be loaded \(.*\); get it: pip install 'homing\[bench\]'"
     with pytest.raises(HomingError, match=line):
-        check_drawing("bench")
+        load_extra("matplotlib", extra="bench")
     with pytest.raises(HomingError, match=line):
         write_results(made_up(), tmp_path)
     assert json.loads((tmp_path / "results.json").read_text())["rows"]

@@ -10,6 +10,7 @@ from pickle import UnpicklingError
 import torch
 from torch import Tensor
 
+from homing._extras import load_extra
 from homing._machine import default_device
 from homing.errors import HomingError
 
@@ -18,11 +19,9 @@ Distance = Callable[[Tensor, Tensor], float]
 
 def load_lpips() -> Distance:
     """What measures LPIPS, with AlexNet, between two (3, H, W) views of one size: 0 where they are equal."""
-    try:
-        import lpips
-        from torchvision.models import AlexNet_Weights
-    except ModuleNotFoundError as error:
-        raise HomingError("LPIPS is measured with the package lpips; get it: pip install 'homing[lpips]'") from error
+    lpips = load_extra("lpips", extra="lpips")
+    from torchvision.models import AlexNet_Weights
+
     address = AlexNet_Weights.DEFAULT.url
     file = Path(torch.hub.get_dir(), "checkpoints", Path(address).name)
     try:

@@ -89,9 +89,10 @@ def command_line(context: typer.Context) -> str:
 
 def begin(context: typer.Context, out: Path) -> None:
     """Refuse at once what would be refused after hours of work."""
-    from homing._drawing import check_drawing
+    from homing._extras import load_extra
 
-    check_drawing("bench")
+    for library in ("matplotlib", "augly.image"):
+        load_extra(library, extra="bench")
     try:
         before = json.loads((out / "results.json").read_text())["command"].split()[:3]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -33,7 +33,7 @@ def teach(
 
     `about` is what a run in the same folder must have been told as well.
     """
-    from homing._drawing import check_drawing
+    from homing._extras import load_extra
     from homing._machine import default_device
     from homing.photo import gather
     from homing.training.run import Run, check_run
@@ -43,7 +43,8 @@ def teach(
         raise HomingError(f"the network is written as .safetensors, got --out {out}")
     if out.exists():
         raise HomingError(f"{out} exists; choose another --out")
-    check_drawing("train")
+    for library in ("matplotlib", "augly.image"):
+        load_extra(library, extra="train")
     folder = out.with_suffix(".run")
     found = gather(photos)
     if inside := next(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
@@ -31,7 +32,9 @@ def describe_copies(
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
     files = [[item.source, item.seed, *state_of(item.file)] for item in released]
-    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__)
+    key = key_of(
+        extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__, version("augly")
+    )
     file = folder / f"copies-{key}.npy"
     kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
     for _ in range(kept.count):

@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from homing._drawing import check_drawing
+from homing._extras import load_extra
 from homing.evaluation.results.document import Figure
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def bars(
 
 def draw(figure: Figure) -> Drawing:
     """Draw a figure once, for both."""
-    check_drawing("bench")
+    load_extra("matplotlib", extra="bench")
     import matplotlib.figure
     import matplotlib.style
 

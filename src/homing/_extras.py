@@ -1,0 +1,17 @@
+"""Libraries that only some need: they come with the extras of homing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from homing.errors import HomingError
+
+
+def load_extra(module: str, extra: str) -> ModuleType:
+    """A module of a library that comes with this extra of homing, or one line that says how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:  # not there, or something on which it stands is not
+        name = module.partition(".")[0]
+        raise HomingError(f"{name} cannot be loaded ({error}); get it: pip install 'homing[{extra}]'") from error
