@@ -24,7 +24,11 @@ from homing.watermarks.copies import EDITS, edited
 from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork, read_hidden
 from homing.watermarks.settings import LOUD, HiddenSettings
 
-UNTIL = 0.5  # of the way: from loud and unedited to the PSNR and edits of a release, of which nothing would be heard
+# Training begins loud and unedited: of a message as it is released nothing would be heard yet. It becomes harder with
+# each step that hears enough, and from some part of the way to another whether it does or not.
+HEARD = 0.8  # of the bits
+QUICKEST = 0.25  # of the way, from the easiest to what a release has to stand
+AT_THE_LATEST = 0.3, 0.6  # of the way
 
 
 class HiddenTrainer:
@@ -49,6 +53,7 @@ class HiddenTrainer:
         self._encode, self._decode = (compiled(part, device) for part in (self.network.encode, self.network.decode))
         self._optimiser = torch.optim.Adam(self.network.parameters(), lr=settings.rate)
         self._schedule = warm_up_and_cosine(self._optimiser, self.steps)
+        self._hardness = torch.zeros((), device=device)  # 1 is what a release has to stand; never waited for
 
     def run(self) -> Iterator[Tensor]:
         """Teach from the present step to the last; gives the loss of each, not yet waited for."""
@@ -67,6 +72,7 @@ class HiddenTrainer:
             "network": self.network.state_dict(),
             "optimiser": self._optimiser.state_dict(),
             "schedule": self._schedule.state_dict(),
+            "hardness": self._hardness,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -75,6 +81,7 @@ class HiddenTrainer:
         self.network.load_state_dict(state["network"])
         self._optimiser.load_state_dict(state["optimiser"])
         self._schedule.load_state_dict(state["schedule"])
+        self._hardness = state["hardness"]
 
     def write(self, path: Path) -> Made:
         """Keep both networks in one file."""
@@ -89,9 +96,10 @@ class HiddenTrainer:
             messages = self._messages(len(originals), rng)
         with in_half(self.device):
             patterns = self._encode(originals.pixels, messages)
-        marked = Views(_at_psnr(originals.pixels, patterns, self._psnr()), originals.ratio)
-        count = max(1, round(self._hardness() * len(marked)))
-        copies = torch.cat([edited(marked[:count], rng).pixels, marked.pixels[count:]])
+        psnr = LOUD + (self.settings.psnr - LOUD) * self._hardness
+        marked = Views(_at_psnr(originals.pixels, patterns, psnr), originals.ratio)
+        chosen = send(rng.random((len(marked), 1, 1, 1)), self.device) < self._hardness
+        copies = torch.where(chosen, edited(marked, rng).pixels, marked.pixels)
         with in_half(self.device):
             scores = self._decode(copies)
         loss = F.binary_cross_entropy_with_logits(scores, messages.float())
@@ -100,15 +108,15 @@ class HiddenTrainer:
         self._optimiser.step()
         self._schedule.step()
         self.step += 1
+        self._harden(((scores.detach() > 0) == messages).float().mean())
         return loss.detach()
 
-    def _hardness(self) -> float:
-        """How near this step is to what a release has to stand, from 0 to 1."""
-        return min(1.0, self.step / (UNTIL * self.steps))
-
-    def _psnr(self) -> float:
-        """How loud the message is at this step."""
-        return LOUD + (self.settings.psnr - LOUD) * self._hardness()
+    def _harden(self, heard: Tensor) -> None:
+        """Decide how hard the next step is, by the share of bits that this one read right."""
+        begins, ends = AT_THE_LATEST
+        due = max(0.0, (self.step / self.steps - begins) / (ends - begins))
+        risen = self._hardness + (heard > HEARD) / (QUICKEST * self.steps)
+        self._hardness = risen.clamp(min=due).clamp(max=1)
 
     @torch.no_grad()
     def _accuracy(self, network: HiddenNetwork) -> float:
@@ -127,7 +135,7 @@ class HiddenTrainer:
         return send(rng.random((count, self.settings.bits)) < 0.5, self.device)
 
 
-def _at_psnr(images: Tensor, patterns: Tensor, psnr: float) -> Tensor:
+def _at_psnr(images: Tensor, patterns: Tensor, psnr: Tensor | float) -> Tensor:
     """Images (B, 3, S, S) with patterns of no scale, shaped by the budget of a release and scaled to a PSNR."""
     with torch.no_grad():
         rooms = images.new_tensor(JND.channels)[:, None, None] * jnd_map(images)
