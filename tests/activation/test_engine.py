@@ -1,3 +1,4 @@
+from dataclasses import replace
 from statistics import mean
 
 import pytest
@@ -36,6 +37,13 @@ def test_stays_within_the_budget(views, extractor, codebook) -> None:
     for view, change in zip(views, changes(views, extractor, codebook, QUICK), strict=True):
         assert change.shape == view.shape
         assert (change.abs() <= QUICK.budget.room(view) + 1e-7).all()
+
+
+def test_a_loose_recipe_keeps_the_budget_as_a_whole_and_not_pixel_by_pixel(views, extractor, codebook) -> None:
+    recipe = replace(QUICK, steps=4, loose=True, budget=JND(psnr=40.0))
+    for view, change in zip(views, changes(views, extractor, codebook, recipe), strict=True):
+        assert change.square().mean().log10().item() == pytest.approx(-4.0, abs=1e-3)
+        assert (change.abs() > recipe.budget.room(view)).any()
 
 
 def test_a_grey_photo_stays_grey(views, extractor, codebook) -> None:

@@ -64,6 +64,14 @@ def test_the_photo_itself_is_always_among_its_views(squares: Views) -> None:
         assert len({copy[0].numpy().tobytes() for copy in copies}) == 7
 
 
+def test_the_copies_are_made_by_whom_one_asks(squares: Views) -> None:
+    def darker(views: Views, _: np.random.Generator) -> Views:
+        return Views(views.pixels * 0.5, views.ratio)
+
+    _, copies = views_of(squares, 3, 3, np.random.default_rng(0), darker)
+    assert torch.equal(copies, (0.5 * squares.pixels).repeat(2, 1, 1, 1))
+
+
 def test_only_one_view_draws_nothing(squares: Views) -> None:
     rng = np.random.default_rng(0)
     (only,) = views_of(squares, 1, 3, rng)

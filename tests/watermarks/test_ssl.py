@@ -15,7 +15,7 @@ from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.watermarks.base import identifier
 from homing.watermarks.marking import mark
-from homing.watermarks.ssl import RECIPE, Carriers, Hinge, SslWatermark
+from homing.watermarks.ssl import MARGIN, RECIPE, Carriers, Hinge, SslWatermark
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_the_hinge_asks_for_a_margin_and_no_more() -> None:
     deep = torch.tensor([[9.0, -9.0], [-5.0, -6.0]])
     assert torch.equal(hinge(deep), torch.zeros(2))
     scores = torch.tensor([[1.0, -1.0], [3.0, -6.0]], dtype=torch.float64).requires_grad_()
-    assert hinge(scores).tolist() == [(1 + 1) / 2, (5 + 0) / 2]
+    assert hinge(scores).tolist() == pytest.approx([MARGIN - 1, (MARGIN + 3) / 2])
     assert torch.autograd.gradcheck(hinge, scores)
 
 

@@ -20,6 +20,7 @@ class Recipe:
     rate: float = 1.0
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
     budget: Budget = PAPER_BUDGET
+    loose: bool = False  # the change as a whole keeps the budget, and not each pixel by itself
     views: int = 1  # of each photo at each step: itself, and randomly edited copies of it
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from torch import Tensor
@@ -22,7 +22,17 @@ EDITS: Ranges = {
 """What the copies go through, with the strengths: those of the paper's table, at the size that the network sees."""
 
 
-def views_of(squares: Views, count: int, at_once: int, rng: np.random.Generator) -> Iterator[Tensor]:
+Edited = Callable[[Views, np.random.Generator], Views]
+
+
+def randomly_edited(views: Views, rng: np.random.Generator) -> Views:
+    """One to four of the edits, one after the other."""
+    return random_edits(views, EDITS, rng)
+
+
+def views_of(
+    squares: Views, count: int, at_once: int, rng: np.random.Generator, edited: Edited = randomly_edited
+) -> Iterator[Tensor]:
     """So many views of each of B squares: (B, 3, S, S) as they are, then (n·B, 3, S, S) edited, at most `at_once` · B.
 
     The edits are drawn anew for each view.
@@ -31,4 +41,4 @@ def views_of(squares: Views, count: int, at_once: int, rng: np.random.Generator)
     for left in range(count - 1, 0, -at_once):
         some = min(left, at_once)
         copies = Views(squares.pixels.repeat(some, 1, 1, 1), squares.ratio.repeat(some))
-        yield random_edits(copies, EDITS, rng).pixels
+        yield edited(copies, rng).pixels

@@ -18,7 +18,7 @@ _CHANNELS = tuple(0.072 / share for share in LUMA)
 # The paper's alpha counts in pixels divided by ImageNet's standard deviations; ours are in [0, 1].
 _UNITS = (0.229, 0.224, 0.225)
 # After the loop most of the change sits near its bound; this share of it is what a PSNR is first met with.
-_TYPICAL = 0.8
+TYPICAL = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Budget(ABC):
             return self.alpha
         assert self.psnr is not None
         moved = math.sqrt(float(shape.square().mean()))
-        return 10 ** (-self.psnr / 20) / (moved * _TYPICAL) if moved else 0.0
+        return 10 ** (-self.psnr / 20) / (moved * TYPICAL) if moved else 0.0
 
     def __str__(self) -> str:
         return (

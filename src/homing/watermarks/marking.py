@@ -32,12 +32,13 @@ class Marked:
 
 @dataclass(frozen=True)
 class _File:
-    """The photo as written at one strength, and how many bits its file says right."""
+    """The photo as written at one strength, how many bits its file says right, and how clearly the weakest of them."""
 
     data: bytes
     strength: float
     psnr: float
     right: int
+    weakest: float
 
 
 def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> list[Marked | PhotoError]:
@@ -61,23 +62,19 @@ def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> li
 
 
 def _mark(photo: Photo, view: Tensor, change: Tensor, message: Tensor, watermark: Watermark, budget: Budget) -> Marked:
-    """Its own tables if they let all bits through, else finer ones."""
+    """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
 
     def write(strength: float, finer: bool) -> _File:
         data = photo.moved(strength * change).encode(finer=finer)
         written = Photo.decode(data, photo.name).view()
-        said = describe(watermark.decoder, [written])[0] > 0
-        return _File(data, strength, psnr(view, written), int((said == message).sum()))
+        said = describe(watermark.decoder, [written])[0]
+        right = int(((said > 0) == message).sum())
+        weakest = float(torch.where(message, said, -said).min())
+        return _File(data, strength, psnr(view, written), right, weakest)
 
-    best: _File | None = None
-    for finer in (False, True):
-        file = at_psnr(partial(write, finer=finer), budget.psnr)
-        if budget.psnr is not None and file.psnr < budget.psnr:
-            continue
-        if best is None or file.right > best.right:
-            best = file
-        if best.right == len(message):
-            break
+    files = [at_psnr(partial(write, finer=finer), budget.psnr) for finer in (False, True)]
+    kept = [file for file in files if budget.psnr is None or file.psnr >= budget.psnr]
+    best = max(kept, key=lambda file: file.weakest, default=None)
     if best is None:
         under = f"no file of it has the {budget.psnr:g} dB asked for"
         return Marked(photo, photo.data, "unchanged", under, measure(view, view))
