@@ -22,7 +22,7 @@ from homing.evaluation.protocol.releasing import ReleasedFiles, release_moved
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import find_strangers, read_strangers
-from homing.evaluation.scores import Interval, rank_of, recall_interval
+from homing.evaluation.scores import Interval, rank_of, recall_intervals
 from homing.extractors import Extractor
 from homing.photo import gather
 from homing.watermarks.base import Watermark, identifier
@@ -155,13 +155,14 @@ def _read(subject: Subject, watermark: Watermark) -> Measured:
 def _measured(
     method: str, index: str | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
 ) -> Measured:
+    intervals = recall_intervals(home)
     row = Row(
         method=method,
         index=index,
         recall=dict(zip(LABELS, home.mean(axis=0).tolist(), strict=True)),
-        interval={label: recall_interval(home[:, [place]]) for place, label in enumerate(LABELS)},
+        interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
         mean=float(home.mean()),
-        mean_interval=recall_interval(home),
+        mean_interval=intervals.mean,
         bit_accuracy=None if right is None else dict(zip(LABELS, (right / BITS).mean(axis=0).tolist(), strict=True)),
         photos=len(made.files),
         moved=len(made.qualities),

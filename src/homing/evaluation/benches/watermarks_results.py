@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from homing.activation.recipe import PAPER_BUDGET
 from homing.evaluation.benches.watermarks import LABELS, METHODS, Row, WatermarksResult
-from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
 from homing.evaluation.published import TABLE, WATERMARKS, Published, PublishedWatermark
 from homing.evaluation.results import Figure, Lines, Results, Table, bars
 from homing.watermarks.settings import BITS
@@ -39,7 +39,7 @@ def results(result: WatermarksResult, command: str) -> Results:
                 "bits": BITS,
                 "budget": str(PAPER_BUDGET),
                 "key": result.bench.key,
-                "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         ),
