@@ -201,7 +201,7 @@ def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
         (["--alphas", ""], "alphas are numbers with commas between, got ''"),
         (["--psnrs", "40", "--alphas", "3"], "got both"),
         (["--psnrs", "40,10"], "psnr must lie between 20 and 80 dB, got 10"),
-        (["--alphas", "nan"], "alpha must lie between 0 and 100, got nan"),
+        (["--alphas", "nan"], "alpha must be above 0 and at most 100, got nan"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--recipes", "passive,paper"], "passive has no strength to vary"),
         (["--budgets", "jnd,l8"], "unknown budget 'l8'"),

@@ -74,6 +74,10 @@ def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
         assert (
             (row["bit_accuracy"] is None) == (row["method"] in ("passive", "activated")) == (row["index"] is not None)
         )
+        assert row["codebook"] == row["index"]  # a trained one has the name of its spec
+        for label, share in row["recall"].items():
+            low, high = row["interval"][label]
+            assert low <= share <= high
         if row["method"] != "passive" and row["moved"]:
             assert 43.8 <= row["psnr"] < 44.4
     by_method = {row["method"]: row for row in said["rows"]}

@@ -15,6 +15,7 @@ import torch
 
 from homing import codebooks, extractors
 from homing.activation.recipe import PAPER_BUDGET
+from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError, UnknownNameError
 from homing.evaluation.protocol.copies import describe_copies
@@ -69,6 +70,7 @@ class Row:
     """
 
     method: str
+    codebook: str | None
     index: str | None
     recall: dict[str, float]
     interval: dict[str, Interval]
@@ -126,7 +128,7 @@ def _searched(subject: Subject, method: str, recipe: str) -> Measured:
     copies = subject.copies(made, PAPER, recipe)
     found = subject.search(copies, 1, 1, recipe)
     home = rank_of(found.ids, subject.own(made).repeat(len(PAPER))).reshape(len(made.files), -1) == 0
-    return _measured(method, subject.codebook.spec, made, home, None)
+    return _measured(method, subject.codebook, made, home, None)
 
 
 def _read(subject: Subject, watermark: Watermark) -> Measured:
@@ -153,12 +155,13 @@ def _read(subject: Subject, watermark: Watermark) -> Measured:
 
 
 def _measured(
-    method: str, index: str | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
+    method: str, codebook: Codebook | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
 ) -> Measured:
     intervals = recall_intervals(home)
     row = Row(
         method=method,
-        index=index,
+        codebook=None if codebook is None else codebook.name,
+        index=None if codebook is None else codebook.spec,
         recall=dict(zip(LABELS, home.mean(axis=0).tolist(), strict=True)),
         interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
         mean=float(home.mean()),
