@@ -16,6 +16,7 @@ from homing.evaluation.published import INDEXES, TABLE
 from homing.evaluation.scores import (
     Interval,
     average_precision_interval,
+    false_match_interval,
     ivf_failure,
     precision_recall,
     rank_of,
@@ -264,7 +265,7 @@ def test_published_activation_is_never_worse_than_passive() -> None:
 
 
 @pytest.mark.parametrize("edits", [1, 3])
-def test_the_interval_of_the_average_precision_is_the_bootstrap_over_photos(edits: int) -> None:
+def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> None:
     """Against the plain way: queries are copied as often as their photo is drawn, and scored anew."""
     rng = np.random.default_rng(1)
     photos, others, k = 12, 20, 4
@@ -273,14 +274,18 @@ def test_the_interval_of_the_average_precision_is_the_bootstrap_over_photos(edit
     distances = rng.integers(0, 30, ids.shape) / 30  # many at one distance
     mine = (own >= 0) & (rng.random(len(own)) < 0.7)
     ids[mine, 0], distances[mine, 0] = own[mine], distances[mine, 0] / 3
-    means = []
+    means, recalls = [], []
     for _ in range(3000):
         drawn = np.append(rng.integers(photos, size=photos), photos + rng.integers(others, size=others))
         rows = (drawn[:, None] * edits + np.arange(edits)).ravel()
         means.append(precision_recall(ids[rows], distances[rows], own[rows]).average_precision)
+        recalls.append(recall_at_false_match_rate(ids[rows], distances[rows], own[rows], 0.1).recall)
     found = average_precision_interval(ids, distances, own, edits, rounds=3000)
     assert found == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
     assert found.low < precision_recall(ids, distances, own).average_precision < found.high
+    found = false_match_interval(ids, distances, own, edits, 0.1, rounds=3000)
+    assert found == pytest.approx(tuple(np.quantile(recalls, [0.025, 0.975])), abs=0.03)
+    assert found.low < recall_at_false_match_rate(ids, distances, own, 0.1).recall < found.high
 
 
 def test_where_nothing_is_found_the_interval_is_zero() -> None:

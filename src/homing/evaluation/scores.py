@@ -169,6 +169,33 @@ def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.n
     return OperatingPoint(float(accepted[positive].mean()), threshold)
 
 
+def false_match_interval(
+    ids: np.ndarray,
+    distances: np.ndarray,
+    own: np.ndarray,
+    edits: int,
+    rate: float,
+    *,
+    seed: int = 0,
+    rounds: int = 200,
+    share: float = 0.95,
+) -> Interval:
+    """The percentile bootstrap of that recall, with photos and queries as for the µAP: each draw has its threshold."""
+    positives = int((own >= 0).sum()) // edits
+    nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
+    home, near = _hits(ids, own)[: positives * edits, 0], nearest[: positives * edits]
+    order = np.argsort(nearest[positives * edits :])
+    false, photo = np.append(nearest[positives * edits :][order], np.inf), order // edits
+    rng = np.random.default_rng(seed)
+    recalls = []
+    for _ in range(rounds):
+        times, others = _drawn(rng, positives), _drawn(rng, len(order) // edits)
+        passed = others[photo].cumsum() / len(order)
+        accepted = home & (near < false[np.searchsorted(passed, rate, side="right")])
+        recalls.append(float(accepted @ times.repeat(edits)) / (positives * edits))
+    return _middle(recalls, share)
+
+
 def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
     """The share (E,) of copies, cells (P, E), that fall into another cell than their original, cells (P,).
 
