@@ -13,7 +13,8 @@ from tests.evaluation.small import homing, skimage_photos
 from homing.activation import RECIPES
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.quality import at_strength
+from homing.evaluation.benches.quality import Examined, QualityBench, QualityResult, at_strength
+from homing.evaluation.benches.quality_figures import _budgets
 from homing.extractors import describe
 from homing.perception import JND, Linf, measure
 from homing.perception.lpips import load_lpips
@@ -183,6 +184,11 @@ def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path
     assert psnrs["paper-fast"][0] > psnrs["paper-fast-alpha-4"][0]
     assert not (tmp_path / "out" / "budgets.svg").exists()
     assert "LPIPS" not in (tmp_path / "out" / "quality.md").read_text()
+
+
+def test_without_budgets_to_compare_there_is_no_picture_of_them(tmp_path: Path) -> None:
+    setting = QualityBench(photos=tmp_path, background=tmp_path, out=tmp_path, budgets=())
+    assert list(_budgets(QualityResult(setting, [Examined(None, [], [])], 0.0))) == []
 
 
 def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
