@@ -125,6 +125,10 @@ def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
         assert row["failure"][edit.label] == pytest.approx(fmean(1 - int(line["same_cell"]) for line in mine))
         assert row["recall"][edit.label] == pytest.approx(fmean(line["rank"] == "1" for line in mine))
         assert row["recall"][edit.label] <= 1 - row["failure"][edit.label] + 1e-9
+        for share, interval in (("failure", "failure_interval"), ("recall", "interval")):
+            low, high = row[interval][edit.label]
+            assert low <= row[share][edit.label] <= high
+            assert (low < high) == (0 < row[share][edit.label] < 1)
         assert row["distance"][edit.label] == pytest.approx(
             fmean(float(line["squared_distance"]) for line in mine), abs=1e-4
         )

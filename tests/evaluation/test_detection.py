@@ -130,6 +130,7 @@ def test_searches_add_up_to_the_recall(out: Path) -> None:
             threshold = false[int(point["rate"] * len(false))]
             home = [home and distance < threshold for distance, kind, home in near if kind == "positive"]
             assert point["recall"] == pytest.approx(sum(home) / len(home))
+            assert point["interval"][0] <= point["recall"] <= point["interval"][1]
             if threshold == float("inf"):
                 assert point["threshold"] is None
             else:
@@ -289,7 +290,7 @@ def test_published_figures_stand_where_they_compare(spec, probes, recipe, edits,
         probes=probes,
         average_precision=0.5,
         interval=Interval(0.4, 0.6),
-        recall_at_false_matches=[AtRate(rate=0.1, recall=0.5, threshold=0.7)],
+        recall_at_false_matches=[AtRate(rate=0.1, recall=0.5, interval=Interval(0.4, 0.6), threshold=0.7)],
         positives=1,
         negatives=1,
         psnr=None,

@@ -13,7 +13,8 @@ from tests.evaluation.small import homing, skimage_photos
 from homing.activation import RECIPES
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.quality import at_strength
+from homing.evaluation.benches.quality import Examined, QualityBench, QualityResult, at_strength
+from homing.evaluation.benches.quality_figures import _budgets
 from homing.extractors import describe
 from homing.perception import JND, Linf, measure
 from homing.perception.lpips import load_lpips
@@ -185,6 +186,11 @@ def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path
     assert "LPIPS" not in (tmp_path / "out" / "quality.md").read_text()
 
 
+def test_without_budgets_to_compare_there_is_no_picture_of_them(tmp_path: Path) -> None:
+    setting = QualityBench(photos=tmp_path, background=tmp_path, out=tmp_path, budgets=())
+    assert list(_budgets(QualityResult(setting, [Examined(None, [], [])], 0.0))) == []
+
+
 def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
     paper = RECIPES["paper"]
     assert at_strength(paper, JND(psnr=43.8)) is paper
@@ -201,7 +207,7 @@ def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
         (["--alphas", ""], "alphas are numbers with commas between, got ''"),
         (["--psnrs", "40", "--alphas", "3"], "got both"),
         (["--psnrs", "40,10"], "psnr must lie between 20 and 80 dB, got 10"),
-        (["--alphas", "nan"], "alpha must lie between 0 and 100, got nan"),
+        (["--alphas", "nan"], "alpha must be above 0 and at most 100, got nan"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--recipes", "passive,paper"], "passive has no strength to vary"),
         (["--budgets", "jnd,l8"], "unknown budget 'l8'"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest, norm
+from scipy.stats import norm
 from sklearn.metrics import average_precision_score
 
 from homing.edits import PAPER
@@ -16,14 +16,13 @@ from homing.evaluation.published import INDEXES, TABLE
 from homing.evaluation.scores import (
     Interval,
     average_precision_interval,
-    bootstrap,
+    false_match_interval,
     ivf_failure,
     precision_recall,
     rank_of,
     recall_at,
     recall_at_false_match_rate,
-    recall_interval,
-    wilson,
+    recall_intervals,
 )
 
 Searches = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -184,23 +183,13 @@ def test_a_rate_of_false_matches_needs_negative_queries() -> None:
         lambda: recall_at(np.array([], int), 1),
         lambda: precision_recall(IDS[4:], DISTANCES[4:], OWN[4:]),
         lambda: recall_at_false_match_rate(IDS[4:], DISTANCES[4:], OWN[4:], 0.1),
-        lambda: recall_interval(np.zeros((0, 1), bool)),
-        lambda: recall_interval(np.zeros((0, 14), bool)),
+        lambda: recall_intervals(np.zeros((0, 14), bool)),
         lambda: ivf_failure(np.zeros(0, int), np.zeros((0, 14), int)),
     ],
 )
 def test_without_a_copy_of_a_reference_there_is_nothing_to_score(score: Callable[[], object]) -> None:
     with pytest.raises(HomingError, match="nothing to score"):
         score()
-
-
-@pytest.mark.parametrize(("hits", "trials"), [(0, 10), (10, 10), (3, 10), (1, 1), (997, 1000)])
-@pytest.mark.parametrize("share", [0.9, 0.95])
-def test_wilson_is_scipys(hits: int, trials: int, share: float) -> None:
-    expected = binomtest(hits, trials).proportion_ci(share, method="wilson")
-    assert wilson(hits, trials, share=share) == pytest.approx((expected.low, expected.high), abs=1e-12)
-    home = np.arange(trials)[:, None] < hits
-    assert recall_interval(home, share=share) == wilson(hits, trials, share=share)
 
 
 def copies(photos: int, edits: int = 14) -> np.ndarray:
@@ -214,25 +203,41 @@ def copies(photos: int, edits: int = 14) -> np.ndarray:
     "home", [copies(400), np.repeat(copies(400, 1), 14, axis=1)], ids=["photos that differ", "copies that do not"]
 )
 def test_the_bootstrap_draws_photos(home: np.ndarray, share: float) -> None:
-    low, high = bootstrap(home, rounds=20_000, share=share)
+    by_edit, mean = recall_intervals(home, rounds=20_000, share=share)
     # The central limit: the mean of P photos spreads by the deviation of one over √P, whatever E is.
-    reach = norm.ppf((1 + share) / 2) * home.mean(axis=1).std() / 400**0.5
-    assert (low, high) == pytest.approx((home.mean() - reach, home.mean() + reach), abs=0.1 * reach)
-    assert recall_interval(home, rounds=20_000, share=share) == (low, high)
+    for shares, interval in [(home.mean(axis=1), mean), *zip(home.T, by_edit, strict=True)]:
+        reach = norm.ppf((1 + share) / 2) * shares.std() / 400**0.5
+        assert interval == pytest.approx((shares.mean() - reach, shares.mean() + reach), abs=0.1 * reach)
+
+
+def test_all_edits_are_bootstrapped_with_the_same_photos() -> None:
+    home = copies(50, 1)
+    (one,), mean = recall_intervals(home)
+    assert one == mean
+    by_edit, mean = recall_intervals(np.concatenate([home, home, ~home], axis=1))
+    assert by_edit[:2] == [one, one]
+    assert by_edit[2] == pytest.approx((1 - one.high, 1 - one.low))
+    assert mean == pytest.approx(((1 + one.low) / 3, (1 + one.high) / 3))
+
+
+def test_where_all_photos_fare_alike_the_interval_has_no_width() -> None:
+    by_edit, mean = recall_intervals(np.tile([True, False, True], (7, 1)))
+    assert by_edit == [(1, 1), (0, 0), (1, 1)]
+    assert mean == (14 / 21, 14 / 21)
 
 
 def test_more_photos_narrow_the_interval() -> None:
     home = copies(50)
-    few, many = (bootstrap(each) for each in (home, np.tile(home, (16, 1))))
+    few, many = (recall_intervals(each).mean for each in (home, np.tile(home, (16, 1))))
     assert few.low < many.low < home.mean() < many.high < few.high
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.25)
 
 
 def test_an_interval_is_the_same_again() -> None:
     home = copies(50)
-    assert bootstrap(home) == bootstrap(home) == bootstrap(home[::-1])
-    assert bootstrap(home) != bootstrap(home, seed=1)
-    assert bootstrap(home, rounds=10) != bootstrap(home)
+    assert recall_intervals(home) == recall_intervals(home)
+    assert recall_intervals(home) != recall_intervals(home, seed=1)
+    assert recall_intervals(home, rounds=10) != recall_intervals(home)
 
 
 def test_copies_that_leave_their_cell() -> None:
@@ -259,16 +264,8 @@ def test_published_activation_is_never_worse_than_passive() -> None:
         assert before.average_precision < after.average_precision
 
 
-def test_wilsons_interval_holds_the_share_itself() -> None:
-    for trials in range(1, 400):
-        assert wilson(trials, trials).high == 1
-        assert wilson(0, trials).low == 0
-        low, high = wilson(trials // 2, trials)
-        assert low <= trials // 2 / trials <= high
-
-
 @pytest.mark.parametrize("edits", [1, 3])
-def test_the_interval_of_the_average_precision_is_the_bootstrap_over_photos(edits: int) -> None:
+def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> None:
     """Against the plain way: queries are copied as often as their photo is drawn, and scored anew."""
     rng = np.random.default_rng(1)
     photos, others, k = 12, 20, 4
@@ -277,14 +274,18 @@ def test_the_interval_of_the_average_precision_is_the_bootstrap_over_photos(edit
     distances = rng.integers(0, 30, ids.shape) / 30  # many at one distance
     mine = (own >= 0) & (rng.random(len(own)) < 0.7)
     ids[mine, 0], distances[mine, 0] = own[mine], distances[mine, 0] / 3
-    means = []
+    means, recalls = [], []
     for _ in range(3000):
         drawn = np.append(rng.integers(photos, size=photos), photos + rng.integers(others, size=others))
         rows = (drawn[:, None] * edits + np.arange(edits)).ravel()
         means.append(precision_recall(ids[rows], distances[rows], own[rows]).average_precision)
+        recalls.append(recall_at_false_match_rate(ids[rows], distances[rows], own[rows], 0.1).recall)
     found = average_precision_interval(ids, distances, own, edits, rounds=3000)
     assert found == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
     assert found.low < precision_recall(ids, distances, own).average_precision < found.high
+    found = false_match_interval(ids, distances, own, edits, 0.1, rounds=3000)
+    assert found == pytest.approx(tuple(np.quantile(recalls, [0.025, 0.975])), abs=0.03)
+    assert found.low < recall_at_false_match_rate(ids, distances, own, 0.1).recall < found.high
 
 
 def test_where_nothing_is_found_the_interval_is_zero() -> None:

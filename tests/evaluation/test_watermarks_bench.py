@@ -12,7 +12,15 @@ from tests.evaluation.small import homing, small_network, small_photos
 from homing import codebooks, extractors
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.watermarks import WatermarksBench, _ssl, run_watermarks_bench
+from homing.evaluation.benches.watermarks import (
+    Measured,
+    Row,
+    WatermarksBench,
+    WatermarksResult,
+    _ssl,
+    run_watermarks_bench,
+)
+from homing.evaluation.benches.watermarks_results import _figure, _table, shown
 from homing.evaluation.pictures import to_image, to_view
 from homing.evaluation.protocol.strangers import read_strangers
 from homing.extractors import describe
@@ -74,6 +82,10 @@ def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
         assert (
             (row["bit_accuracy"] is None) == (row["method"] in ("passive", "activated")) == (row["index"] is not None)
         )
+        assert row["codebook"] == row["index"]  # a trained one has the name of its spec
+        for label, share in row["recall"].items():
+            low, high = row["interval"][label]
+            assert low <= share <= high
         if row["method"] != "passive" and row["moved"]:
             assert 43.8 <= row["psnr"] < 44.4
     by_method = {row["method"]: row for row in said["rows"]}
@@ -111,6 +123,17 @@ def test_the_table_is_for_people(desk: Path, out: Path) -> None:
     said = (desk / "said.txt").read_text()
     for row in json.loads((out / "results.json").read_text())["rows"]:
         assert f"{row['mean']:.3f}" in said
+
+
+def test_codebooks_of_one_spec_are_told_apart(desk: Path, out: Path) -> None:
+    said = json.loads((out / "results.json").read_text())["rows"][0]
+    rows = [Row(**{**said, "codebook": name}) for name in ("mine", "theirs")]
+    setting = WatermarksBench(photos=desk, background=desk, out=desk)
+    measured = [Measured(row, [], np.zeros((0, 14)), None) for row in rows]
+    headings, *_ = shown(WatermarksResult(setting, [], measured, 0.0))
+    assert headings == ["edit", "passive,\nmine", "passive,\ntheirs"]
+    assert [line[1] for line in _table(rows).rows[:2]] == ["mine, IVF2,PQ4x2", "theirs, IVF2,PQ4x2"]
+    assert "mine" in _figure(rows).caption
 
 
 def test_a_second_run_does_nothing_again(desk: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

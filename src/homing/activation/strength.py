@@ -47,9 +47,10 @@ def _next_strength(trials: Sequence[Written], wanted: float) -> float | None:
     """The strength to try next for a PSNR; None where no other can be better."""
     above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
     below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
-    if above is not None and below is not None and math.isfinite(above.psnr):
-        # Between two trials the PSNR falls about evenly with the logarithm of the strength.
-        share = (above.psnr - wanted) / (above.psnr - below.psnr)
+    if above is not None and below is not None:
+        # Between two trials the PSNR falls about evenly with the logarithm of the strength; where one of them was all
+        # rounded away, nobody knows how.
+        share = (above.psnr - wanted) / (above.psnr - below.psnr) if math.isfinite(above.psnr) else 0.5
         return float(above.strength * (below.strength / above.strength) ** share)
     # Outside of them the squared error is about that of writing alone plus slope · strength².
     last = trials[-1]

@@ -7,10 +7,8 @@ reference.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +21,13 @@ class Interval(NamedTuple):
 
     low: float
     high: float
+
+
+class RecallIntervals(NamedTuple):
+    """The interval of the recall of each edit, and of their mean."""
+
+    by_edit: list[Interval]
+    mean: Interval
 
 
 class Spread(NamedTuple):
@@ -73,45 +78,23 @@ def recall_at(ranks: np.ndarray, k: int) -> float:
     return float(np.mean((ranks >= 0) & (ranks < k)))
 
 
-def recall_interval(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> Interval:
-    """The interval of the recall of P photos by E edits, from a (P, E) array of which copies came home."""
-    # Copies of one photo are not independent, so several of each need the bootstrap over photos. It has no width where
-    # all photos fare alike, as with one easy edit that brings every copy home; there single copies are plain tosses of
-    # a coin, and Wilson's interval keeps its width at 0 and 1.
-    if home.shape[1] == 1:
-        return wilson(int(home.sum()), len(home), share=share)
-    return bootstrap(home, seed=seed, rounds=rounds, share=share)
+def recall_intervals(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> RecallIntervals:
+    """The percentile bootstrap of the recall of P photos by E edits, from a (P, E) array of which copies came home.
 
-
-def wilson(hits: int, trials: int, *, share: float = 0.95) -> Interval:
-    """Wilson's score interval of a share that was measured in independent trials."""
-    _require_some(trials)
-    z = NormalDist().inv_cdf((1 + share) / 2)
-    mean = hits / trials
-    scale = 1 + z**2 / trials
-    centre = (mean + z**2 / (2 * trials)) / scale
-    reach = z * math.sqrt(mean * (1 - mean) / trials + (z / (2 * trials)) ** 2) / scale
-    # Of all or none the interval ends at 1 or 0, which rounding may miss by a hair.
-    return Interval(max(min(centre - reach, mean), 0.0), min(max(centre + reach, mean), 1.0))
-
-
-def bootstrap(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> Interval:
-    """The percentile bootstrap of the mean of a (P, E) array of which copies came home: it draws photos, not copies."""
+    It draws photos, not copies: those of one photo are not independent. The same photos are drawn for all edits, and
+    for all arrays of as many photos.
+    """
     photos, edits = home.shape
-    _require_some(photos)
-    # How many copies came home is all the mean knows of a photo: to draw photos is to draw from these E + 1 numbers.
-    photos_with = np.bincount(home.sum(axis=1), minlength=edits + 1)
-    drawn = np.random.default_rng(seed).multinomial(photos, photos_with / photos, size=rounds)
-    means = drawn @ np.arange(edits + 1) / (photos * edits)
-    low, high = np.quantile(means, [(1 - share) / 2, (1 + share) / 2])
-    return Interval(float(low), float(high))
+    hits = _resampled(photos, seed, rounds) @ home.astype(float)
+    by_edit = [_middle(column, share) for column in hits.T / photos]
+    return RecallIntervals(by_edit, _middle(hits.sum(axis=1) / (photos * edits), share))
 
 
 def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
-    """The interval of the gain in recall of P photos by E edits, from two (P, E) arrays of which copies came home."""
-    # Of what came home after and what did not before, the mean share is (1 + gain) / 2, photo by photo.
-    low, high = bootstrap(np.concatenate([after, ~before], axis=1))
-    return Interval(2 * low - 1, 2 * high - 1)
+    """The same of the gain in the mean recall, from two (P, E) arrays: each photo is compared with itself."""
+    photos, edits = after.shape
+    gained = after.sum(axis=1, dtype=float) - before.sum(axis=1)
+    return _middle(_resampled(photos) @ gained / (photos * edits))
 
 
 def precision_recall(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> PrecisionRecall:
@@ -158,8 +141,7 @@ def average_precision_interval(
         times = np.concatenate([_drawn(rng, count) for count in (positives, negatives)])[photo]
         right, accepted = times[hits].cumsum()[last], times.cumsum()[ends]
         precisions.append(float(right / np.maximum(accepted, 1) @ times[hits]) / (positives * edits))
-    low, high = np.quantile(precisions, [(1 - share) / 2, (1 + share) / 2])
-    return Interval(float(low), float(high))
+    return _middle(precisions, share)
 
 
 def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.ndarray, rate: float) -> OperatingPoint:
@@ -187,6 +169,33 @@ def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.n
     return OperatingPoint(float(accepted[positive].mean()), threshold)
 
 
+def false_match_interval(
+    ids: np.ndarray,
+    distances: np.ndarray,
+    own: np.ndarray,
+    edits: int,
+    rate: float,
+    *,
+    seed: int = 0,
+    rounds: int = 200,
+    share: float = 0.95,
+) -> Interval:
+    """The percentile bootstrap of that recall, with photos and queries as for the µAP: each draw has its threshold."""
+    positives = int((own >= 0).sum()) // edits
+    nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
+    home, near = _hits(ids, own)[: positives * edits, 0], nearest[: positives * edits]
+    order = np.argsort(nearest[positives * edits :])
+    false, photo = np.append(nearest[positives * edits :][order], np.inf), order // edits
+    rng = np.random.default_rng(seed)
+    recalls = []
+    for _ in range(rounds):
+        times, others = _drawn(rng, positives), _drawn(rng, len(order) // edits)
+        passed = others[photo].cumsum() / len(order)
+        accepted = home & (near < false[np.searchsorted(passed, rate, side="right")])
+        recalls.append(float(accepted @ times.repeat(edits)) / (positives * edits))
+    return _middle(recalls, share)
+
+
 def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
     """The share (E,) of copies, cells (P, E), that fall into another cell than their original, cells (P,).
 
@@ -195,6 +204,19 @@ def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> 
     _require_some(len(cells_of_originals))
     share: np.ndarray = (cells_of_copies != cells_of_originals[:, None]).mean(axis=0)
     return share
+
+
+def _resampled(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndarray:
+    """How often each of P photos is drawn in as many draws, (rounds, P)."""
+    _require_some(photos)
+    rng = np.random.default_rng(seed)
+    return np.stack([_drawn(rng, photos) for _ in range(rounds)]).astype(float)
+
+
+def _middle(values: np.ndarray | Sequence[float], share: float = 0.95) -> Interval:
+    """Where this share of the values lies, as many below it as above."""
+    low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
+    return Interval(float(low), float(high))
 
 
 def _drawn(rng: np.random.Generator, count: int) -> np.ndarray:

@@ -41,7 +41,7 @@ class Budget(ABC):
         if self.psnr is not None and not 20 <= self.psnr <= 80:
             raise HomingError(f"psnr must lie between 20 and 80 dB, got {self.psnr:g}")
         if self.alpha is not None and not 0 < self.alpha <= 100:
-            raise HomingError(f"alpha must lie between 0 and 100, got {self.alpha:g}")
+            raise HomingError(f"alpha must be above 0 and at most 100, got {self.alpha:g}")
 
     @abstractmethod
     def map(self, view: Tensor) -> Tensor:

@@ -49,13 +49,13 @@ def paper(
     ] = "retrieval,detection,quality,edits,analysis",
     json: AsJson = False,
 ) -> None:
-    """Measure all that the paper measures, in its own set-up: on DISC21, with the paper's figures beside.
+    """Measure what the paper measures, in its own set-up: on DISC21, with the paper's figures beside.
 
     Every part is another bench, with its own report in a folder of its name. Interrupted, the same command continues.
 
     Example:
 
-        homing bench paper DISC21/ --extractor sscd_disc_mixup.torchscript.pt --out paper/
+        homing bench paper DISC21/ --extractor sscd_disc_mixup --out paper/
     """
     from homing.evaluation.benches.paper import PaperBench, run_paper_bench
     from homing.evaluation.benches.paper_results import results, shown

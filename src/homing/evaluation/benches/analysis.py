@@ -14,7 +14,7 @@ from homing.evaluation.benches.compatibility import Compatibility, check_compati
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.scores import Spread, ivf_failure, rank_of, recall_at, spread
+from homing.evaluation.scores import Interval, Spread, ivf_failure, rank_of, recall_at, recall_intervals, spread
 
 LABELS = [edit.label for edit in PAPER]
 UNRELATED_PAIRS = 10_000
@@ -40,8 +40,8 @@ class Row:
 
     `released` are the files as they were written, `edited` their copies, `unrelated` the strangers. By edit: the mean
     distance, the share of copies that leave the cell of their original (None for a codebook without cells), and the
-    recall at rank 1 with one probe. `bounded` says that no copy was found in a cell that is not its original's, so that
-    the recall is at most one minus that share.
+    recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` says that no copy was found in a cell
+    that is not its original's, so that the recall is at most one minus that share.
     """
 
     codebook: str
@@ -54,7 +54,9 @@ class Row:
     unrelated: Spread
     distance: dict[str, float]
     failure: dict[str, float] | None
+    failure_interval: dict[str, Interval] | None
     recall: dict[str, float]
+    interval: dict[str, Interval]
     bounded: bool | None
 
 
@@ -134,6 +136,7 @@ def _analyse(
     same_cell = cells == originals[:, None]
     with_cells = subject.codebook.has_cells
     failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True)) if with_cells else None
+    around = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True)) if with_cells else None
     row = Row(
         codebook=subject.codebook.name,
         extractor=subject.codebook.extractor,
@@ -145,7 +148,9 @@ def _analyse(
         unrelated=spread(unrelated),
         distance=dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
         failure=failure,
+        failure_interval=around,
         recall={label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)},
+        interval=dict(zip(LABELS, recall_intervals(ranks == 0).by_edit, strict=True)),
         bounded=bool(same_cell[ranks == 0].all()) if with_cells else None,
     )
     return Analysed(row, [file.source for file in made.files], squared, same_cell, ranks)

@@ -11,7 +11,7 @@ from homing.evaluation.benches.analysis import LABELS, Measured, Row
 from homing.evaluation.protocol.told import numbered
 from homing.evaluation.published import IVF_FAILURE
 from homing.evaluation.results import Figure, bars
-from homing.evaluation.scores import wilson
+from homing.evaluation.scores import Interval
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -97,7 +97,7 @@ def _bars(measured: Measured, number: int) -> Figure:
 
 
 def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    places = bars(axes, {row.recipe: _shares(row.failure or {}, row.photos) for row in rows})
+    places = bars(axes, {row.recipe: _shares(row.failure or {}, row.failure_interval or {}) for row in rows})
     random = LABELS.index("random")
     theirs = {places[row.recipe][random]: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
     heights = list(theirs.values())
@@ -105,13 +105,13 @@ def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
 
 
 def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    places = bars(axes, {row.recipe: _shares(row.recall, row.photos) for row in rows})
+    places = bars(axes, {row.recipe: _shares(row.recall, row.interval) for row in rows})
     for row in rows:
         if row.failure is not None:
             middles, reach = np.array(places[row.recipe]), 0.4 / len(rows)
             axes.hlines([1 - share for share in row.failure.values()], middles - reach, middles + reach, color="black")
 
 
-def _shares(by_edit: Mapping[str, float], photos: int) -> list[tuple[float, float, float]]:
-    """Shares of so many photos, each with where its interval begins and ends."""
-    return [(share, *wilson(round(share * photos), photos)) for share in by_edit.values()]
+def _shares(by_edit: Mapping[str, float], intervals: Mapping[str, Interval]) -> list[tuple[float, float, float]]:
+    """Each share with where its interval begins and ends."""
+    return [(share, *intervals[edit]) for edit, share in by_edit.items()]

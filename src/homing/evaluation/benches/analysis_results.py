@@ -8,7 +8,7 @@ from dataclasses import asdict
 from homing.evaluation.benches.analysis import LABELS, SEED, AnalysisResult, Row
 from homing.evaluation.benches.analysis_figures import figures
 from homing.evaluation.benches.compatibility import MOST_PHOTOS, Compatibility
-from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
 from homing.evaluation.published import IVF_FAILURE
 from homing.evaluation.results import Lines, Results, Table
 
@@ -30,6 +30,7 @@ def results(result: AnalysisResult, command: str) -> Results:
                 "distances": "squared",
                 "unrelated_pairs": len(result.measured[0].unrelated),
                 "seed": SEED,
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         )

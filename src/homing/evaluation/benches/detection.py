@@ -23,6 +23,7 @@ from homing.evaluation.scores import (
     Interval,
     PrecisionRecall,
     average_precision_interval,
+    false_match_interval,
     precision_recall,
     recall_at_false_match_rate,
 )
@@ -62,13 +63,14 @@ class DetectionBench(RetrievalBench):
 
 @dataclass(frozen=True, kw_only=True)
 class AtRate:
-    """The recall when at most this rate of the negative queries has a match nearer than the threshold.
+    """The recall, with its 95 % interval, when at most this rate of the negative queries is nearer than the threshold.
 
     The threshold is None where every match may be accepted.
     """
 
     rate: float
     recall: float
+    interval: Interval
     threshold: float | None
 
 
@@ -210,7 +212,7 @@ def _searched(
         probes=probes,
         average_precision=curve.average_precision,
         interval=average_precision_interval(found.ids, found.distances, own, len(bench.edits), rounds=ROUNDS),
-        recall_at_false_matches=[_at_rate(found, own, rate) for rate in bench.false_matches],
+        recall_at_false_matches=[_at_rate(found, own, len(bench.edits), rate) for rate in bench.false_matches],
         positives=int((own >= 0).sum()),
         negatives=int((own < 0).sum()),
         psnr=fmean(quality.psnr for quality in made.qualities) if made.qualities else None,
@@ -219,6 +221,9 @@ def _searched(
     return Searched(row, curve, sources, own, found)
 
 
-def _at_rate(found: Nearest, own: np.ndarray, rate: float) -> AtRate:
+def _at_rate(found: Nearest, own: np.ndarray, edits: int, rate: float) -> AtRate:
     recall, threshold = recall_at_false_match_rate(found.ids, found.distances, own, rate)
-    return AtRate(rate=rate, recall=recall, threshold=threshold if math.isfinite(threshold) else None)
+    interval = false_match_interval(found.ids, found.distances, own, edits, rate, rounds=ROUNDS)
+    return AtRate(
+        rate=rate, recall=recall, interval=interval, threshold=threshold if math.isfinite(threshold) else None
+    )

@@ -133,7 +133,10 @@ def _rate_headings(result: DetectionResult) -> list[str]:
 
 def _scores(row: Row) -> list[str]:
     low, high = row.interval
-    recalls = [f"{point.recall:.3f}" for point in row.recall_at_false_matches]
+    recalls = [
+        f"{point.recall:.3f} ({point.interval.low:.3f}–{point.interval.high:.3f})"
+        for point in row.recall_at_false_matches
+    ]
     psnr = "" if row.psnr is None else f"{row.psnr:.1f}"
     return [f"{row.average_precision:.3f}", f"{low:.3f}–{high:.3f}", *recalls, psnr]
 

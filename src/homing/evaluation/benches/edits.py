@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from homing.evaluation.protocol.references import Nearest, Probes
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import Subject, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.scores import Interval, rank_of, recall_at, recall_interval
+from homing.evaluation.scores import Interval, RecallIntervals, rank_of, recall_at, recall_intervals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,11 @@ class Swept:
         """The family, strength by strength."""
         return SWEEPS[self.family]
 
+    @cached_property
+    def intervals(self) -> RecallIntervals:
+        """Of the recall at every strength, and of the mean over them."""
+        return recall_intervals(self.ranks == 0)
+
     @property
     def rows(self) -> list[Row]:
         """The recall at every strength."""
@@ -88,7 +94,7 @@ class Swept:
                 edit=edit.label,
                 strength=float(edit.strength or 0),
                 recall=recall_at(self.ranks[:, place], 1),
-                interval=recall_interval(self.ranks[:, [place]] == 0),
+                interval=self.intervals.by_edit[place],
                 photos=len(self.ranks),
             )
             for place, edit in enumerate(self.edits)

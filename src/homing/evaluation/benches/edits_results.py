@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from homing.edits.sweeps import SWEEPS
 from homing.evaluation.benches.edits import EditsResult, Swept
 from homing.evaluation.protocol.told import (
+    INTERVALS,
     SEARCH_HEADINGS,
     numbered,
     numbers,
@@ -51,7 +52,7 @@ def results(result: EditsResult, command: str) -> Results:
                 "families": list(_families(result)),
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
-                "intervals": "95 %, Wilson's",
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         ),
@@ -95,8 +96,12 @@ def _mean(swept: Swept) -> str:
 
 def _means(result: EditsResult) -> Table:
     """Each family as one number."""
-    cells = {key: [_mean(swept) for swept in some] for key, some in _series(result).items()}
-    return _table("families", "Recall at rank 1, mean over all strengths of a family", list(_families(result)), cells)
+    cells = {
+        key: [f"{_mean(swept)} ({swept.intervals.mean.low:.3f}–{swept.intervals.mean.high:.3f})" for swept in some]
+        for key, some in _series(result).items()
+    }
+    caption = "Recall at rank 1, mean over all strengths of a family, with its 95 % interval"
+    return _table("families", caption, list(_families(result)), cells)
 
 
 def _strengths(result: EditsResult, family: str) -> Table:

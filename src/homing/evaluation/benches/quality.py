@@ -17,7 +17,7 @@ from homing.evaluation.protocol.lpips import measure_lpips
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.scores import Interval, Spread, precision_recall, rank_of, recall_interval, spread
+from homing.evaluation.scores import Interval, Spread, precision_recall, rank_of, recall_intervals, spread
 from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
 from homing.perception.lpips import Distance, load_lpips
 
@@ -211,7 +211,7 @@ def _measure(
         lpips=_spread(seen),
         seconds_per_photo=None if varied is None else made.seconds / len(made.files),
         recall=float(home.mean()),
-        interval=recall_interval(home),
+        interval=recall_intervals(home).mean,
         average_precision=precision_recall(found.ids, found.distances, owns).average_precision,
         distance=spread(distances),
     )

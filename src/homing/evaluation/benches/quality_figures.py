@@ -106,10 +106,9 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
     """The paper's other figure: one photo, released under each budget; for the first codebook and recipe."""
     examined = result.examined[0]
     compared = examined.budgets[: len(result.bench.compared())]
-    recipe = compared[0].row.recipe
     lines = zip(*(each.lines for each in compared), strict=True)
     number = next((place for place, some in enumerate(lines) if all(line.quality for line in some)), None)
-    if len(compared) == 1 or number is None:
+    if len(compared) < 2 or number is None:
         return
     original = examined.subject.originals[number]
     before = Photo.load(original.file).view()
@@ -119,8 +118,9 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
         columns.append(_Column(str(each.row.budget), to_image(after), difference(before, after), _words(each, number)))
     yield Figure(
         name="budgets",
-        caption=f"{original.source}, released with {recipe} under each budget, and the difference ×{MAGNIFY}. Below, "
-        "what was measured on this file, and the recall at rank 1 of all photos, mean of the fourteen edits.",
+        caption=f"{original.source}, released with {compared[0].row.recipe} under each budget, and the difference "
+        f"×{MAGNIFY}. Below, what was measured on this file, and the recall at rank 1 of all photos, mean of the "
+        "fourteen edits.",
         draw=partial(_draw_columns, columns),
         size=(_WIDTH, 2 * _WIDTH / len(columns) * before.shape[1] / before.shape[2] + 1.0),
     )

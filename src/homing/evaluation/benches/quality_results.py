@@ -9,7 +9,7 @@ from pathlib import Path
 from homing.evaluation.benches.quality import QualityResult, Row
 from homing.evaluation.benches.quality_figures import figures, pictures
 from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, BUDGETS, QUALITY, TABLE
 from homing.evaluation.results import Lines, Results, Table
 
@@ -32,7 +32,7 @@ def results(result: QualityResult, command: str) -> Results:
                 "budgets": [str(budget) for budget in result.bench.compared()],
                 "probes": result.bench.probes,
                 "spread": "standard deviation over the photos",
-                "intervals": "95 %, a bootstrap over photos (seed 0)",
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         ),

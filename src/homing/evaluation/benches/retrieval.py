@@ -16,7 +16,7 @@ from homing.evaluation.protocol.references import Milliseconds, Nearest, Probes
 from homing.evaluation.protocol.releasing import ReleasedFiles
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
 from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.scores import Interval, ivf_failure, rank_of, recall_at, recall_interval
+from homing.evaluation.scores import Interval, ivf_failure, rank_of, recall_at, recall_intervals
 
 RANKS = (1, 10, 100)
 LABELS = [edit.label for edit in PAPER]
@@ -122,6 +122,7 @@ def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarr
     home = ranks == 0
     cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(home.shape)
     failure = ivf_failure(subject.codebook.cells(subject.descriptors).numpy()[own], cells)
+    intervals = recall_intervals(home)
     recalls = {label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)}
     row = Row(
         codebook=subject.codebook.name,
@@ -130,9 +131,9 @@ def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarr
         recipe=recipe,
         probes=probes,
         recall=recalls,
-        interval={label: recall_interval(home[:, [place]]) for place, label in enumerate(LABELS)},
-        mean=fmean(recalls.values()),
-        mean_interval=recall_interval(home),
+        interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
+        mean=float(home.mean()),
+        mean_interval=intervals.mean,
         recall_at={k: recall_at(ranks.ravel(), k) for k in RANKS},
         failure=dict(zip(LABELS, failure.tolist(), strict=True)) if subject.codebook.has_cells else None,
         photos=len(made.files),

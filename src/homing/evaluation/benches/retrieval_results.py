@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from homing.evaluation.benches.gains import gains, gains_table
 from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
-from homing.evaluation.protocol.told import SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
+from homing.evaluation.protocol.told import INTERVALS, SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
 from homing.evaluation.published import TABLE, Published
 from homing.evaluation.results import Figure, Lines, Results, Table, bars
 
@@ -33,7 +33,7 @@ def results(result: RetrievalResult, command: str) -> Results:
                 "edits": LABELS,
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
-                "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         )

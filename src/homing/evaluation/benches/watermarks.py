@@ -15,6 +15,7 @@ import torch
 
 from homing import codebooks, extractors
 from homing.activation.recipe import PAPER_BUDGET
+from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError, UnknownNameError
 from homing.evaluation.protocol.copies import describe_copies
@@ -22,7 +23,7 @@ from homing.evaluation.protocol.releasing import ReleasedFiles, release_moved
 from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import find_strangers, read_strangers
-from homing.evaluation.scores import Interval, rank_of, recall_interval
+from homing.evaluation.scores import Interval, rank_of, recall_intervals
 from homing.extractors import Extractor
 from homing.photo import gather
 from homing.watermarks.base import Watermark, identifier
@@ -69,6 +70,7 @@ class Row:
     """
 
     method: str
+    codebook: str | None
     index: str | None
     recall: dict[str, float]
     interval: dict[str, Interval]
@@ -126,7 +128,7 @@ def _searched(subject: Subject, method: str, recipe: str) -> Measured:
     copies = subject.copies(made, PAPER, recipe)
     found = subject.search(copies, 1, 1, recipe)
     home = rank_of(found.ids, subject.own(made).repeat(len(PAPER))).reshape(len(made.files), -1) == 0
-    return _measured(method, subject.codebook.spec, made, home, None)
+    return _measured(method, subject.codebook, made, home, None)
 
 
 def _read(subject: Subject, watermark: Watermark) -> Measured:
@@ -153,15 +155,17 @@ def _read(subject: Subject, watermark: Watermark) -> Measured:
 
 
 def _measured(
-    method: str, index: str | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
+    method: str, codebook: Codebook | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
 ) -> Measured:
+    intervals = recall_intervals(home)
     row = Row(
         method=method,
-        index=index,
+        codebook=None if codebook is None else codebook.name,
+        index=None if codebook is None else codebook.spec,
         recall=dict(zip(LABELS, home.mean(axis=0).tolist(), strict=True)),
-        interval={label: recall_interval(home[:, [place]]) for place, label in enumerate(LABELS)},
+        interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
         mean=float(home.mean()),
-        mean_interval=recall_interval(home),
+        mean_interval=intervals.mean,
         bit_accuracy=None if right is None else dict(zip(LABELS, (right / BITS).mean(axis=0).tolist(), strict=True)),
         photos=len(made.files),
         moved=len(made.qualities),

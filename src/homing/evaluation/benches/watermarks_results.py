@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from homing.activation.recipe import PAPER_BUDGET
 from homing.evaluation.benches.watermarks import LABELS, METHODS, Row, WatermarksResult
-from homing.evaluation.protocol.told import numbers, setting_line
+from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
 from homing.evaluation.published import TABLE, WATERMARKS, Published, PublishedWatermark
 from homing.evaluation.results import Figure, Lines, Results, Table, bars
 from homing.watermarks.settings import BITS
@@ -39,7 +39,7 @@ def results(result: WatermarksResult, command: str) -> Results:
                 "bits": BITS,
                 "budget": str(PAPER_BUDGET),
                 "key": result.bench.key,
-                "intervals": "95 %: Wilson's for one edit, a bootstrap over photos (seed 0) for the mean",
+                "intervals": INTERVALS,
             },
             seconds=result.seconds,
         ),
@@ -48,7 +48,7 @@ def results(result: WatermarksResult, command: str) -> Results:
         lines=Lines(
             name="copies",
             what="every copy",
-            headings=["method", "index", "photo", "edit", "home", "right bits"],
+            headings=["method", "codebook", "photo", "edit", "home", "right bits"],
             rows=_copies(result),
         ),
     )
@@ -57,7 +57,7 @@ def results(result: WatermarksResult, command: str) -> Results:
 def shown(result: WatermarksResult) -> list[list[str]]:
     """The table for a terminal, on its side: there are more edits than it has room for."""
     rows = [each.row for each in result.measured]
-    headings = ["edit", *(_name(row) if row.index is None else f"{row.method},\n{row.index}" for row in rows)]
+    headings = ["edit", *(_name(row) if row.codebook is None else f"{row.method},\n{row.codebook}" for row in rows)]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
     lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
     lines.append(["bit accuracy", *(_accuracy(row) for row in rows)])
@@ -68,8 +68,7 @@ def shown(result: WatermarksResult) -> list[list[str]]:
 def _table(rows: list[Row]) -> Table:
     """The paper's last table: ours, then as published."""
     ours = [
-        [_name(row), row.index or "", *(f"{share:.2f}" for share in row.recall.values()), f"{row.mean:.3f}"]
-        for row in rows
+        [_name(row), _index(row), *(f"{share:.2f}" for share in row.recall.values()), f"{row.mean:.3f}"] for row in rows
     ]
     methods = {recipe: method for method, recipe in METHODS.items()}
     found = [
@@ -109,7 +108,7 @@ def _detail(row: Row) -> list[str]:
     if row.psnr is not None and row.ssim is not None and row.seconds_per_photo is not None:
         moved = f"{row.moved} of {row.photos}"
         quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", moved, f"{row.seconds_per_photo:.2f}"]
-    return [_name(row), row.index or "", f"{row.mean:.3f} ({low:.3f}–{high:.3f})", _accuracy(row), *quality]
+    return [_name(row), _index(row), f"{row.mean:.3f} ({low:.3f}–{high:.3f})", _accuracy(row), *quality]
 
 
 def _bits(rows: list[Row]) -> Table:
@@ -126,9 +125,9 @@ def _bits(rows: list[Row]) -> Table:
 
 
 def _figure(rows: list[Row]) -> Figure:
-    """By edit with intervals; of the indexes the first."""
-    first = rows[0].index
-    drawn = [row for row in rows if row.index in (first, None)]
+    """By edit with intervals; of the codebooks the first."""
+    first = rows[0].codebook
+    drawn = [row for row in rows if row.codebook in (first, None)]
     shares = {_name(row): [(row.recall[label], *row.interval[label]) for label in LABELS] for row in drawn}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -148,6 +147,11 @@ def _name(row: Row) -> str:
     return _NAMES.get(row.method, row.method)
 
 
+def _index(row: Row) -> str:
+    """By its name as well, where it has one: several codebooks may be of one spec."""
+    return ", ".join(dict.fromkeys(each for each in (row.codebook, row.index) if each))
+
+
 def _accuracy(row: Row) -> str:
     return "" if row.bit_accuracy is None else f"{fmean(row.bit_accuracy.values()):.3f}"
 
@@ -158,4 +162,4 @@ def _copies(result: WatermarksResult) -> Iterator[list[object]]:
             for place, label in enumerate(LABELS):
                 right = "" if each.right is None else int(each.right[photo, place])
                 home = int(each.home[photo, place])
-                yield [each.row.method, each.row.index or "", source, label, home, right]
+                yield [each.row.method, each.row.codebook or "", source, label, home, right]

@@ -9,6 +9,7 @@ import numpy as np
 from homing.evaluation.protocol.references import Nearest, Probes
 from homing.evaluation.protocol.setting import Subject
 
+INTERVALS = "95 %: a bootstrap over photos (1,000 rounds, seed 0); it has no width where all fare alike"
 SEARCH_HEADINGS = ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "home"]
 
 

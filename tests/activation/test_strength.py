@@ -1,0 +1,30 @@
+"""The strength at which a file has a PSNR, on pixels that are rounded to 8 bits."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from homing.activation.strength import at_psnr
+from homing.perception.quality import psnr
+
+
+class Rounded(NamedTuple):
+    """What is left of a change after writing."""
+
+    strength: float
+    psnr: float
+
+
+@pytest.mark.parametrize("wanted", [43.8, 52.0])
+def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float) -> None:
+    """As under L∞: a little weaker and all of it is rounded away, a little stronger and every pixel moves a step."""
+    pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
+    pixels = (255 * pixels).round() / 255
+    room = 10 ** (-wanted / 20) / 0.8
+    change = room * torch.linspace(0.7, 0.95, pixels.numel()).reshape(pixels.shape)
+
+    def write(strength: float) -> Rounded:
+        return Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255))
+
+    assert wanted <= at_psnr(write, wanted).psnr < wanted + 4
