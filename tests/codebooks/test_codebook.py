@@ -108,8 +108,13 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
         ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of no family whose codes can be kept"),
         ("PQ4x4,RFlat", "is of no family"),
         ("IVF16,RaBitQfs", "is of no family"),
-        ("ITQ16,PQ4x4", "puts ITQ, from which there is no way back, before other codes than LSH"),
-        ("PQ4x12", "cannot be trained on 1000 descriptors"),
+        ("ITQ16,PQ4x4", "puts ITQ or whitening, from which there is no way back, before codes that are no signs"),
+        ("PCAW16,IVF16,Flat", "puts ITQ or whitening, from which there is no way back"),
+        ("PCA64,PQ4x4", "'PCA64,PQ4x4' makes 64 dimensions of 32; ask for 32 at most"),
+        ("ITQ64,LSH", "makes 64 dimensions of 32"),
+        ("IVF0,PQ4x4", "asks for 0 of something"),
+        ("HNSW0,Flat", "asks for 0 of something"),
+        ("PQ4x12", r"cannot be trained on 1000 descriptors of 32 dimensions: Number of training points \(1000\)"),
      ("IVF2000,PQ4x8", "at least 2000 descriptors to learn from, got 1000; give it more photos, or more crops")],
 )  # fmt: skip
 def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:

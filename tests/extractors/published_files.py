@@ -6,7 +6,6 @@ import re
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import timm
@@ -131,7 +130,6 @@ class Isc(nn.Module):
         return self.bn(self.fc(F.adaptive_avg_pool2d(maps, 1).flatten(1)))
 
 
-@cache
 def isc() -> Published:
     network = settled(Isc())
     weights = {f"module.{key}": value for key, value in network.state_dict().items()}

@@ -1,14 +1,15 @@
 """Networks whose authors publish the weights: files of their layout, with random weights, through the whole way."""
 
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
-from published_files import PUBLISHED, isc
+from published_files import PUBLISHED
+from torch import nn
 
 from homing import extractors
 from homing.errors import HomingError, UnknownNameError
-from homing.extractors.isc import isc_dt1
 from homing.extractors.published import ADDRESSES
 
 
@@ -25,24 +26,18 @@ def test_a_published_network_gives_what_its_authors_network_gives(name: str, tmp
     extractors.fetch(name, file=tmp_path / "downloaded")
     extractor = extractors.load(name, device="cpu")
     assert (extractor.name, extractor.dim, extractor.size) == (name, published.dim, published.size)
+    if name != "dino_vits16":  # which has a place for every patch; the others take any size, and smaller is faster
+        extractor.size = 64
     images = torch.rand(2, 3, extractor.size, extractor.size)
     images[1] *= 0.1  # far enough from the other, even for random weights
     with torch.no_grad():
         theirs = published(images)
-    image = images[:1].requires_grad_(name != "isc_dt1")  # too slow at 512 px: below
+    image = images[:1].requires_grad_()
     ours = extractor(image)
     assert (ours[0] - theirs[0]).norm() < 0.01 * (theirs[1] - theirs[0]).norm()
-    if image.requires_grad:
-        ours[0, 0].backward()
-        assert image.grad is not None
-        assert (image.grad != 0).float().mean() > 0.9
-
-
-def test_gradients_of_the_slowest_network_reach_the_pixels() -> None:
-    pixels = torch.randn(1, 3, 64, 64, requires_grad=True)
-    isc_dt1(isc().held).eval()(pixels)[0, 0].backward()
-    assert pixels.grad is not None
-    assert (pixels.grad != 0).float().mean() > 0.9
+    ours[0, 0].backward()
+    assert image.grad is not None
+    assert (image.grad != 0).float().mean() > 0.9
 
 
 def test_every_address_has_its_network_and_the_other_way_round() -> None:
@@ -56,6 +51,16 @@ def test_what_is_not_fetched_says_how_to_fetch_it() -> None:
         extractors.load("sscd_disc_mixup")
     with pytest.raises(UnknownNameError, match="did you mean 'sscd_disc_mixup'"):
         extractors.fetch("sscd_disc_mixpu")
+
+
+def test_the_same_network_as_torchscript_is_not_taken_in_one_line(tmp_path: Path) -> None:
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always")
+        torch.jit.script(nn.Linear(2, 2)).save(str(tmp_path / "script.pt"))
+        remarks.clear()
+        with pytest.raises(HomingError, match="does not hold dino_r50 as it is at https"):
+            extractors.fetch("dino_r50", file=tmp_path / "script.pt")
+    assert not remarks
 
 
 def test_a_file_of_another_network_is_not_taken(tmp_path: Path, cache: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,11 @@ class Codebook:
         try:
             quantiser.index.train(descriptors)
         except RuntimeError as error:
-            raise CodebookError(f"{spec} cannot be trained on {len(descriptors)} descriptors; give it more") from error
+            count, dim = descriptors.shape
+            reason = str(error).rpartition("failed: ")[2].strip()
+            raise CodebookError(
+                f"{spec} cannot be trained on {count} descriptors of {dim} dimensions: {reason}"
+            ) from error
         quantiser = Quantiser(quantiser.index, spec)
         some = descriptors[:UNRELATED_PAIRS]
         # Half the set apart: photos that lie side by side in a folder are often of one series.
@@ -171,14 +176,19 @@ class Codebook:
 
 def untrained(spec: str, *, dim: int, descriptors: int) -> Quantiser:
     """A quantiser of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
+    if re.search(r"(?<!\d)0+(?!\d)", spec):  # with which FAISS crashes, or keeps nothing
+        raise CodebookError(f"'{spec}' asks for 0 of something; ask for at least 1")
     try:
         quantiser = Quantiser(faiss.index_factory(dim, spec), spec)
     except RuntimeError as error:
-        raise CodebookError(f"'{spec}' is no FAISS factory string for {dim}-d descriptors") from error
-    cells = None if quantiser.ivf is None else quantiser.ivf.nlist
-    if cells == 0:
-        raise CodebookError(f"'{spec}' has no cells; give it at least one")
-    needed = max(256, cells or 0)
+        raise CodebookError(
+            f"'{spec}' is no FAISS factory string for {dim}-d descriptors; docs/method.md lists the families, "
+            "IVF1024,PQ8x8 is one"
+        ) from error
+    for each in quantiser.transforms:
+        if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:
+            raise CodebookError(f"'{spec}' makes {each.d_out} dimensions of {each.d_in}; ask for {each.d_in} at most")
+    needed = max(256, 0 if quantiser.ivf is None else quantiser.ivf.nlist)
     if descriptors < needed:
         raise CodebookError(
             f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "

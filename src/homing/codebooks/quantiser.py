@@ -65,9 +65,10 @@ class Quantiser:
                 "those that can, IVF1024,PQ8x8 is one"
             )
         self.family: Family = _FAMILIES[type(self.codec)]
-        itq = any(isinstance(each, faiss.ITQTransform) for each in self.transforms)
-        if itq and not isinstance(self.codec, faiss.IndexLSH):
-            raise CodebookError(f"'{spec}' puts ITQ, from which there is no way back, before other codes than LSH")
+        if self.family != "signs" and any(map(_is_one_way, self.transforms)):
+            raise CodebookError(
+                f"'{spec}' puts ITQ or whitening, from which there is no way back, before codes that are no signs"
+            )
         self.ivf: Any = faiss.try_extract_index_ivf(self.inner)
         self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
 
@@ -116,15 +117,19 @@ class Quantiser:
         return apart
 
 
+def _is_one_way(transform: Any) -> bool:
+    """Whether FAISS cannot undo it: ITQ, and a PCA that whitens."""
+    return isinstance(transform, faiss.ITQTransform) or bool(getattr(transform, "eigen_power", 0))
+
+
 def _codec(inner: Any) -> Any:
     if type(inner) in _GRAPHS:
         return faiss.downcast_index(inner.storage)
     plain: Any
     if type(inner) is faiss.IndexPQFastScan:
         plain = faiss.IndexPQ(inner.d, inner.M, inner.nbits)
-    elif (
-        type(inner) is faiss.IndexIVFPQFastScan
-    ):  # which, read from a file, has lost its own way to decode (FAISS 1.15)
+    elif type(inner) is faiss.IndexIVFPQFastScan:
+        # Read from a file it has lost its own way to decode (FAISS 1.15).
         plain = faiss.IndexIVFPQ(inner.quantizer, inner.d, inner.nlist, inner.M, inner.nbits)
         plain.by_residual = inner.by_residual
     else:

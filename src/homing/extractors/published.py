@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -89,7 +90,8 @@ def _network(name: str, path: Path) -> nn.Module:
 def _held(path: Path) -> dict[str, Any]:
     try:
         # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
-        with torch.serialization.safe_globals([Namespace]):
+        with torch.serialization.safe_globals([Namespace]), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "'torch.load' received")  # TorchScript, which is then refused
             held: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of bytes that are no such file, PyTorch raises nearly anything
         raise pickle.UnpicklingError(str(error)) from error
