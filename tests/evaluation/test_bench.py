@@ -108,6 +108,8 @@ def test_intervals_ranks_and_cells_agree_with_the_recall(out: Path) -> None:
                 assert share <= 1 - row["failure"][label] + 1e-9
         assert row["mean_interval"][0] <= row["mean"] <= row["mean_interval"][1]
         assert row["recall_at"]["1"] == pytest.approx(row["mean"])
+        assert row["recall_at_interval"]["1"] == row["mean_interval"]
+        assert all(low <= row["recall_at"][k] <= high for k, (low, high) in row["recall_at_interval"].items())
         assert row["recall_at"]["1"] <= row["recall_at"]["10"] <= row["recall_at"]["100"]
         assert (row["milliseconds"] is None) == (row["probes"] == "exact")
         assert row["bytes_per_vector"] == (2048 if row["probes"] == "exact" else 8)

@@ -42,7 +42,8 @@ class Row:
     """Recall of the copies of files released with one recipe, found with one codebook and number of probes.
 
     Recall, with its 95 % interval, and the share of copies that leave their cell (None for a codebook without) stand
-    by edit; `recall_at` is the mean over the edits at each rank. PSNR and SSIM are means over the activated files.
+    by edit; `recall_at` is the mean over the edits at each rank, with its interval too. PSNR and SSIM are means over
+    the activated files.
     """
 
     codebook: str
@@ -55,6 +56,7 @@ class Row:
     mean: float
     mean_interval: Interval
     recall_at: dict[int, float]
+    recall_at_interval: dict[int, Interval]
     failure: dict[str, float] | None
     photos: int
     activated: int
@@ -135,6 +137,7 @@ def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarr
         mean=float(home.mean()),
         mean_interval=intervals.mean,
         recall_at={k: recall_at(ranks.ravel(), k) for k in RANKS},
+        recall_at_interval={k: recall_intervals((ranks >= 0) & (ranks < k)).mean for k in RANKS},
         failure=dict(zip(LABELS, failure.tolist(), strict=True)) if subject.codebook.has_cells else None,
         photos=len(made.files),
         activated=len(made.qualities),
