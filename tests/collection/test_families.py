@@ -14,7 +14,7 @@ from homing.extractors import NetworkExtractor
 
 SPECS = [
     "IVF4,Flat", "PCA16,LSH", "ITQ16,LSH", "OPQ4_16,PQ4x4", "RQ4x4", "SQ4", "PQ8x4fs", "IVF4,PQ8x4fs", "RR16,RaBitQ",
-    "IVF4,RaBitQ", "HNSW8,PQ8x4", "Flat",
+    "IVF4,RaBitQ", "HNSW8,PQ8x4", "HNSW8,RaBitQ", "Flat",
 ]  # fmt: skip
 
 

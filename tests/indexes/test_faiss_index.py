@@ -107,6 +107,21 @@ def test_answers_so_without_what_was_removed_and_with_what_came_later(codebook: 
     assert_same((distances, ids), kept.search(queries, 200, 16))
 
 
+def test_a_graph_over_rabitq_finds_what_is_found_without_it() -> None:
+    """At the distances of the codes themselves, which are not those of what stands behind them."""
+    answers = []
+    for spec in ("HNSW16,RaBitQ", "RaBitQ"):
+        book = train(spec)
+        index = filled(book, descriptors(500, 1), np.arange(500))
+        index.remove(np.arange(0, 500, 5))
+        index = FaissIndex(book, index.to_bytes())
+        answers.append(index.search(descriptors(500, 1) + 0.2 * descriptors(500, 2), 1))
+    (distances, ids), (true_distances, true_ids) = answers
+    same = ids == true_ids
+    assert same.mean() > 0.95
+    np.testing.assert_allclose(distances[same], true_distances[same], atol=1e-4)
+
+
 def test_survives_its_bytes(codebook: Codebook) -> None:
     references = some(codebook, 100, 4)
     index = filled(codebook, references, np.arange(100))

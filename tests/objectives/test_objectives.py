@@ -18,7 +18,7 @@ OBJECTIVES = {
     Centroid: ["IVF16,Flat", "IVF16,RaBitQ", "IVF16,SQ8", "PCA16,IVF16,Flat", "IVF16_HNSW8,Flat"],
     SignMargin: [
         "LSH", "LSH16", "LSH16rt", "PCA16,LSH", "PCAW16,LSH", "PCA16,L2norm,LSHt", "ITQ16,LSH", "RaBitQ", "RR16,RaBitQ",
-        "ITQ16,RaBitQ",
+        "ITQ16,RaBitQ", "HNSW8,RaBitQ",
     ],
 }  # fmt: skip
 SPECS = [(spec, kind) for kind, specs in OBJECTIVES.items() for spec in specs]

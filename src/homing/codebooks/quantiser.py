@@ -40,7 +40,7 @@ _ONE_BY_ONE = (
     faiss.IndexIVFLocalSearchQuantizer,
     faiss.IndexIVFProductLocalSearchQuantizer,
 )
-_GRAPHS = (faiss.IndexHNSWFlat, faiss.IndexHNSWPQ, faiss.IndexHNSWSQ)
+_GRAPHS = (faiss.IndexHNSWFlat, faiss.IndexHNSWPQ, faiss.IndexHNSWSQ, faiss.IndexHNSWRaBitQ)
 
 
 class Quantiser:

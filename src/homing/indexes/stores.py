@@ -53,8 +53,9 @@ class CodeStore:
 class GraphStore(CodeStore):
     """A graph over codes.
 
-    FAISS takes descriptors only: it gets those behind the codes, of which it makes the same codes. And it takes nothing
-    out of a graph, whose ways lead through every reference: it is built anew without.
+    FAISS takes descriptors only: it gets those behind the codes. Of these it makes the same codes but with RaBitQ, so
+    the codes are put in their place. And it takes nothing out of a graph, whose ways lead through every reference: it
+    is built anew without.
     """
 
     @property
@@ -65,17 +66,22 @@ class GraphStore(CodeStore):
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add (N, bytes) codes under (N,) ids."""
         self._index.add_with_ids(self._quantiser.codec.sa_decode(codes), ids)
+        stored = self._storage.codes
+        faiss.rev_swig_ptr(stored.data(), stored.size())[stored.size() - codes.size :] = codes.ravel()
 
     def remove(self, ids: np.ndarray) -> None:
         """Build the graph without what is kept under these ids."""
-        graph: Any = faiss.downcast_index(self._index.index)
-        storage: Any = faiss.downcast_index(graph.storage)
         kept = faiss.vector_to_array(self._index.id_map)
-        codes = faiss.vector_to_array(storage.codes).reshape(len(kept), -1)
+        codes = faiss.vector_to_array(self._storage.codes).reshape(len(kept), -1)
         stays = ~np.isin(kept, ids)
         if not stays.all():
             self._index = self._empty()
             self.add(codes[stays], kept[stays])
+
+    @property
+    def _storage(self) -> Any:
+        graph: Any = faiss.downcast_index(self._index.index)
+        return faiss.downcast_index(graph.storage)
 
     def _empty(self) -> Any:
         return faiss.IndexIDMap2(faiss.clone_index(self._quantiser.inner))
@@ -127,6 +133,7 @@ _STORES = {
     faiss.IndexHNSWFlat: GraphStore,
     faiss.IndexHNSWPQ: GraphStore,
     faiss.IndexHNSWSQ: GraphStore,
+    faiss.IndexHNSWRaBitQ: GraphStore,
     faiss.IndexIVFPQFastScan: PackedStore,
 }
 
