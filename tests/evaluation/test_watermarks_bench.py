@@ -18,7 +18,6 @@ from homing.evaluation.benches.watermarks import (
     WatermarksBench,
     WatermarksResult,
     _ssl,
-    run_watermarks_bench,
 )
 from homing.evaluation.benches.watermarks_results import _figure, _table, shown
 from homing.evaluation.pictures import to_image, to_view
@@ -26,7 +25,6 @@ from homing.evaluation.protocol.strangers import read_strangers
 from homing.extractors import describe
 from homing.extractors.trained import write_network
 from homing.photo import Photo
-from homing.watermarks import hidden
 from homing.watermarks.base import identifier
 from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork
 from homing.watermarks.ssl import Carriers
@@ -168,12 +166,3 @@ def test_a_bundled_network_is_whitened_on_its_own_strangers(desk: Path, tmp_path
 def test_a_wrong_call_gets_one_line(desk: Path, tmp_path: Path, more: tuple, says: str) -> None:
     with pytest.raises(HomingError, match=says):
         bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))
-
-
-def test_without_networks_it_says_how_to_train_them(
-    desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hidden, "BUNDLED", "data/missing.safetensors")
-    bench = WatermarksBench(photos=desk / "photos", background=desk / "others", out=tmp_path)
-    with pytest.raises(HomingError, match=r"train them with homing train hidden PHOTOS --out FILE\.safetensors"):
-        run_watermarks_bench(bench, lambda *_: pytest.fail("work began"))

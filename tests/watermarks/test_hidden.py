@@ -1,7 +1,9 @@
 """HiDDeN, slowly, on a few photos."""
 
+import hashlib
 import json
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,10 @@ import torch
 from tests.evaluation.small import homing, small_photos
 from torch import Tensor
 
+from homing.edits import parse
 from homing.edits.differentiable import Views
 from homing.errors import HomingError
+from homing.evaluation.pictures import to_image, to_view
 from homing.extractors import describe
 from homing.perception import JND
 from homing.perception.quality import psnr
@@ -20,8 +24,9 @@ from homing.training.curves import Point
 from homing.training.run import Run
 from homing.training.squares import Squares, squares_of
 from homing.watermarks import hidden_training
+from homing.watermarks.base import identifier
 from homing.watermarks.copies import EDITS, edited
-from homing.watermarks.hidden import HiddenDesign, HiddenNetwork, HiddenWatermark
+from homing.watermarks.hidden import BUNDLED, HiddenDesign, HiddenNetwork, HiddenWatermark
 from homing.watermarks.hidden_training import HiddenTrainer
 from homing.watermarks.marking import mark
 from homing.watermarks.settings import HiddenSettings
@@ -158,6 +163,17 @@ def test_the_decoder_reads_as_the_network_does() -> None:
     images: Tensor = torch.rand(4, 3, 32, 32)
     scores = HiddenWatermark(network, design, CPU).decoder(images)
     assert torch.equal(scores > 0, network.decode(images) > 0)
+
+
+def test_the_bundled_networks_are_frozen_and_say_what_was_hidden(flower: Photo) -> None:
+    data = files("homing.watermarks").joinpath(BUNDLED).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == "f0c01ee32a6773dba4f8d7ace8598aac49b0309b4230f50f51bddc29674d6993"
+    watermark = HiddenWatermark.load(device=CPU)
+    (made,) = mark([flower], watermark=watermark, budget=JND(psnr=43.8))
+    assert (made.state, made.reason) == ("marked", None)
+    copy = parse("jpeg-80")(to_image(Photo.decode(made.data, "again").view()))
+    said = describe(watermark.decoder, [watermark.decoder.resize(to_view(copy))])[0] > 0
+    assert (said == identifier(flower.sha256, 20)).float().mean() >= 0.9
 
 
 def test_files_that_are_no_networks_are_refused(tmp_path: Path) -> None:

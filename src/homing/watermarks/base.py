@@ -19,6 +19,8 @@ class Watermark(Protocol):
     """
 
     name: str
+    fingerprint: str
+    """Of all that decides what is done to a photo."""
 
     @property
     def decoder(self) -> Extractor:

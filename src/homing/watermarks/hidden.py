@@ -77,6 +77,7 @@ class HiddenWatermark:
             network.decoder, name=self.name, size=design.size, mean=_MIDDLE, std=_MIDDLE, device=device
         )
         self._network = network.eval().to(self.decoder.device)
+        self.fingerprint = self.decoder.fingerprint  # encoder and decoder were trained together
 
     @classmethod
     def load(cls, path: Path | None = None, device: torch.device | str | None = None) -> HiddenWatermark:
@@ -95,12 +96,7 @@ def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenDesign]:
     """The networks in a file, or those inside the package, and their design."""
     entry = files("homing.watermarks").joinpath(BUNDLED) if path is None else path
     if not entry.is_file():
-        if path is not None:
-            raise HomingError(f"no such file: {path}; homing train hidden PHOTOS --out FILE.safetensors writes one")
-        raise HomingError(
-            "no HiDDeN networks come with this version; train them with homing train hidden PHOTOS --out "
-            "FILE.safetensors and give --hidden FILE.safetensors, or leave hidden out of --watermarks"
-        )
+        raise HomingError(f"no such file: {entry}; homing train hidden PHOTOS --out FILE.safetensors writes one")
     data = entry.read_bytes()
     try:
         design = HiddenDesign(**read_metadata(data, KIND))

@@ -65,6 +65,7 @@ class SslWatermark:
 
     def __init__(self, decoder: Carriers, recipe: Recipe = RECIPE) -> None:
         self.decoder, self._recipe = decoder, recipe
+        self.fingerprint = f"{decoder.fingerprint} {recipe!r} {MARGIN}"
 
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
         """The change of each view that brings it, and copies of it, to its message's side of every direction."""

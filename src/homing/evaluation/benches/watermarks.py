@@ -139,7 +139,7 @@ def _read(subject: Subject, watermark: Watermark) -> Measured:
             subject.originals,
             folder,
             move=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
-            key=f"{watermark.decoder.fingerprint} {PAPER_BUDGET}",
+            key=f"{watermark.fingerprint} {PAPER_BUDGET}",
             advance=advance,
         )
     if not made.files:
