@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from homing import _extras
 from homing.edits import parse
 from homing.edits.meme import CAPTIONS, wrap
 from homing.errors import HomingError
@@ -66,6 +67,15 @@ def test_emojis_are_that_high_and_inside(size):
 def test_without_augly_it_says_what_to_do(photo, monkeypatch):
     monkeypatch.setitem(sys.modules, "augly.image", None)
     with pytest.raises(HomingError, match=r"pip install 'homing\[bench\]'"):
+        parse("screenshot")(photo)
+
+
+def test_without_libmagic_it_says_what_is_missing(photo, monkeypatch):
+    def nowhere(_):
+        raise ImportError("failed to find libmagic.  Check your installation")
+
+    monkeypatch.setattr(_extras, "import_module", nowhere)
+    with pytest.raises(HomingError, match="augly cannot be loaded: failed to find libmagic"):
         parse("screenshot")(photo)
 
 
