@@ -10,10 +10,7 @@ from homing.errors import HomingError
 
 def load_extra(module: str, extra: str) -> ModuleType:
     """A module of a library that comes with this extra of homing, or one line that says how to get it."""
-    name = module.partition(".")[0]
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         raise HomingError(f"{error.name} is missing; get it: pip install 'homing[{extra}]'") from error
-    except ImportError as error:  # AugLy's, where the system has no libmagic
-        raise HomingError(f"{name} cannot be loaded: {error}; see docs/evaluation.md on what it needs") from error

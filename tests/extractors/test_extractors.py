@@ -89,8 +89,8 @@ def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
     [
         (
             "homing-1",
-            "9722863831fdad7819c1458acfbf467f39a01cf0ed1d2eede507636c7c9e62cb",
-            "002ec7e4d71b2b2f9d7d025d4763c4dfb9ff827b43fd08a7c3b508927e0af92f",
+            "0ccf4dd65bcf3814e009c4772bcd4d863622b1c55f424e6cdaad1adc2db1093c",
+            "87f3097fbc6e3a8cba6ccf9b54e7297728379e8f45efdf9c56ae74bc70be2b91",
         ),
         (
             "imagenet-lite0",

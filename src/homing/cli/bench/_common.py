@@ -91,8 +91,7 @@ def begin(context: typer.Context, out: Path) -> None:
     """Refuse at once what would be refused after hours of work."""
     from homing._extras import load_extra
 
-    for library in ("matplotlib", "augly.image"):
-        load_extra(library, extra="bench")
+    load_extra("matplotlib", extra="bench")
     try:
         before = json.loads((out / "results.json").read_text())["command"].split()[:3]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

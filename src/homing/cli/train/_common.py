@@ -43,8 +43,7 @@ def teach(
         raise HomingError(f"the network is written as .safetensors, got --out {out}")
     if out.exists():
         raise HomingError(f"{out} exists; choose another --out")
-    for library in ("matplotlib", "augly.image"):
-        load_extra(library, extra="train")
+    load_extra("matplotlib", extra="train")
     folder = out.with_suffix(".run")
     found = gather(photos)
     if inside := next(

@@ -1,4 +1,4 @@
-"""Twins of the edits that draw: words, an emoji, a caption, a page around the photo.
+"""Twins of the edits that draw: words, a smiley, a caption, a window around the photo.
 
 The exact edits draw on blank images once, and the twins lay these drawings over photos.
 """
@@ -19,13 +19,13 @@ from homing.edits.differentiable._warp import affine, warp
 from homing.edits.differentiable.views import Views, twin
 from homing.edits.disc import RANGES
 
-COUNT = 512
-"""Drawings of each kind: dozens nearly fit any one photo and strength, too many to learn by heart."""
+COUNT = 192
+"""Drawings of each kind: a dozen or so nearly fit any one photo and strength, too many to learn by heart."""
 
 DETAIL = 2
 """How many times larger than the views they are drawn: letters have a smallest size."""
 
-VARIETY = 0.5
+VARIETY = 0.4
 """How much worse than the best fitting drawing a chosen one may be, as a fraction of the range."""
 
 
@@ -82,21 +82,20 @@ def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generat
 def _frame(name: str, views: Views, generator: torch.Generator) -> Views:
     """Something around: the photo moves into the window."""
     templates, number = _cover(name, views, None, generator)
-    # A page leaves a photo a third of its width or less.
     # Where the window ends between two pixels, `clear` already fades; black from outside would darken it twice.
-    moved = warp(views.pixels, templates.window[number], outside="border", samples=3)
+    moved = warp(views.pixels, templates.window[number], outside="border")
     return Views(templates.lay(number, moved), templates.ratio[number])
 
 
 @twin
 def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Glyphs of about this fraction of the shorter side."""
+    """Random glyphs of about this fraction of the height."""
     return _overlay("text", views, strength, generator)
 
 
 @twin
 def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """An emoji of about this fraction of the height."""
+    """A smiley of about this fraction of the shorter side."""
     return _overlay("emoji", views, strength, generator)
 
 

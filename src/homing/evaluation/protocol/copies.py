@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 
@@ -32,9 +31,7 @@ def describe_copies(
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
     files = [[item.source, item.seed, *state_of(item.file)] for item in released]
-    key = key_of(
-        extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__, version("augly")
-    )
+    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__)
     file = folder / f"copies-{key}.npy"
     kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
     for _ in range(kept.count):

@@ -6,7 +6,6 @@ import csv
 import json
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import faiss
@@ -47,7 +46,6 @@ def provenance() -> dict[str, object]:
         "torch": torch.__version__,
         "faiss": faiss.__version__,
         "pillow": PIL.__version__,
-        "augly": version("augly"),
         "python": platform.python_version(),
     }
     return {"versions": versions, "hardware": hardware()}
