@@ -73,7 +73,7 @@ def probes_in(text: str) -> list[Probes]:
 
 def command_line(context: typer.Context) -> str:
     """The command that is running, as one would type it again."""
-    words = context.command_path.split()
+    words = ["homing", *context.command_path.removeprefix(context.find_root().command_path).split()]
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if source is None or source.name != "COMMANDLINE":
@@ -84,7 +84,7 @@ def command_line(context: typer.Context) -> str:
             continue
         for each in value if isinstance(value, (list, tuple)) else [value]:
             words += [parameter.opts[0], str(each)] if parameter.param_type_name == "option" else [str(each)]
-    return shlex.join(["homing", *words[1:]])
+    return shlex.join(words)
 
 
 def begin(context: typer.Context, out: Path) -> None:
