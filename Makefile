@@ -24,7 +24,8 @@ demo: install  ## the whole way on a handful of real photos: table on the screen
 	$(BIN)/homing demo --out demo
 
 test: $(VENV)/.dev  ## all tests
-	$(BIN)/python -m pytest
+	# One thread each: workers that share the cores would wait for one another.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
 
 check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not import upper ones
 	$(BIN)/ruff format --check .
