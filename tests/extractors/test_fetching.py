@@ -56,6 +56,11 @@ def tiny(seed: int) -> bytes:
     return file.getvalue()
 
 
+def names(folder: Path) -> set[str]:
+    """The files in a folder, less the locks."""
+    return {path.name for path in folder.iterdir() if path.suffix != ".lock"}
+
+
 def tiny_network(weights: dict[str, torch.Tensor]) -> nn.Module:
     network = nn.Conv2d(3, 512, 16, stride=16)
     network.load_state_dict(weights)
@@ -100,7 +105,7 @@ def test_a_file_is_fetched_once_and_written_down(server: Server, kept: Path) -> 
     assert [done for done, _ in told] == sorted(done for done, _ in told) and len(told) > 5
     extractors.fetch("tiny")
     assert len(server.asked) == 1
-    assert {path.name for path in kept.parent.iterdir()} == {"tiny.pt", "tiny.pt.json"}
+    assert names(kept.parent) == {"tiny.pt", "tiny.pt.json"}
     assert extractors.load("tiny", device="cpu").dim == 512
 
 
@@ -133,17 +138,17 @@ def test_parts_of_two_versions_are_never_put_together(server: Server, kept: Path
     server.cut_at, server.etag, server.data = None, '"second"', tiny(2)
     extractors.fetch("tiny")
     assert kept.read_bytes() == server.data
-    assert {path.name for path in kept.parent.iterdir()} == {"tiny.pt", "tiny.pt.json"}
+    assert names(kept.parent) == {"tiny.pt", "tiny.pt.json"}
 
 
 def test_a_file_of_another_size_or_hash_is_noticed(server: Server, kept: Path, tmp_path: Path) -> None:
     extractors.fetch("tiny")
     whole = kept.read_bytes()
     kept.write_bytes(whole[:-1])
-    with pytest.raises(HomingError, match="not been fetched; run: homing extractors fetch tiny"):
+    with pytest.raises(HomingError, match="is damaged, or not what was fetched; run: homing extractors fetch tiny"):
         extractors.load("tiny")
     kept.write_bytes(whole[:-1] + b"x")
-    with pytest.raises(HomingError, match="has changed since; run: homing extractors fetch tiny"):
+    with pytest.raises(HomingError, match="is damaged, or not what was fetched; run: homing extractors fetch tiny"):
         extractors.load("tiny")
     extractors.fetch("tiny")
     assert kept.read_bytes() == whole
@@ -153,10 +158,77 @@ def test_a_file_of_another_size_or_hash_is_noticed(server: Server, kept: Path, t
     for file in (None, tmp_path / "other.pt"):
         with pytest.raises(HomingError, match=r"has changed since it was first fetched.*delete .*tiny\.pt\.json"):
             extractors.fetch("tiny", file=file)
-    assert {path.name for path in kept.parent.iterdir()} == {"tiny.pt.json"}
+    assert names(kept.parent) == {"tiny.pt.json"}
     kept.with_name("tiny.pt.json").unlink()
     extractors.fetch("tiny")
     assert kept.read_bytes() == server.data
+
+
+def test_who_fetches_what_is_being_fetched_waits_for_it(server: Server, kept: Path) -> None:
+    second = threading.Thread(target=extractors.fetch, args=("tiny",))
+
+    def report(done: int, _: int) -> None:
+        if not done:
+            second.start()
+            second.join(0.5)
+            assert second.is_alive()
+
+    extractors.fetch("tiny", report=report)
+    second.join()
+    assert len(server.asked) == 1
+    assert kept.read_bytes() == server.data
+
+
+def test_a_file_of_another_size_than_announced_is_not_taken(server: Server, kept: Path) -> None:
+    def add_a_byte(done: int, _: int) -> None:
+        if done == 300_000:
+            (part,) = kept.parent.glob("*.part")
+            with part.open("ab") as file:
+                file.write(b"x")
+
+    server.cut_at = 300_000
+    with pytest.raises(HomingError, match="the same command continues"):
+        extractors.fetch("tiny")
+    server.cut_at = None
+    with pytest.raises(HomingError, match="the same command continues"):
+        extractors.fetch("tiny", report=add_a_byte)
+    assert not kept.exists()
+    extractors.fetch("tiny")
+    assert kept.read_bytes() == server.data
+
+
+def test_a_damaged_file_is_not_taken(server: Server, kept: Path) -> None:
+    server.data = bytearray(server.data)
+    server.data[len(server.data) // 2] ^= 1
+    with pytest.raises(HomingError, match="does not hold tiny"):
+        extractors.fetch("tiny")
+    assert not names(kept.parent)
+
+
+def test_weights_that_are_no_numbers_are_not_taken(kept: Path, tmp_path: Path) -> None:
+    torch.save({"weight": torch.full((512, 3, 16, 16), torch.nan), "bias": torch.zeros(512)}, tmp_path / "nan.pt")
+    with pytest.raises(HomingError, match="does not hold tiny"):
+        extractors.fetch("tiny", file=tmp_path / "nan.pt")
+    assert not names(kept.parent)
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_is_no_network_has_not_changed_since(tmp_path: Path) -> None:
+    extractors.fetch("tiny")
+    torch.save(5, tmp_path / "number.pt")
+    with pytest.raises(HomingError, match="does not hold tiny"):
+        extractors.fetch("tiny", file=tmp_path / "number.pt")
+
+
+@pytest.mark.parametrize("pin", ["5", "[]", '{"address": "a", "size": 1, "sha256": null}'])
+def test_a_damaged_pin_is_said_and_harms_no_other_network(pin: str, server: Server, kept: Path) -> None:
+    extractors.fetch("tiny")
+    kept.with_name("tiny.pt.json").write_text(pin)
+    for use in (extractors.load, extractors.fetch):
+        with pytest.raises(HomingError, match=r"tiny\.pt\.json is damaged; delete it"):
+            use("tiny")
+    assert len(server.asked) == 1
+    assert extractors.fetched()["tiny"] is False
 
 
 def test_a_file_already_downloaded_is_taken(server: Server, kept: Path, tmp_path: Path) -> None:
@@ -172,7 +244,7 @@ def test_something_else_instead_of_the_file_is_not_taken(data: bytes, server: Se
     server.data = data
     with pytest.raises(HomingError, match="does not hold tiny"):
         extractors.fetch("tiny")
-    assert not list(kept.parent.iterdir())
+    assert not names(kept.parent)
 
 
 @pytest.mark.usefixtures("kept")
@@ -209,6 +281,8 @@ def test_the_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert fetching.kept_at("https://a.b/c/d.pt") == tmp_path / "x" / "homing" / "d.pt"
     monkeypatch.setenv("HOMING_CACHE", str(tmp_path / "y"))
     assert fetching.kept_at("https://a.b/c/d.pt") == tmp_path / "y" / "d.pt"
+    monkeypatch.setenv("HOMING_CACHE", "~/z")
+    assert fetching.kept_at("https://a.b/c/d.pt") == tmp_path / "z" / "d.pt"
 
 
 def test_a_folder_that_cannot_be_written_is_said(kept: Path) -> None:

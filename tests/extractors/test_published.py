@@ -63,11 +63,21 @@ def test_the_same_network_as_torchscript_is_not_taken_in_one_line(tmp_path: Path
     assert not remarks
 
 
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [*(("isc_dt1", held) for held in (5, [5], None, "text")), ("sscd_disc_mixup", {5: torch.zeros(1)})],
+)
+def test_a_file_of_another_kind_is_not_taken(name: str, held: object, tmp_path: Path) -> None:
+    torch.save(held, tmp_path / "other.pt")
+    with pytest.raises(HomingError, match=f"does not hold {name}"):
+        extractors.fetch(name, file=tmp_path / "other.pt")
+
+
 def test_a_file_of_another_network_is_not_taken(tmp_path: Path, cache: Path) -> None:
     other = {"conv1.weight": torch.zeros(64, 3, 7, 7)}
     torch.save(other, tmp_path / "other.pt")
     for name in ("sscd_disc_mixup", "isc_dt1"):
         with pytest.raises(HomingError, match=f"does not hold {name}"):
             extractors.fetch(name, file=tmp_path / "other.pt")
-    assert not list(cache.iterdir())
+    assert not [path for path in cache.iterdir() if path.suffix != ".lock"]
     assert not any(extractors.fetched().values())

@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from filelock import FileLock
+
 from homing._files import sync_folder, write_atomically, writing
 from homing.errors import HomingError
 
@@ -27,13 +29,16 @@ def kept_at(address: str) -> Path:
     """Where the file at this address is kept: in HOMING_CACHE, or where the system keeps such files."""
     system = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(os.environ.get("HOMING_CACHE") or Path(system) / "homing")
-    return folder / PurePosixPath(urlsplit(address).path).name
+    return folder.expanduser() / PurePosixPath(urlsplit(address).path).name
 
 
 def is_kept(address: str) -> bool:
     """Whether a file of the right size is there; its bytes are not looked at."""
     place = kept_at(address)
-    pin = _pinned(place)
+    try:
+        pin = _pinned(place)
+    except HomingError:  # whoever fetches or loads this file is told; the others have nothing to do with it
+        return False
     return pin is not None and place.is_file() and place.stat().st_size == pin["size"]
 
 
@@ -51,24 +56,30 @@ def fetch_file(
 
     `check` raises an error if the file is not what it should be. `report` is told how many bytes of how many are here.
     Authors publish no hashes: the first file's hash is written down beside it, and no other file is taken later.
+    Who fetches what another process is fetching waits for it.
     """
     place = kept_at(address)
     if file is None and is_intact(address):
         return place
     with writing(place):
         place.parent.mkdir(parents=True, exist_ok=True)
-    part = _download(address, place, report) if file is None else _copy(file, place)
-    try:
-        _accept(part, place, address, str(file or address), check)
-    finally:
-        part.unlink(missing_ok=True)
-    for stale in place.parent.glob(f"{place.name}.*.part"):  # of files the authors have replaced since
-        stale.unlink()
+        alone = FileLock(place.with_name(f".{place.name}.lock")).acquire()
+    with alone:
+        if file is None and is_intact(address):
+            return place
+        part = _download(address, place, report) if file is None else _copy(file, place)
+        try:
+            _accept(part, place, address, str(file or address), check)
+        finally:
+            part.unlink(missing_ok=True)
+        for stale in place.parent.glob(f"{place.name}.*.part"):  # of files the authors have replaced since
+            stale.unlink()
     return place
 
 
 def _accept(part: Path, place: Path, address: str, origin: str, check: Callable[[Path], object]) -> None:
     """Write down what the file is, then give it its name: never the other way round."""
+    check(part)
     pin: dict[str, Any] = {"address": address, "size": part.stat().st_size, "sha256": _sha256(part)}
     first = _pinned(place) or pin
     if first["sha256"] != pin["sha256"]:
@@ -76,7 +87,6 @@ def _accept(part: Path, place: Path, address: str, origin: str, check: Callable[
             f"{origin} has changed since it was first fetched: sha256 {pin['sha256'][:12]}…, expected "
             f"{first['sha256'][:12]}…; to take the new file on purpose, delete {_pin_of(place)} and fetch again"
         )
-    check(part)
     with writing(place):
         write_atomically(_pin_of(place), json.dumps(first, indent=2).encode())
         part.replace(place)
@@ -97,7 +107,7 @@ def _download(address: str, place: Path, report: Report) -> Path:
     if 0 < done < size:
         answer.close()
         answer = _ask(address, start=done)
-    if done < size:
+    if done != size:
         _receive(answer, part, done if answer.status == http.client.PARTIAL_CONTENT else 0, size, report)
     answer.close()
     return part
@@ -112,7 +122,7 @@ def _receive(answer: http.client.HTTPResponse, part: Path, done: int, size: int,
             report(done, size)
         file.flush()
         os.fsync(file.fileno())
-    if done < size:
+    if (done := part.stat().st_size) != size:
         raise HomingError(
             f"the connection to {answer.url} broke after {done / 1e6:.1f} of {size / 1e6:.1f} MB; "
             "the same command continues from there"
@@ -165,8 +175,11 @@ def _pinned(place: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        pin: dict[str, Any] = json.loads(path.read_bytes())
-        return {key: pin[key] for key in ("address", "size", "sha256")}
+        said = json.loads(path.read_bytes())
+        pin = {key: said[key] for key in ("address", "size", "sha256")}
+        if [type(value) for value in pin.values()] != [str, int, str]:
+            raise TypeError
+        return pin
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HomingError(f"{path} is damaged; delete it and fetch again") from error
 

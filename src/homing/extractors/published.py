@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+import zipfile
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -72,23 +73,29 @@ def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: No
 
 
 def _fetched_file(name: str) -> Path:
-    address = ADDRESSES[name]
-    if not is_kept(address):
+    place = kept_at(ADDRESSES[name])
+    if not place.is_file():
         raise HomingError(f"the weights of {name} have not been fetched; run: homing extractors fetch {name}")
-    if not is_intact(address):
-        raise HomingError(f"{kept_at(address)} has changed since; run: homing extractors fetch {name}")
-    return kept_at(address)
+    if not is_intact(ADDRESSES[name]):
+        raise HomingError(f"{place} is damaged, or not what was fetched; run: homing extractors fetch {name}")
+    return place
 
 
 def _network(name: str, path: Path) -> nn.Module:
     try:
-        return _NETWORKS[name](_held(path))
-    except (pickle.UnpicklingError, AttributeError, KeyError, RuntimeError) as error:
+        network = _NETWORKS[name](_held(path))
+        if not all(weights.isfinite().all() for weights in network.state_dict().values()):
+            raise ValueError("weights that are no numbers")
+        return network
+    except (pickle.UnpicklingError, AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error
 
 
 def _held(path: Path) -> dict[str, Any]:
     try:
+        # PyTorch does not look at the checksums.
+        if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()):
+            raise zipfile.BadZipFile(damaged)
         # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
         with torch.serialization.safe_globals([Namespace]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "'torch.load' received")  # TorchScript, which is then refused
