@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from homing import extractors
 from homing.errors import HomingError, UnknownNameError
@@ -18,10 +18,10 @@ def tiny() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1))
 
 
-def torchscript(folder: Path) -> Extractor:
+def torchscript(folder: Path, network: nn.Module | None = None) -> Extractor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors publish
-        scripted = torch.jit.script(tiny())
+        scripted = torch.jit.script(network or tiny())
     scripted.save(str(folder / "tiny.pt"))
     return extractors.load(str(folder / "tiny.pt"), device="cpu")
 
@@ -170,5 +170,53 @@ def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="no such TorchScript file"):
         extractors.load(str(tmp_path / "missing.pt"))
     (tmp_path / "text.pt").write_text("hello")
-    with pytest.raises(HomingError, match="is not a TorchScript file"):
-        extractors.load(str(tmp_path / "text.pt"))
+    torch.save(tiny().state_dict(), tmp_path / "weights.pt")
+    for name in ("text.pt", "weights.pt"):
+        with pytest.raises(HomingError, match=r"is not a TorchScript file; .*: homing extractors fetch NAME") as raised:
+            extractors.load(str(tmp_path / name))
+        assert "\n" not in str(raised.value)
+
+
+class Two(nn.Module):
+    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        return pixels.mean(dim=(2, 3)), pixels
+
+
+class OfAll(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.mean()
+
+
+class OfTheFirst(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels[:1].mean(dim=(2, 3))
+
+
+class OfOneSize(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.mean(dim=1).view(-1, 224 * 224)
+
+
+class Raises(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        assert pixels.shape[2] == 224, "wants 224 pixels"
+        return pixels.mean(dim=(2, 3))
+
+
+class WithoutGradient(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.detach().mean(dim=(2, 3))
+
+
+class NoNumbers(nn.Module):
+    def forward(self, pixels: Tensor) -> Tensor:
+        return pixels.mean(dim=(2, 3)) * torch.nan
+
+
+@pytest.mark.parametrize("network", [Two, OfAll, OfTheFirst, OfOneSize, Raises, WithoutGradient, NoNumbers])
+def test_a_script_that_is_no_descriptor_network_is_refused(network: type[nn.Module], tmp_path: Path) -> None:
+    with pytest.raises(
+        HomingError, match=r"tiny\.pt does not give every photo of 288 px a descriptor and a gradient"
+    ) as raised:
+        torchscript(tmp_path, network())
+    assert "\n" not in str(raised.value)
