@@ -153,6 +153,7 @@ def test_any_timm_model_by_name(name: str, dim: int, size: int, mean: float, mon
     monkeypatch.setattr(
         timm, "create_model", lambda name, pretrained, **options: create(name, pretrained=False, **options)
     )
+    monkeypatch.setattr("homing.extractors.timm_models.model_info", lambda *_, **__: None)
     made = extractors.load(f"timm:{name}", device="cpu")
     assert (made.name, made.dim, made.size) == (f"timm:{name}", dim, size)
     assert made._mean[0].item() == pytest.approx(mean)

@@ -6,6 +6,8 @@ from difflib import get_close_matches
 
 import timm
 import torch
+from huggingface_hub import constants, model_info, snapshot_download
+from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import nn
 
 from homing.errors import HomingError, UnknownNameError
@@ -35,10 +37,22 @@ def pretrained(name: str) -> nn.Module:
     if tag and name not in (tagged := timm.list_pretrained(f"{architecture}.*")):
         raise UnknownNameError("timm model", name, tagged or [architecture])
     try:
+        _ask_once(timm.get_pretrained_cfg(name).hf_hub_id)
         network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
-    except (OSError, RuntimeError) as error:
+    except Exception as error:  # of the network, each version of Hugging Face's package raises something else
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise HomingError(
-            f"cannot get the weights of timm model '{name}': {reason}; check the network and try again"
+            f"cannot get the weights of timm model '{name}': {reason}; check the network, or bring the folder "
+            f"{constants.HF_HUB_CACHE} from a machine where this command has run"
         ) from error
     return network
+
+
+def _ask_once(repository: str | None) -> None:
+    """Raise an error at once if weights that are not here cannot be had: timm would try, and say so, for a minute."""
+    if not repository:  # few are elsewhere
+        return
+    try:
+        snapshot_download(repository, local_files_only=True)
+    except LocalEntryNotFoundError:
+        model_info(repository, timeout=10)
