@@ -108,6 +108,12 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
         ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of no family whose codes can be kept"),
         ("PQ4x4,RFlat", "is of no family"),
         ("IVF16,RaBitQfs", "is of no family"),
+        ("IVF16(IVF4,Flat),PQ8x4", "is of no family"),
+        ("HNSW16,LSH", "FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"),
+        ("HNSW1,PQ8x4", "asks for a graph of too few links; ask for HNSW8 at least"),
+        ("IVF16_HNSW7,PQ8x4", "asks for a graph of too few links"),
+        ("SQ8_direct", "SQ8_direct gives nearly all descriptors the same code; choose another spec"),
+        ("IVF16,SQ8_direct", "gives nearly all descriptors the same code"),
         ("ITQ16,PQ4x4", "puts ITQ or whitening, from which there is no way back, before codes that are no signs"),
         ("PCAW16,IVF16,Flat", "puts ITQ or whitening, from which there is no way back"),
         ("PCA64,PQ4x4", "'PCA64,PQ4x4' makes 64 dimensions of 32; ask for 32 at most"),
@@ -120,6 +126,13 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
 def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
     with pytest.raises(CodebookError, match=message):
         train(spec)
+
+
+@pytest.mark.parametrize("spec", ["RQ2x6", "IVF16,PRQ2x2x6", "IMI2x5,PQ4x4"])
+def test_faiss_does_not_complain_of_few_photos(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = descriptors(1100, dim=16).numpy()
+    Codebook.train(rows, spec=spec, extractor=FakeExtractor(), name="test")
+    assert capfd.readouterr().err == ""
 
 
 def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:

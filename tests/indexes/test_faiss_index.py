@@ -10,6 +10,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.indexes import FaissIndex
+from homing.indexes.faiss import REACH
 
 FAMILIES = [
     "Flat", "PQ4x6", "OPQ4,PQ4x4", "OPQ4_16,PQ4x4", "IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16_HNSW8,PQ4x6",
@@ -61,6 +62,7 @@ def by_faiss(codebook: Codebook, references: torch.Tensor, queries: torch.Tensor
     raw = codebook.new_faiss()
     if is_graph(codebook):
         references = codebook.reconstruct(references)
+        faiss.ParameterSpace().set_index_parameter(raw, "efSearch", REACH)
     for part in references.split(1 if "LSQ" in codebook.spec else 250):
         raw.add(part.numpy())
     if (ivf := faiss.try_extract_index_ivf(raw)) is not None:
@@ -120,6 +122,22 @@ def test_a_graph_over_rabitq_finds_what_is_found_without_it() -> None:
     same = ids == true_ids
     assert same.mean() > 0.95
     np.testing.assert_allclose(distances[same], true_distances[same], atol=1e-4)
+
+
+def test_a_graph_finds_what_is_nearest_and_as_many_as_are_asked_for() -> None:
+    book, references = train("HNSW16,PQ8x4"), descriptors(3000, 1)
+    index = filled(book, references, np.arange(3000))
+    among = faiss.IndexFlatL2(32)
+    among.add(book.reconstruct(references).numpy())
+    distances, _ = index.search(references, 1)
+    np.testing.assert_allclose(distances**2, among.search(references.numpy(), 1)[0], atol=1e-4)
+    assert (index.search(references[:50], 1000)[1] >= 0).all()
+
+
+def test_all_cells_are_looked_into_where_a_graph_leads_to_them() -> None:
+    book = train("IVF256_HNSW8,SQ8")
+    index = filled(book, descriptors(1000, 1), np.arange(1000))
+    assert (index.search(descriptors(20, 2), 1000)[1] >= 0).all()
 
 
 def test_survives_its_bytes(codebook: Codebook) -> None:

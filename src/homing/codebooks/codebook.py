@@ -22,6 +22,8 @@ from homing.errors import CodebookError
 from homing.extractors import Extractor
 
 UNRELATED_PAIRS = 10_000
+FEWEST_LINKS = 8  # with fewer a graph loses much of what it holds, and FAISS crashes with 1
+_TRIED = 1_000  # descriptors whose codes tell whether codes tell anything
 
 
 class Codebook:
@@ -63,6 +65,7 @@ class Codebook:
             ) from error
         quantiser = Quantiser(quantiser.index, spec)
         some = descriptors[:UNRELATED_PAIRS]
+        _refuse_one_code(quantiser, some[:_TRIED], spec)
         # Half the set apart: photos that lie side by side in a folder are often of one series.
         unrelated = quantiser.apart(np.roll(some, len(some) // 2, axis=0), some)
         return cls(
@@ -178,9 +181,15 @@ def untrained(spec: str, *, dim: int, descriptors: int) -> Quantiser:
     """A quantiser of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
     if re.search(r"(?<!\d)0+(?!\d)", spec):  # with which FAISS crashes, or keeps nothing
         raise CodebookError(f"'{spec}' asks for 0 of something; ask for at least 1")
+    if any(int(links) < FEWEST_LINKS for links in re.findall(r"HNSW(\d+)", spec)):
+        raise CodebookError(f"'{spec}' asks for a graph of too few links; ask for HNSW{FEWEST_LINKS} at least")
     try:
         quantiser = Quantiser(faiss.index_factory(dim, spec), spec)
     except RuntimeError as error:
+        if "HNSW code description" in str(error):
+            raise CodebookError(
+                f"'{spec}': FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"
+            ) from error
         raise CodebookError(
             f"'{spec}' is no FAISS factory string for {dim}-d descriptors; docs/method.md lists the families, "
             "IVF1024,PQ8x8 is one"
@@ -197,12 +206,25 @@ def untrained(spec: str, *, dim: int, descriptors: int) -> Quantiser:
     return quantiser
 
 
+def _refuse_one_code(quantiser: Quantiser, rows: np.ndarray, spec: str) -> None:
+    """Refuse a quantiser that cannot tell what it has learnt from apart, such as SQ8_direct, made for whole numbers."""
+    codes = quantiser.encode(rows)[:, -quantiser.codec.code_size :]  # the number of the cell stands before
+    if np.unique(codes, axis=0, return_counts=True)[1].max() > 0.9 * len(codes):
+        raise CodebookError(
+            f"{spec} gives nearly all descriptors the same code; choose another spec, such as IVF1024,PQ8x8, or give "
+            "it more photos that differ"
+        )
+
+
 def _hurry(quantiser: Quantiser) -> None:
     """Leave out of training what helps nobody here."""
     clusterings = []
-    for part in (quantiser.inner, quantiser.codec):
-        clusterings += [part.cp] if hasattr(part, "cp") else []
-        clusterings += [part.pq.cp] if hasattr(part, "pq") else []
+    cells = [] if quantiser.ivf is None else [faiss.downcast_index(quantiser.ivf.quantizer)]
+    for part in (quantiser.inner, quantiser.codec, *cells):
+        many = getattr(part, "prq", None)
+        residual = [faiss.downcast_Quantizer(many.subquantizer(place)) for place in range(many.nsplits)] if many else []
+        learning = (part, getattr(part, "pq", None), getattr(part, "rq", None), *residual)
+        clusterings += [each.cp for each in learning if hasattr(each, "cp")]
         if hasattr(part, "do_polysemous_training"):
             # It numbers codewords so that codes compare by their bits, which no index here does; it takes most of the
             # time.

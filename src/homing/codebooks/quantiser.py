@@ -59,7 +59,9 @@ class Quantiser:
             self.transforms = [faiss.downcast_VectorTransform(chain.at(place)) for place in range(chain.size())]
             self.inner = faiss.downcast_index(index.index)
         self.codec: Any = _codec(self.inner)
-        if type(self.codec) not in _FAMILIES:
+        self.ivf: Any = faiss.try_extract_index_ivf(self.inner)
+        nested = self.ivf is not None and faiss.try_extract_index_ivf(self.ivf.quantizer) is not None
+        if type(self.codec) not in _FAMILIES or nested:
             raise CodebookError(
                 f"'{spec}' ({type(self.codec).__name__}) is of no family whose codes can be kept; docs/method.md lists "
                 "those that can, IVF1024,PQ8x8 is one"
@@ -69,7 +71,6 @@ class Quantiser:
             raise CodebookError(
                 f"'{spec}' puts ITQ or whitening, from which there is no way back, before codes that are no signs"
             )
-        self.ivf: Any = faiss.try_extract_index_ivf(self.inner)
         self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
 
     def turn(self, rows: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import faiss
 import numpy as np
 from torch import Tensor
 
@@ -12,6 +13,9 @@ from homing.indexes.stores import store_for
 
 # Looking at this many codes takes about a millisecond; by default a search looks at no more.
 FAST_CODES = 250_000
+# How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
+REACH = 256
+_CELLS_REACH = 16  # as where a code's cell is chosen: one probe must find the same
 
 
 class FaissIndex:
@@ -48,6 +52,9 @@ class FaissIndex:
         searched = self.faiss
         if self._codebook.has_cells:
             searched.nprobe = min(probes or self.fast_probes(), searched.nlist)
+            _reach(searched.quantizer, max(_CELLS_REACH, 2 * searched.nprobe))
+        else:
+            _reach(searched.index, max(REACH, 2 * k))
         squared, ids = searched.search(self._codebook.turn(descriptors), k)
         return np.sqrt(np.maximum(squared, 0)), ids
 
@@ -59,3 +66,10 @@ class FaissIndex:
     def to_bytes(self) -> bytes:
         """The index as the bytes of one FAISS file."""
         return self._store.to_bytes()
+
+
+def _reach(index: Any, count: int) -> None:
+    """Let an index, if it is a graph, lead to so many before it answers."""
+    graph: Any = faiss.downcast_index(index)
+    if isinstance(graph, faiss.IndexHNSW):
+        graph.hnsw.efSearch = count
