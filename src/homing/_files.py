@@ -8,6 +8,7 @@ import math
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,16 @@ def _linked(temporary: Path, path: Path) -> bool:
             return False
         raise
     return True
+
+
+def make_out(folder: Path) -> None:
+    """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise HomingError(f"cannot write into the out folder {folder}: {error.strerror}") from error
 
 
 @contextmanager

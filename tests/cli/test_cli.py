@@ -159,6 +159,7 @@ def _bomb(path: Path) -> None:
         (["compare", "{photos}/camera.png", "{photos}/flower.jpg"], "must have the same size"),
         (["compare", "{photos}/camera.png", "{photos}/camera.png", "--out", "{photos}/camera.png"], "written over"),
         (["codebook", "train", "{photos}", "--out", "{photos}/camera.png"], "a codebook never changes"),
+        (["codebook", "train", "{photos}", "--out", "/proc/b.codebook"], "cannot write into the out folder /proc: "),
         (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "asks for 0 of something"),
         (["add", "{used}/c.homing", "a" * 300], "File name too long"),
         (

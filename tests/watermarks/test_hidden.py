@@ -21,7 +21,7 @@ from homing.perception import JND
 from homing.perception.quality import psnr
 from homing.photo import Photo
 from homing.training.curves import Point
-from homing.training.run import Run
+from homing.training.run import Run, alone_in
 from homing.training.squares import Squares, squares_of
 from homing.watermarks import hidden_training
 from homing.watermarks.base import identifier
@@ -94,6 +94,8 @@ def test_the_command_trains_and_tells(tmp_path: Path) -> None:
     photos = small_photos(tmp_path / "photos", [str(number) for number in range(20)], seed=4)
     out = tmp_path / "net.safetensors"
     tiny = ("--bits", 3, "--size", 32, "--width", 4, "--batch", 9, "--epochs", 1)
+    with alone_in(tmp_path / "net.run"), pytest.raises(HomingError, match=r"another process trains in .*net\.run"):
+        homing("train", "hidden", photos, "--out", out, *tiny)
     said = homing("train", "hidden", photos, "--out", out, *tiny)
     assert "held-out bit accuracy" in said
     assert HiddenWatermark.load(out, CPU).decoder.dim == 3

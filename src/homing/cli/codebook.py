@@ -40,15 +40,13 @@ def train(
         homing codebook train photos/ --spec IVF256,PQ8x8 --out mine.codebook
     """
     from homing import extractors
+    from homing._files import make_out
     from homing.photo import gather
     from homing.training.codebooks import train_codebook
 
     if out.exists():
         raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HomingError(f"cannot write into {out.parent}: {error.strerror}") from error
+    make_out(out.parent)
     found = gather(photos)
     with progress("Describing", min(len(found), descriptors or len(found))) as advance:
         trained = train_codebook(

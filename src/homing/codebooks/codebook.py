@@ -221,9 +221,10 @@ def _hurry(quantiser: Quantiser) -> None:
     clusterings = []
     cells = [] if quantiser.ivf is None else [faiss.downcast_index(quantiser.ivf.quantizer)]
     for part in (quantiser.inner, quantiser.codec, *cells):
-        many = getattr(part, "prq", None)
-        residual = [faiss.downcast_Quantizer(many.subquantizer(place)) for place in range(many.nsplits)] if many else []
-        learning = (part, getattr(part, "pq", None), getattr(part, "rq", None), *residual)
+        learning = [part, getattr(part, "pq", None), getattr(part, "rq", None)]
+        if many := getattr(part, "prq", None):
+            cast: Any = faiss.downcast_Quantizer  # type: ignore[attr-defined]
+            learning += [cast(many.subquantizer(place)) for place in range(many.nsplits)]
         clusterings += [each.cp for each in learning if hasattr(each, "cp")]
         if hasattr(part, "do_polysemous_training"):
             # It numbers codewords so that codes compare by their bits, which no index here does; it takes most of the

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homing._files import write_atomically
+from homing._files import make_out, write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import in_batches
@@ -44,7 +43,7 @@ class ActivationJob:
     def run(self, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos; each one's file is on disk when it is reported."""
         tasks = self._targets(found)
-        self._make_out()
+        make_out(self.out)
         outcomes = []
         for task, result in in_batches(map_ahead(self._prepare, tasks), self._activate):
             outcome = result if isinstance(result, Outcome) else self._release(task, result)
@@ -74,14 +73,6 @@ class ActivationJob:
         if not targets:
             raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
         return [_Task(path, target) for target, path in targets.items()]
-
-    def _make_out(self) -> None:
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.out):
-                pass
-        except OSError as error:
-            raise HomingError(f"cannot write into the out folder {self.out}: {error.strerror}") from error
 
     def _prepare(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
         try:

@@ -7,13 +7,15 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 
 from homing import __version__
@@ -101,6 +103,19 @@ class Run:
     def _write(self, name: str, data: bytes) -> None:
         with writing(self.folder / name):
             write_atomically(self.folder / name, data)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Make a run's folder and keep other processes out of it; says at once that another one is training there."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = FileLock(folder / ".lock").acquire(timeout=0)
+        except Timeout as error:
+            raise HomingError(f"another process trains in {folder}; wait for it, or choose another --out") from error
+    with lock:
+        yield
 
 
 def check_run(folder: Path, about: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import torch
 
+    from homing.photo import Found
     from homing.training.curves import Point
     from homing.training.squares import Squares
     from homing.training.trainer import Trainer
@@ -34,10 +35,8 @@ def teach(
     `about` is what a run in the same folder must have been told as well.
     """
     from homing._extras import load_extra
-    from homing._machine import default_device
     from homing.photo import gather
-    from homing.training.run import Run, check_run
-    from homing.training.squares import squares_of
+    from homing.training.run import alone_in, check_run
 
     if out.suffix != ".safetensors":
         raise HomingError(f"the network is written as .safetensors, got --out {out}")
@@ -53,10 +52,17 @@ def teach(
             f"{out} lies among the photos in {inside}, and pictures of it would too; choose another --out"
         )
     check_run(folder, about)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HomingError(f"cannot write {folder}: {error.strerror}") from error
+    with alone_in(folder):
+        _teach(found, out, folder, size, trainer)
+
+
+def _teach(
+    found: Sequence[Found], out: Path, folder: Path, size: int, trainer: Callable[[Squares, torch.device], Trainer]
+) -> None:
+    from homing._machine import default_device
+    from homing.training.run import Run
+    from homing.training.squares import squares_of
+
     with progress("Reading", len(found)) as advance:
         squares = squares_of([item.path for item in found], size, folder, advance)
     for failure in squares.failures:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._files import make_out
 from homing._parallel import map_ahead
 from homing.activation import RECIPES, Recipe, recipe_named
 from homing.codebooks import Codebook
@@ -146,7 +146,7 @@ def subjects(setting: Setting, stage: Stage) -> Iterator[Subject]:
     refuse_overlap(photos, background or [], "among the photos and in the background; it cannot be its own stranger")
     for some, what in ((photos, "among the photos"), (background or [], "in the background")):
         refuse_overlap(some, taught, f"{what} and among the taught; an index is measured on photos it has not seen")
-    _make_out(setting.out)
+    make_out(setting.out)
     for book, network in zip(books, networks, strict=True):
         yield _subject(setting, book, network, photos, background, stage)
     for spec in setting.index:
@@ -236,12 +236,3 @@ def refuse_inside(out: Path, folder: Path) -> None:
     """What a bench writes may not become its input."""
     if folder.is_dir() and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(folder)):
         raise HomingError(f"the out folder {out} lies inside {folder}; choose another --out")
-
-
-def _make_out(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out):
-            pass
-    except OSError as error:
-        raise HomingError(f"cannot write into the out folder {out}: {error.strerror}") from error
