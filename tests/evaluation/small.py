@@ -37,11 +37,11 @@ def skimage_photos(folder: Path, names: tuple[str, ...]) -> Path:
     return folder
 
 
-def small_network(folder: Path) -> Path:
-    """A TorchScript file of a network that scales photos down to 6 × 6 pixels: 108 dimensions."""
+def small_network(folder: Path, side: int = 6) -> Path:
+    """A TorchScript file of a network that scales photos down to 6 × 6 pixels: 108 dimensions; or to another side."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors publish
-        scripted = torch.jit.script(nn.AdaptiveAvgPool2d(6))
+        scripted = torch.jit.script(nn.AdaptiveAvgPool2d(side))
     scripted.save(str(folder / "small.pt"))
     return folder / "small.pt"
 

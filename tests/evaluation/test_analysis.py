@@ -8,6 +8,7 @@ from statistics import fmean
 import faiss
 import numpy as np
 import pytest
+from tests.conftest import train
 from tests.evaluation.small import described, homing, small_network, small_photos
 
 from homing import extractors
@@ -181,14 +182,46 @@ def test_an_index_without_cells_has_no_failures(desk: Path) -> None:
     assert (desk / "flat-out" / "distances-2.svg").is_file()
 
 
+def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(desk: Path, tmp_path: Path) -> None:
+    """In other benches as well; what an index keeps whole cannot be activated."""
+    books = []
+    for name, spec in (("signs", "PCA16,LSH"), ("whole", "Flat")):
+        books += ["--codebook", tmp_path / f"{name}.codebook"]
+        train = ["codebook", "train", desk / "others", "--extractor", desk / "small.pt", "--descriptors", 300]
+        homing(*train, "--spec", spec, "--out", books[-1])
+    few = [*books, "--recipes", "paper-fast", "--limit", 2, "--json"]
+    said = json.loads(bench(desk, *few, "--out", tmp_path / "analysis"))
+    assert [(row["codebook"], row["recipe"]) for row in said["rows"]] == [
+        ("signs", "passive"), ("signs", "paper-fast"), ("whole", "passive"),
+    ]  # fmt: skip
+    network, book = extractors.load(str(desk / "small.pt"), device="cpu"), Codebook.read(books[1])
+    told = lines(tmp_path / "analysis", "passive")
+    for seed in range(2):
+        file = desk / "photos" / f"p{seed}.jpg"
+        code, *copies = book.quantiser.encode(
+            np.concatenate([described(network, file), described(network, file, PAPER, seed)])
+        )
+        for line, copy in zip(told[seed * len(PAPER) :], copies, strict=False):
+            assert float(line["squared_distance"]) == pytest.approx(np.unpackbits(code ^ copy).sum(), abs=1e-3)
+    where = ["--photos", desk / "photos", "--background", desk / "others", "--strangers", STRANGERS]
+    gentle = ["--psnrs", 40, "--budgets", "jnd", "--out", tmp_path / "quality"]
+    rows = json.loads(homing("bench", "quality", *where, *few, *gentle))["rows"]
+    assert [row["recipe"] for row in rows if row["codebook"] == "whole"] == ["passive"]
+    passive = rows[0]["distance"][0]
+    assert passive == pytest.approx(0)  # unedited, no bit differs
+    rows = json.loads(homing("bench", "edits", *where, *few, "--families", "jpeg", "--out", tmp_path / "edits"))["rows"]
+    assert {row["recipe"] for row in rows if row["codebook"] == "whole"} == {"passive"}
+
+
 def test_unrelated_pairs_are_drawn_once_each() -> None:
     rng = np.random.default_rng(0)
     codes, strangers = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
-    drawn = unrelated_distances(codes, strangers)
+    book = train("Flat", dim=3)
+    drawn = unrelated_distances(book, codes, strangers)
     assert len(drawn) == UNRELATED_PAIRS
-    np.testing.assert_array_equal(drawn, unrelated_distances(codes, strangers))
+    np.testing.assert_array_equal(drawn, unrelated_distances(book, codes, strangers))
     assert drawn.mean() == pytest.approx(distances(strangers, codes).mean(), rel=0.03)
-    few = unrelated_distances(codes[:2], strangers[:3])
+    few = unrelated_distances(book, codes[:2], strangers[:3])
     assert sorted(few) == pytest.approx(sorted(distances(strangers[:3], codes[:2]).ravel()), abs=1e-4)
 
 

@@ -224,7 +224,7 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
     assert said["rows"][0]["recall"] == row["recall"]
     assert said["settings"]["background"] == {"photos": len(STRANGERS), "strangers": 17}
     many = np.tile(np.load(features)[:17], (20, 1)).astype(np.float32)
-    np.save(tmp_path / "many.npy", many + np.random.default_rng(0).normal(0, 0.01, many.shape))
+    np.save(tmp_path / "many.npy", many + np.random.default_rng(0).normal(0, 0.005, many.shape))
     index = ("--index", "IVF4,PQ8x8", "--taught", tmp_path / "many.npy")
     said = json.loads(bench(photos, features, tmp_path / "other", *index, *settings, code=1))
     assert said["rows"][0]["recall"]["identity"] == 1
@@ -278,6 +278,23 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not list(tmp_path.glob("out/.*"))
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--index", "PQ4x4", "--index", "FOO", "--taught", "{rows}"], "'FOO' is no FAISS factory string"),
+        (["--index", "PQ4x4", "--index", "IVF512,Flat", "--taught", "{rows}"], "needs at least 512 descriptors"),
+        (["--codebook", "homing-1", "--codebook", "imagenet-lite0", "--background", "{rows}"], "of 'imagenet-lite0'"),
+    ],
+)
+def test_the_last_is_checked_before_the_first_begins(
+    photos: Path, others: Path, tmp_path: Path, more: list[str], line: str
+) -> None:
+    np.save(tmp_path / "rows.npy", descriptors(300, dim=512).numpy())
+    with pytest.raises(HomingError, match=line):
+        bench(photos, others, tmp_path / "out", *(each.format(rows=tmp_path / "rows.npy") for each in more))
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["../mine", "a/b", ".."])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.conftest import descriptors
 from tests.evaluation.small import homing, small_network, small_photos
 
 from homing import codebooks, extractors
@@ -37,6 +38,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, strangers, what an index learns from, a small network, and HiDDeN's networks that were taught nothing."""
     folder = tmp_path_factory.mktemp("desk")
     small_network(folder)
+    (folder / "12").mkdir()
+    small_network(folder / "12", side=4).rename(folder / "mid.pt")
+    small_network(folder / "12", side=2)
+    np.save(folder / "rows.npy", descriptors(24, dim=108).numpy())
     small_photos(folder / "photos", PHOTOS, seed=1)
     small_photos(folder / "others", [str(number) for number in range(24)], seed=2)
     small_photos(folder / "taught", [str(number) for number in range(24)], seed=3)
@@ -134,6 +139,17 @@ def test_codebooks_of_one_spec_are_told_apart(desk: Path, out: Path) -> None:
     assert "mine" in _figure(rows).caption
 
 
+def test_what_cannot_be_activated_is_measured_passive(desk: Path) -> None:
+    more = ("--index", "Flat", "--watermarks", "hidden", "--json")
+    said = json.loads(bench(desk, desk / "flat", *more))
+    assert [(row["method"], row["index"]) for row in said["rows"]] == [
+        ("passive", "IVF2,PQ4x2"),
+        ("activated", "IVF2,PQ4x2"),
+        ("passive", "Flat"),
+        ("hidden", None),
+    ]
+
+
 def test_a_second_run_does_nothing_again(desk: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = json.loads((out / "results.json").read_text())["rows"]
     monkeypatch.setattr("homing.evaluation.benches.watermarks.mark", lambda *_, **__: pytest.fail("marked again"))
@@ -161,8 +177,16 @@ def test_a_bundled_network_is_whitened_on_its_own_strangers(desk: Path, tmp_path
         (("--key", -1), "a key is a whole number"),
         (("--hidden", "missing.safetensors"), "no such file: missing.safetensors"),
         (("--hidden", "{desk}/hidden-8.safetensors"), "hides 8 bits; train one with --bits 20"),
+        (("--ssl-extractor", "{desk}/12/small.pt"), "20 bits need as many dimensions, '.*' has 12; choose another"),
+        (
+            ("--background", "{desk}/rows.npy", "--ssl-extractor", "{desk}/mid.pt"),
+            r"\(N, 48\) descriptors of .*mid.pt', got \(24, 108\) of float32; a folder of photos serves every network",
+        ),
     ],
 )
-def test_a_wrong_call_gets_one_line(desk: Path, tmp_path: Path, more: tuple, says: str) -> None:
+def test_a_wrong_call_gets_one_line(
+    desk: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homing.evaluation.protocol.setting.describe_photos", lambda *_: pytest.fail("began"))
     with pytest.raises(HomingError, match=says):
         bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.evaluation.benches.compatibility import Compatibility, check_compatibility
 from homing.evaluation.protocol.releasing import ReleasedFiles
@@ -38,6 +39,7 @@ class AnalysisBench(Setting):
 class Row:
     """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and what the cells let through, of one recipe.
 
+    Distances are those an index finds: to signs, the number of bits that differ, or with RaBitQ what it estimates.
     `released` are the files as they were written, `edited` their copies, `unrelated` the strangers. By edit: the mean
     distance, the share of copies that leave the cell of their original (None for a codebook without cells), and the
     recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` says that no copy was found in a cell
@@ -104,13 +106,13 @@ def run_analysis_bench(bench: AnalysisBench, stage: Stage) -> AnalysisResult:
 
 
 def _measure(subject: Subject, recipes: Sequence[str]) -> Measured:
-    codes = subject.codebook.reconstruct(subject.descriptors).numpy()
-    unrelated = unrelated_distances(codes, subject.strangers.descriptors)
+    recipes = subject.ways(recipes)
+    unrelated = unrelated_distances(subject.codebook, subject.descriptors.numpy(), subject.strangers.descriptors)
     analysed, compatibility = [], None
     for recipe in recipes:
         made = subject.release(recipe)
         copies = subject.copies(made, PAPER, recipe)
-        analysed.append(_analyse(subject, recipe, made, copies, codes, unrelated))
+        analysed.append(_analyse(subject, recipe, made, copies, unrelated))
         if recipe == PASSIVE and len(recipes) > 1 and len(made.files) > 1:
             compatibility = check_compatibility(subject, copies, recipes[1])
     return Measured(subject, analysed, unrelated, compatibility)
@@ -121,16 +123,16 @@ def _analyse(
     recipe: str,
     made: ReleasedFiles,
     copies: np.ndarray,
-    codes: np.ndarray,
     unrelated: np.ndarray,
 ) -> Analysed:
-    """Where (P, E, D) copies of the files of one release lie, seen from the (N, D) codes of all originals."""
+    """Where (P, E, D) copies of the files of one release lie, seen from the codes of their originals."""
     own = subject.own(made)
     queries = copies.reshape(-1, copies.shape[2])
     found = subject.search(copies, _DEPTH, 1, recipe)
     ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
-    targets = codes[own]
-    squared = np.stack([_squared(copies[:, place], targets) for place in range(len(LABELS))], axis=1)
+    targets = subject.descriptors.numpy()[own]
+    apart = [_squared(subject.codebook, copies[:, place], targets) for place in range(len(LABELS))]
+    squared = np.stack(apart, axis=1)
     originals = subject.codebook.cells(subject.descriptors).numpy()[own]
     cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(ranks.shape)
     same_cell = cells == originals[:, None]
@@ -156,15 +158,15 @@ def _analyse(
     return Analysed(row, [file.source for file in made.files], squared, same_cell, ranks)
 
 
-def unrelated_distances(codes: np.ndarray, strangers: np.ndarray) -> np.ndarray:
-    """Squared distances between random pairs of (P, D) codes and (N, D) strangers; all of them if they are few."""
-    pairs = len(codes) * len(strangers)
+def unrelated_distances(codebook: Codebook, originals: np.ndarray, strangers: np.ndarray) -> np.ndarray:
+    """Squared distances of (N, D) strangers to the codes of (P, D) originals, random pairs; all if they are few."""
+    pairs = len(originals) * len(strangers)
     drawn = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
-    stranger, code = np.divmod(np.sort(drawn), len(codes))  # in the order of the file that strangers are read from
-    return _squared(strangers[stranger], codes[code])
+    stranger, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the strangers' file
+    return _squared(codebook, strangers[stranger], originals[original])
 
 
-def _squared(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Squared distances (N,) between (N, D) rows of two arrays."""
-    squared: np.ndarray = np.square(rows.astype(np.float32) - others).sum(axis=1)
+def _squared(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Squared distances (N,) of (N, D) rows to the codes of others, pair by pair."""
+    squared: np.ndarray = np.square(codebook.quantiser.apart(rows.astype(np.float32), others))
     return squared

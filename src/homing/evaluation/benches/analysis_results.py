@@ -65,7 +65,8 @@ def _distances(result: AnalysisResult) -> Table:
     return Table(
         name="distances",
         caption="Squared distances to the code q(x_o) of the original, mean ± standard deviation: of the released "
-        "file, of its copies (all fourteen edits, of which identity is the file itself), and of unrelated photos.",
+        "file, of its copies (all fourteen edits, of which identity is the file itself), and of unrelated photos. "
+        "Of sign codes as the index finds them: with LSH the number of bits that differ, with RaBitQ its estimate.",
         headings=["codebook", "index", "recipe", *_GROUPS],
         rows=[
             [row.codebook, row.spec, row.recipe, *(f"{getattr(row, name):.3f}" for name in _GROUPS)]
@@ -80,11 +81,11 @@ def _cells(result: AnalysisResult) -> Table:
     published = [recipe for recipe in recipes if recipe in IVF_FAILURE]
     rows, several = [], len(result.measured) > 1
     for measured in result.measured:
-        ours = [each.row for each in measured.analysed]
+        ours = {each.row.recipe: each.row for each in measured.analysed}  # not all can be activated
         for label in LABELS:
-            cells = [cell for row in ours for cell in (_failure(row, label), f"{row.recall[label]:.2f}")]
+            cells = [cell for recipe in recipes for cell in _failure_and_recall(ours.get(recipe), label)]
             theirs = [f"{IVF_FAILURE[recipe]:.2f}" if label == "random" else "" for recipe in published]
-            rows.append([label, *([ours[0].codebook] if several else []), *cells, *theirs])
+            rows.append([label, *([measured.subject.codebook.name] if several else []), *cells, *theirs])
     return Table(
         name="cells",
         caption="By edit: p_f, the share of copies that leave the cell of their original, and the recall at rank 1 "
@@ -156,6 +157,10 @@ def _copies(result: AnalysisResult) -> Iterator[list[object]]:
                 rank = int(each.ranks[photo, place])
                 squared = f"{each.squared[photo, place]:.5f}"
                 yield [row.codebook, row.recipe, source, label, squared, same, "" if rank < 0 else rank + 1]
+
+
+def _failure_and_recall(row: Row | None, label: str) -> list[str]:
+    return ["", ""] if row is None else [_failure(row, label), f"{row.recall[label]:.2f}"]
 
 
 def _failure(row: Row, label: str) -> str:

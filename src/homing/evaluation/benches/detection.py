@@ -184,7 +184,7 @@ def _searches(bench: DetectionBench, subject: Subject, negatives: ReleasedFiles)
     released = {recipe: subject.release(recipe) for recipe in subject.ways(bench.recipes)}
     copies = {recipe: subject.copies(made, bench.edits, recipe) for recipe, made in released.items()}
     others = subject.copies(negatives, bench.edits, "negatives")
-    for probes in dict.fromkeys(bench.probes):
+    for probes in subject.probes(bench.probes):
         strange = subject.search(others, NEAREST, probes, "negatives")  # once: they are the same whatever the recipe
         for recipe, made in released.items():
             home = subject.search(copies[recipe], NEAREST, probes, recipe)

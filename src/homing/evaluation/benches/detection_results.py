@@ -12,7 +12,7 @@ import numpy as np
 from homing.evaluation.benches.detection import NEAREST, ROUNDS, DetectionResult, Row, Searched
 from homing.evaluation.protocol.references import Probes
 from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import answer, numbers, searched, setting_line
+from homing.evaluation.protocol.told import answer, numbers, probed, searched, setting_line
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, INDEXES, QUALITY
 from homing.evaluation.results import Figure, Lines, Results, Table, colours
 from homing.evaluation.scores import PrecisionRecall
@@ -64,7 +64,7 @@ def results(result: DetectionResult, command: str) -> Results:
 def shown(result: DetectionResult) -> list[list[str]]:
     """The table for a terminal."""
     headings = ["codebook", "probes", "recipe", "µAP", "95 %", *_rate_headings(result), "PSNR, dB"]
-    return [headings, *([row.codebook, str(row.probes), row.recipe, *_scores(row)] for row in result.rows)]
+    return [headings, *([row.codebook, _probes(result, row), row.recipe, *_scores(row)] for row in result.rows)]
 
 
 def published(row: Row, edits: Sequence[str]) -> str:
@@ -96,7 +96,7 @@ def _table(result: DetectionResult) -> Table:
     for row, gain, paper in zip(rows, gains, beside, strict=True):
         index = "none" if row.probes == "exact" else row.spec
         precision, interval, *others = _scores(row)
-        head = [Path(row.extractor).name, index, str(row.probes), row.recipe, f"{precision} ({interval})"]
+        head = [Path(row.extractor).name, index, _probes(result, row), row.recipe, f"{precision} ({interval})"]
         lines.append(head + [gain] * any(gains) + [paper] * any(beside) + others)
     headings = ["network", "index", "probes", "recipe", "µAP (95 % interval)"]
     headings += ["gain"] * any(gains) + ["published"] * any(beside) + [*_rate_headings(result), "PSNR, dB"]
@@ -159,9 +159,14 @@ def _curve(each: Searched) -> dict[str, object]:
     }
 
 
+def _probes(result: DetectionResult, row: Row) -> str:
+    books = [measured.subject.codebook for measured in result.measured]
+    return probed(row.probes, next(book.has_cells for book in books if book.name == row.codebook))
+
+
 def _figure(result: DetectionResult) -> Figure:
     """Precision over recall, of the first codebook: a colour for each recipe, dashes for each number of probes."""
-    found = result.measured[0].searched
+    found, cells = result.measured[0].searched, result.measured[0].subject.codebook.has_cells
     colour = colours(list(dict.fromkeys(each.row.recipe for each in found)))
     lines = [each for recipe in colour for each in found if each.row.recipe == recipe]
     numbers = dict.fromkeys(each.row.probes for each in lines if each.row.probes != "exact")
@@ -176,7 +181,7 @@ def _figure(result: DetectionResult) -> Figure:
                 [*curve.precision[:1], *curve.precision],
                 color=colour[row.recipe],
                 linestyle=dashes.get(row.probes, _EXACT),
-                label=f"{row.recipe}, {searched(row.probes)}: {row.average_precision:.3f}",
+                label=f"{row.recipe}, {searched(row.probes, cells)}: {row.average_precision:.3f}",
                 clip_on=False,
             )
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")

@@ -120,12 +120,12 @@ def run_edits_bench(bench: EditsBench, stage: Stage) -> EditsResult:
 
 
 def _sweeps(bench: EditsBench, subject: Subject) -> Iterator[Swept]:
-    for recipe in dict.fromkeys(bench.recipes):
+    for recipe in subject.ways(bench.recipes):
         made = subject.release(recipe)
         for family in dict.fromkeys(bench.families):
             # Family by family, so that another run may ask for others and keep these.
             copies = subject.copies(made, SWEEPS[family], f"{recipe}, {family}")
-            for probes in dict.fromkeys(bench.probes):
+            for probes in subject.probes(bench.probes):
                 yield _search(subject, recipe, made, family, copies, probes)
 
 

@@ -85,7 +85,8 @@ def _series(result: EditsResult) -> dict[_Key, list[Swept]]:
     """All families of each line."""
     series: dict[_Key, list[Swept]] = {}
     for swept in result.swept:
-        key = _Key(swept.recipe, swept.subject.codebook.name, searched(swept.probes))
+        codebook = swept.subject.codebook
+        key = _Key(swept.recipe, codebook.name, searched(swept.probes, codebook.has_cells))
         series.setdefault(key, []).append(swept)
     return series
 
@@ -138,9 +139,10 @@ def _figures(result: EditsResult) -> Iterator[Figure]:
     """A figure for each codebook and number of probes: a panel for each family, a line for each recipe."""
     together: dict[tuple[str, str], list[Swept]] = {}
     for swept in result.swept:
-        together.setdefault((swept.subject.codebook.name, searched(swept.probes)), []).append(swept)
-    for number, ((codebook, probes), some) in enumerate(together.items(), start=1):
-        yield _figure(numbered("sweeps", number), f"{codebook}, {probes}", some)
+        codebook = swept.subject.codebook
+        together.setdefault((codebook.name, searched(swept.probes, codebook.has_cells)), []).append(swept)
+    for number, ((name, probes), some) in enumerate(together.items(), start=1):
+        yield _figure(numbered("sweeps", number), f"{name}, {probes}", some)
 
 
 def _figure(name: str, what: str, some: Sequence[Swept]) -> Figure:

@@ -9,6 +9,7 @@ import numpy as np
 
 from homing.evaluation.benches.retrieval import Measured, RetrievalResult, Searched
 from homing.evaluation.protocol.setting import PASSIVE
+from homing.evaluation.protocol.told import probed
 from homing.evaluation.published import PublishedGain, published_gain
 from homing.evaluation.results import Table
 from homing.evaluation.scores import Interval, gain_interval
@@ -73,11 +74,21 @@ def gains_table(result: RetrievalResult) -> Table:
             shown = [f"{each.passive:.3f}", f"{each.activated:.3f}", f"{each.gain:+.3f}"]
             interval = f"{each.interval.low:+.3f} to {each.interval.high:+.3f}"
             paper = "" if each.published is None else f"{each.published.activated - each.published.passive:+.2f}"
-            rows.append([*head, str(each.probes), size, each.recipe, *shown, interval, paper])
+            rows.append([*head, probed(each.probes, codebook.has_cells), size, each.recipe, *shown, interval, paper])
         if not has_objective(codebook):
             alone = [each.row for each in measured.searched if each.row.probes != "exact"]
             rows += [
-                [*head, str(row.probes), size, row.recipe, f"{row.mean:.3f}", "", "nothing to gain", "", ""]
+                [
+                    *head,
+                    probed(row.probes, codebook.has_cells),
+                    size,
+                    row.recipe,
+                    f"{row.mean:.3f}",
+                    "",
+                    "nothing to gain",
+                    "",
+                    "",
+                ]
                 for row in alone
             ]
     return Table(

@@ -134,7 +134,7 @@ def edits(ready: Ready) -> tuple[Results, list[Line]]:
         ready.stage,
     )
     lines = []
-    for recipe in dict.fromkeys(ready.recipes):
+    for recipe in dict.fromkeys(swept.recipe for swept in result.swept):
         shares = [row.recall for swept in result.swept if swept.recipe == recipe for row in swept.rows]
         mean = f"{sum(shares) / len(shares):.3f}"
         lines.append(Line("recall at rank 1, mean of all strengths of all edits", recipe, 1, mean, ""))

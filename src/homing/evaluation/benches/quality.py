@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import torch
 
 from homing.activation import Recipe, recipe_named
 from homing.edits import PAPER, parse
@@ -83,7 +82,7 @@ class Row:
 
     `release` names the folder of the files. PSNR, SSIM, L∞ and LPIPS are of the activated files. Recall at rank 1 is
     the mean over the edits, and the µAP is over the queries of all edits. The distance is from a file, unedited, to its
-    code.
+    code, as the index finds it: of sign codes the root of the number of bits that differ.
     """
 
     codebook: str
@@ -165,7 +164,7 @@ def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
 
 def _examine(bench: QualityBench, subject: Subject, lpips: Distance | None) -> Examined:
     examined = Examined(subject, [_measure(bench, subject, None, None, lpips)], [])
-    for recipe in map(recipe_named, dict.fromkeys(bench.recipes)):
+    for recipe in (recipe_named(way) for way in subject.ways(bench.recipes) if way != PASSIVE):
         varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
         compared = [at_strength(recipe, budget) for budget in bench.compared()]
         found = {each: _measure(bench, subject, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared])}
@@ -193,8 +192,8 @@ def _measure(
     owns = own.repeat(len(PAPER))
     home = rank_of(found.ids, owns).reshape(len(own), -1) == 0
     # The code that stands in the index is the original's.
-    codes = subject.codebook.reconstruct(subject.descriptors[own])
-    distances = (torch.from_numpy(np.array(copies[:, _UNEDITED])) - codes).norm(dim=1).tolist()
+    unedited = np.array(copies[:, _UNEDITED])
+    distances = subject.codebook.quantiser.apart(unedited, subject.descriptors[own].numpy()).tolist()
     row = Row(
         codebook=subject.codebook.name,
         extractor=subject.codebook.extractor,

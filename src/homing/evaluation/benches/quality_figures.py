@@ -40,7 +40,8 @@ class _Column(NamedTuple):
 def figures(result: QualityResult) -> Iterator[Figure]:
     """The trade-off of each codebook; and one photo under each budget."""
     for number, examined in enumerate(result.examined, start=1):
-        what = f"{examined.subject.codebook.name}, {searched(result.bench.probes)}"
+        codebook = examined.subject.codebook
+        what = f"{codebook.name}, {searched(result.bench.probes, codebook.has_cells)}"
         yield _trade_off(numbered("trade-off", number), what, [each.row for each in examined.strengths])
     yield from _budgets(result)
 

@@ -110,16 +110,8 @@ def _searches(bench: RetrievalBench, subject: Subject) -> Iterator[Searched]:
     for recipe in subject.ways(bench.recipes):
         made = subject.release(recipe)
         copies = subject.copies(made, PAPER, recipe)
-        for probes in _probes(bench, subject):
+        for probes in subject.probes(bench.probes):
             yield _search(subject, recipe, made, copies, probes)
-
-
-def _probes(bench: RetrievalBench, subject: Subject) -> list[Probes]:
-    """Without cells an index gives one answer, however many are asked for."""
-    asked = list(dict.fromkeys(bench.probes))
-    if subject.codebook.has_cells:
-        return asked
-    return [probes for probes in asked if probes == "exact"] + [probes for probes in asked if probes != "exact"][:1]
 
 
 def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarray, probes: Probes) -> Searched:

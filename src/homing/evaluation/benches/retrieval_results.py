@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from homing.evaluation.benches.gains import gains, gains_table
 from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
-from homing.evaluation.protocol.told import INTERVALS, SEARCH_HEADINGS, numbers, search_lines, searched, setting_line
+from homing.evaluation.protocol.told import (
+    INTERVALS,
+    SEARCH_HEADINGS,
+    numbers,
+    probed,
+    search_lines,
+    searched,
+    setting_line,
+)
 from homing.evaluation.published import TABLE, Published
 from homing.evaluation.results import Figure, Lines, Results, Table, bars
 
@@ -50,7 +58,10 @@ def shown(result: RetrievalResult) -> list[list[str]]:
     if len(result.measured) > 1 and told.rows:
         return [list(told.headings), *map(list, told.rows)]
     rows = result.rows
-    headings = ["edit", *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes)}" for row in rows)]
+    headings = [
+        "edit",
+        *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes, row.failure is not None)}" for row in rows),
+    ]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
     lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
     lines.append(["95 % from", *(f"{row.mean_interval.low:.3f}" for row in rows)])
@@ -82,7 +93,8 @@ def _comparable(result: RetrievalResult) -> list[Published]:
 def _line(row: Row) -> list[str]:
     milliseconds = "" if row.milliseconds is None else f"{row.milliseconds.homing:.2f}"
     index = "none" if row.probes == "exact" else row.spec
-    head = [f"{Path(row.extractor).name}", index, str(row.probes), str(row.bytes_per_vector), milliseconds, row.recipe]
+    probes = probed(row.probes, row.failure is not None)
+    head = [Path(row.extractor).name, index, probes, str(row.bytes_per_vector), milliseconds, row.recipe]
     return [*head, *(f"{recall:.2f}" for recall in row.recall.values()), f"{row.mean:.3f}"]
 
 
@@ -123,7 +135,7 @@ def _detail(row: Row, usual: float | None) -> list[str]:
     return [
         Path(row.extractor).name,
         "none" if row.probes == "exact" else row.spec,
-        str(row.probes),
+        probed(row.probes, row.failure is not None),
         row.recipe,
         f"{row.mean:.3f} ({low:.3f}–{high:.3f})",
         f"{row.recall_at[10]:.3f}",
@@ -149,6 +161,7 @@ def _figure(result: RetrievalResult) -> Figure:
     """Recall by edit with intervals, at the fewest probes, of the first codebook."""
     first = result.measured[0].searched[0].row
     rows = [row for row in result.rows if (row.codebook, row.probes) == (first.codebook, first.probes)]
+    how = f"{first.codebook}, {searched(first.probes, first.failure is not None)}"
     shares = {row.recipe: [(row.recall[label], *row.interval[label]) for label in LABELS] for row in rows}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -161,7 +174,7 @@ def _figure(result: RetrievalResult) -> Figure:
 
     return Figure(
         name="recall",
-        caption=f"Recall by edit with 95 % intervals, {first.codebook}, {searched(first.probes)}.",
+        caption=f"Recall by edit with 95 % intervals, {how}.",
         draw=draw,
         size=(8.0, 3.8),
     )

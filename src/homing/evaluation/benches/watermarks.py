@@ -109,16 +109,16 @@ def run_watermarks_bench(bench: WatermarksBench, stage: Stage) -> WatermarksResu
     started = time.perf_counter()
     # Before any work: hours later it would be late to hear that a network is missing.
     hidden = _hidden(bench) if "hidden" in bench.watermarks else None
-    network = extractors.load(bench.ssl_extractor) if "ssl" in bench.watermarks else None
+    network = _ssl_network(bench) if "ssl" in bench.watermarks else None
+    waiting = subjects(bench, stage)
+    ssl = None if network is None else _ssl(bench, network, stage)
     met: list[Subject] = []
     measured: list[Measured] = []
-    for subject in subjects(bench, stage):
+    for subject in waiting:
         met.append(subject)
-        measured += [_searched(subject, method, recipe) for method, recipe in METHODS.items()]
-    if network is not None:
-        measured.append(_read(met[0], _ssl(bench, network, stage)))
-    if hidden is not None:
-        measured.append(_read(met[0], hidden))
+        ways = subject.ways(list(METHODS.values()))
+        measured += [_searched(subject, method, recipe) for method, recipe in METHODS.items() if recipe in ways]
+    measured += [_read(met[0], watermark) for watermark in (ssl, hidden) if watermark is not None]
     return WatermarksResult(bench, met, measured, time.perf_counter() - started)
 
 
@@ -181,6 +181,13 @@ def _hidden(bench: WatermarksBench) -> HiddenWatermark:
     if watermark.decoder.dim != BITS:
         raise HomingError(f"{bench.hidden} hides {watermark.decoder.dim} bits; train one with --bits {BITS}")
     return watermark
+
+
+def _ssl_network(bench: WatermarksBench) -> Extractor:
+    network = extractors.load(bench.ssl_extractor)
+    if network.dim < BITS:
+        raise HomingError(f"{BITS} bits need as many dimensions, '{network.name}' has {network.dim}; choose another")
+    return network
 
 
 def _ssl(bench: WatermarksBench, network: Extractor, stage: Stage) -> SslWatermark:

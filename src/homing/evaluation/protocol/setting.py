@@ -25,7 +25,7 @@ from homing.evaluation.protocol.references import Nearest, Probes, References
 from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import Strangers, find_strangers, read_strangers
-from homing.evaluation.protocol.trained import trained_codebook
+from homing.evaluation.protocol.trained import check_specs, trained_codebook
 from homing.extractors import Extractor, describe
 from homing.extractors.base import images_at_once
 from homing.objectives import has_objective
@@ -91,7 +91,13 @@ class Subject:
     def ways(self, recipes: Sequence[str]) -> list[str]:
         """Those of the recipes that can be: where activation has nothing to gain, photos are released as they are."""
         wanted = list(dict.fromkeys(recipes))
-        return [each for each in wanted if each == PASSIVE or has_objective(self.codebook)] or wanted
+        return [each for each in wanted if each == PASSIVE or has_objective(self.codebook)] or [PASSIVE]
+
+    def probes(self, asked: Sequence[Probes]) -> list[Probes]:
+        """Those that differ: without cells an index gives one answer, however many are asked for."""
+        probes = list(dict.fromkeys(asked))
+        few = [each for each in probes if each == "exact"] + [each for each in probes if each != "exact"][:1]
+        return probes if self.codebook.has_cells else few
 
     def release(self, recipe: Recipe | str) -> ReleasedFiles:
         """The files that others will edit; those that cannot be released are among the failures from then on."""
@@ -132,9 +138,9 @@ class Subject:
 
 
 def subjects(setting: Setting, stage: Stage) -> Iterator[Subject]:
-    """Every codebook of the setting, one after the other, ready to be measured."""
+    """Every codebook of the setting, one after the other, ready to be measured; what cannot be is refused at once."""
     books = _codebooks(setting)
-    # All networks before any work: hours later it would be late to hear that one is missing.
+    # All that is needed before any work: hours later it would be late to hear that something is missing.
     networks = [_network(book) for book in books]
     learner = extractors.load(setting.extractor) if setting.index else None
     photos = gather([setting.photos])[: setting.limit]
@@ -146,18 +152,26 @@ def subjects(setting: Setting, stage: Stage) -> Iterator[Subject]:
     refuse_overlap(photos, background or [], "among the photos and in the background; it cannot be its own stranger")
     for some, what in ((photos, "among the photos"), (background or [], "in the background")):
         refuse_overlap(some, taught, f"{what} and among the taught; an index is measured on photos it has not seen")
+    if learner and setting.taught:
+        check_specs(setting.index, setting.taught, learner, setting.descriptors)
+    if background is None:
+        for network in {each.fingerprint: each for each in [*networks, *filter(None, [learner])]}.values():
+            read_strangers(setting.background, network, setting.strangers)
     make_out(setting.out)
-    for book, network in zip(books, networks, strict=True):
-        yield _subject(setting, book, network, photos, background, stage)
-    for spec in setting.index:
-        assert learner is not None
-        assert setting.taught is not None
-        book, failures = trained_codebook(
-            spec, setting.taught, learner, setting.out, stage, descriptors=setting.descriptors
-        )
-        subject = _subject(setting, book, learner, photos, background, stage)
-        subject.failures.extend(failures)
-        yield subject
+
+    def in_turn() -> Iterator[Subject]:
+        for book, network in zip(books, networks, strict=True):
+            yield _subject(setting, book, network, photos, background, stage)
+        for spec in setting.index:
+            assert learner is not None and setting.taught is not None
+            book, failures = trained_codebook(
+                spec, setting.taught, learner, setting.out, stage, descriptors=setting.descriptors
+            )
+            subject = _subject(setting, book, learner, photos, background, stage)
+            subject.failures.extend(failures)
+            yield subject
+
+    return in_turn()
 
 
 def _subject(

@@ -16,6 +16,7 @@ from homing.extractors.crops import SEED, SMALLEST, describe_crops, square_side
 from homing.photo import Found
 
 _CHECKED_AT_ONCE = 65_536
+_FOLDER = "a folder of photos serves every network"
 _OFF_UNIT = 0.05  # bfloat16 and half precision are nearer to one than that
 
 
@@ -65,10 +66,12 @@ def read_strangers(file: Path, extractor: Extractor, count: int | None) -> Stran
         raise HomingError(f"cannot read descriptors from {file}; give a .npy file or a folder of photos") from error
     if rows.ndim != 2 or rows.shape[1] != extractor.dim or rows.dtype.kind != "f":
         got = f"{rows.shape} of {rows.dtype}"
-        raise HomingError(f"{file} must hold (N, {extractor.dim}) descriptors of '{extractor.name}', got {got}")
+        raise HomingError(
+            f"{file} must hold (N, {extractor.dim}) descriptors of '{extractor.name}', got {got}; {_FOLDER}"
+        )
     filled, photos, failures, fingerprint = _told(file, len(rows))
     if fingerprint not in (None, extractor.fingerprint):
-        raise HomingError(f"{file} holds descriptors of another network than '{extractor.name}'")
+        raise HomingError(f"{file} holds descriptors of another network than '{extractor.name}'; {_FOLDER}")
     rows = rows[: filled if count is None else min(count, filled)]
     if not len(rows):
         raise HomingError(f"{file} holds no descriptors")

@@ -49,10 +49,17 @@ def numbers(
     }
 
 
-def searched(probes: Probes) -> str:
+def probed(probes: Probes, cells: bool) -> str:
+    """The number of probes in a table; an index without cells has none."""
+    return str(probes) if cells or probes == "exact" else "–"
+
+
+def searched(probes: Probes, cells: bool) -> str:
     """The number of probes in words."""
     if probes == "exact":
         return "exact"
+    if not cells:
+        return "no cells"
     return "1 probe" if probes == 1 else f"{probes} probes"
 
 

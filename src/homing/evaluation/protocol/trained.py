@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,16 @@ from homing.evaluation.protocol.strangers import find_strangers, names_and_state
 from homing.extractors import Extractor
 from homing.photo import gather
 from homing.training.codebooks import codebook_of
+
+
+def check_specs(specs: Sequence[str], taught: Path, extractor: Extractor, descriptors: int | None) -> None:
+    """Say at once, of all specs, what training would say in an hour."""
+    if taught.is_file():
+        count = len(read_strangers(taught, extractor, descriptors).descriptors)
+    else:
+        count = descriptors or len(gather([taught]))
+    for spec in specs:
+        untrained(spec, dim=extractor.dim, descriptors=count)
 
 
 def trained_codebook(
@@ -36,7 +47,6 @@ def trained_codebook(
         learnt = read_strangers(taught, extractor, count=descriptors)
     else:
         count = descriptors or len(photos)
-        untrained(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
         kept = folder / "taught"
         with writing(kept):
             kept.mkdir(exist_ok=True)
