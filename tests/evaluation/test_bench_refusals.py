@@ -1,0 +1,105 @@
+"""Wrong calls of the retrieval bench: one line each, before any work."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import FakeExtractor, descriptors
+from tests.evaluation.small import homing, skimage_photos
+
+from homing.codebooks import Codebook
+from homing.errors import HomingError
+from homing.evaluation.benches.retrieval import RetrievalBench
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos of skimage that no test releases."""
+    return skimage_photos(tmp_path_factory.mktemp("others"), ("astronaut.png", "coffee.png"))
+
+
+def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
+    homing("bench", "retrieval", "--photos", photos, "--background", others, "--out", out, *more)
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--index", "IVF4,PQ8x8"], "give both --index SPEC and --taught PHOTOS"),
+        (["--background", "{tmp}/bad/bad.jpg"], "cannot read descriptors from"),
+        (["--background", "{tmp}/flat.npy"], "must hold (N, 512) descriptors of 'homing-1', got (3,)"),
+        (["--background", "{tmp}/words.npy"], "must hold (N, 512) descriptors of 'homing-1', got (2, 512) of <U1"),
+        (["--background", "{tmp}/none.npy"], "holds no descriptors"),
+        (["--background", "{tmp}/nan.npy"], "must hold descriptors of unit norm"),
+        (["--background", "{tmp}/long.npy"], "must hold descriptors of unit norm"),
+        (["--background", "{tmp}/odd.npy"], "odd.json is damaged"),
+        (["--strangers", "1" + 18 * "0"], "No space left on device"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{photos}"], "among the photos and among the taught"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{others}"], "in the background and among the taught"),
+        (["--index", "IVF4,PQ8x8", "--taught", "{tmp}/bad", "--out", "{tmp}/bad/out"], "lies inside"),
+        (["--out", "{tmp}/detected"], "holds the results of homing bench detection; choose another --out"),
+        (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
+        (["--probes", "0"], "got 0"),
+        (["--probes", "1,-1"], "got '-1'"),
+        (["--probes", "1,,16"], "got ''"),
+        (["--recipes", "passive,papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
+        (["--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
+        (["--strangers", "0"], "must be at least 1, got 0"),
+        (["--photos", "{tmp}/empty"], "no photos in folder"),
+        (["--background", "{tmp}/empty"], "no photos in folder"),
+        (["--background", "{tmp}/bad", "--strangers", "5"], "none of the 1 background photos can be read"),
+        (["--background", "{photos}"], "cannot be its own stranger"),
+        (["--out", "{tmp}/bad/bad.jpg/out"], "cannot write into the out folder"),
+        (["--out", "{others}/out"], "lies inside"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:
+    (tmp_path / "empty").mkdir()
+    one = np.eye(2, 512, dtype=np.float32)
+    made = {"flat": np.zeros(3), "words": one.astype("U1"), "none": one[:0], "nan": one * np.nan, "long": 2 * one}
+    for name, array in {**made, "odd": one}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    (tmp_path / "odd.json").write_text('{"rows": "two"}')
+    (tmp_path / "detected").mkdir()
+    (tmp_path / "detected" / "results.json").write_text('{"command": "homing bench detection --photos p"}')
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "bad.jpg").write_text("hello")
+    filled = (each.format(tmp=tmp_path, photos=photos, others=others) for each in more)
+    with pytest.raises(HomingError) as raised:
+        bench(photos, others, tmp_path / "out", *filled)
+    assert line in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not list(tmp_path.glob("out/.*"))
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--index", "PQ4x4", "--index", "FOO", "--taught", "{rows}"], "'FOO' is no FAISS factory string"),
+        (["--index", "PQ4x4", "--index", "IVF512,Flat", "--taught", "{rows}"], "needs at least 512 descriptors"),
+        (["--codebook", "homing-1", "--codebook", "imagenet-lite0", "--background", "{rows}"], "of 'imagenet-lite0'"),
+    ],
+)
+def test_the_last_is_checked_before_the_first_begins(
+    photos: Path, others: Path, tmp_path: Path, more: list[str], line: str
+) -> None:
+    np.save(tmp_path / "rows.npy", descriptors(300, dim=512).numpy())
+    with pytest.raises(HomingError, match=line):
+        bench(photos, others, tmp_path / "out", *(each.format(rows=tmp_path / "rows.npy") for each in more))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["../mine", "a/b", ".."])
+def test_a_codebook_whose_name_leads_elsewhere_is_refused(
+    photos: Path, others: Path, tmp_path: Path, name: str
+) -> None:
+    stray = Codebook.train(descriptors(300).numpy(), spec="PQ4x4", extractor=FakeExtractor(), name=name)
+    stray.write(tmp_path / "stray.codebook")
+    with pytest.raises(HomingError, match="cannot be the name of a folder"):
+        bench(photos, others, tmp_path / "out", "--codebook", tmp_path / "stray.codebook")
+
+
+@pytest.mark.parametrize("probes", [None, True, 1.0, 0, "all"])
+def test_probes_are_checked_in_python_too(tmp_path: Path, probes: object) -> None:
+    with pytest.raises(HomingError, match="probes are whole numbers from 1"):
+        RetrievalBench(photos=tmp_path, background=tmp_path, out=tmp_path, probes=[1, probes])
