@@ -60,6 +60,16 @@ def test_unrelated_distances_are_those_an_index_gives(spec: str, median: float) 
     assert np.median(train(spec).unrelated) == pytest.approx(median, rel=0.05)
 
 
+def test_a_rotation_needs_as_many_descriptors_as_dimensions() -> None:
+    with pytest.raises(CodebookError, match="OPQ8,PQ8x4 needs at least 320 descriptors to learn from, got 300"):
+        Codebook.train(descriptors(300, dim=320).numpy(), spec="OPQ8,PQ8x4", extractor=FakeExtractor(), name="test")
+
+
+def test_a_codebook_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(CodebookError, match="there is no file"):
+        codebooks.load(str(tmp_path / "mine.codebook"))
+
+
 @pytest.mark.parametrize("spec", ["LSH", "IVF16,RaBitQ"])
 def test_signs_do_not_decode(spec: str) -> None:
     with pytest.raises(CodebookError, match=f"the codes of '{spec}' are signs"):

@@ -1,5 +1,6 @@
 """Wrong calls of the retrieval bench: one line each, before any work."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,7 @@ def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
         (["--background", "{tmp}/empty"], "no photos in folder"),
         (["--background", "{tmp}/bad", "--strangers", "5"], "none of the 1 background photos can be read"),
         (["--background", "{photos}"], "cannot be its own stranger"),
+        (["--background", "{tmp}/copied"], "cannot be its own stranger"),
         (["--out", "{tmp}/bad/bad.jpg/out"], "cannot write into the out folder"),
         (["--out", "{others}/out"], "lies inside"),
     ],
@@ -64,6 +66,8 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
     (tmp_path / "detected" / "results.json").write_text('{"command": "homing bench detection --photos p"}')
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
+    (tmp_path / "copied").mkdir()
+    shutil.copy(next(photos.iterdir()), tmp_path / "copied" / "another-name.png")
     filled = (each.format(tmp=tmp_path, photos=photos, others=others) for each in more)
     with pytest.raises(HomingError) as raised:
         bench(photos, others, tmp_path / "out", *filled)

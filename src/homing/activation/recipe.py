@@ -41,9 +41,14 @@ RECIPES = {
     for each in (
         Recipe(name="paper", summary="Active Image Indexing as published"),
         Recipe(
-            name="paper-fast", summary="one large step: a tenth of the time, a little less recall", steps=1, rate=10.0
+            name="paper-fast",
+            summary="one large step: a tenth of the loop's time, a little less recall",
+            steps=1,
+            rate=10.0,
         ),
-        Recipe(name="paper-eot", summary="also towards what edits make of the photo: eight times the work", views=8),
+        Recipe(
+            name="paper-eot", summary="also towards what edits make of the photo: eight times the loop's work", views=8
+        ),
     )
 }
 

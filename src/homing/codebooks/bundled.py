@@ -26,6 +26,8 @@ def load(name: str) -> Codebook:
         return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
     if Path(name).exists():
         return Codebook.read(Path(name))
+    if name.endswith(_SUFFIX):
+        raise CodebookError(f"there is no file {name}; homing codebook train makes one")
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
 
 

@@ -197,7 +197,9 @@ def untrained(spec: str, *, dim: int, descriptors: int) -> Quantiser:
     for each in quantiser.transforms:
         if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:
             raise CodebookError(f"'{spec}' makes {each.d_out} dimensions of {each.d_in}; ask for {each.d_in} at most")
-    needed = max(256, 0 if quantiser.ivf is None else quantiser.ivf.nlist)
+    # FAISS crashes over a rotation learnt from fewer descriptors than dimensions.
+    rotated = [each.d_in for each in quantiser.transforms if isinstance(each, faiss.OPQMatrix)]
+    needed = max(256, 0 if quantiser.ivf is None else quantiser.ivf.nlist, *rotated)
     if descriptors < needed:
         raise CodebookError(
             f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "

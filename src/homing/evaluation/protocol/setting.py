@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -240,10 +241,24 @@ def _network(codebook: Codebook) -> Extractor:
 
 
 def refuse_overlap(photos: Sequence[Found], others: Sequence[Found], what: str) -> None:
-    """No photo may stand on both sides; `what` says where it was met again."""
-    known = {os.path.realpath(each.path) for each in others}
-    if twice := next((each.path for each in photos if os.path.realpath(each.path) in known), None):
-        raise HomingError(f"{twice} is {what}")
+    """No photo may stand on both sides, under whatever name; `what` says where it was met again."""
+    sizes: dict[int, list[Path]] = {}
+    for other in others:
+        sizes.setdefault(_size(other.path), []).append(other.path)
+    for photo in photos:
+        if any(_same(photo.path, other) for other in sizes.get(_size(photo.path), [])):
+            raise HomingError(f"{photo.path} is {what}")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0  # what cannot be read is told when it is
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return filecmp.cmp(path, other, shallow=False)
+    except OSError:
+        return False  # as above
 
 
 def refuse_inside(out: Path, folder: Path) -> None:
