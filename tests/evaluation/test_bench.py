@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from tests.evaluation.small import homing, skimage_photos
 
 from homing.edits import PAPER
@@ -193,7 +194,7 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     shutil.copy(photos / "camera.png", mixed)
-    (mixed / "a-bad.png").write_text("hello")
+    (mixed / "a-bad.png").write_text("good day")
     said = json.loads(
         bench(mixed, others, tmp_path / "out", "--strangers", 3, "--probes", 1, "--recipes", "passive", "--json")
     )
@@ -203,7 +204,12 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
 
 def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
     settings = ("--strangers", 20, "--probes", 1, "--recipes", "passive", "--json")
-    taught = shutil.copytree(others, tmp_path / "taught")
+    taught = tmp_path / "taught"
+    taught.mkdir()
+    for name in STRANGERS:
+        with Image.open(others / name) as image:
+            image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(taught / name)
+    (taught / "bad.jpg").write_text("good day")
     index = ("--index", "IVF4,PQ8x8", "--taught", taught, "--descriptors", 300)
     times = []
     for _ in range(2):
