@@ -68,27 +68,18 @@ def gains_table(result: RetrievalResult) -> Table:
     rows = []
     for measured in result.measured:
         codebook = measured.subject.codebook
+        cells = codebook.has_cells
         head = [Path(codebook.extractor).name, codebook.spec]
         size = str(measured.subject.references.bytes_per_vector)
         for each in gains(measured):
             shown = [f"{each.passive:.3f}", f"{each.activated:.3f}", f"{each.gain:+.3f}"]
             interval = f"{each.interval.low:+.3f} to {each.interval.high:+.3f}"
             paper = "" if each.published is None else f"{each.published.activated - each.published.passive:+.2f}"
-            rows.append([*head, probed(each.probes, codebook.has_cells), size, each.recipe, *shown, interval, paper])
+            rows.append([*head, probed(each.probes, cells), size, each.recipe, *shown, interval, paper])
         if not has_objective(codebook):
             alone = [each.row for each in measured.searched if each.row.probes != "exact"]
             rows += [
-                [
-                    *head,
-                    probed(row.probes, codebook.has_cells),
-                    size,
-                    row.recipe,
-                    f"{row.mean:.3f}",
-                    "",
-                    "nothing to gain",
-                    "",
-                    "",
-                ]
+                [*head, probed(row.probes, cells), size, row.recipe, f"{row.mean:.3f}", "", "nothing to gain", "", ""]
                 for row in alone
             ]
     return Table(
