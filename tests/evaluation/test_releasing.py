@@ -1,6 +1,7 @@
 """Photos released for a bench: what fails, fails alone."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from homing.activation import RECIPES
 from homing.edits import parse
 from homing.errors import HomingError
 from homing.evaluation.protocol.copies import describe_copies
-from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release
+from homing.evaluation.protocol.releasing import Released, ReleasedFiles, release, release_moved
 
 
 @pytest.fixture
@@ -32,6 +33,14 @@ def released(originals: list[Released], folder: Path, extractor, codebook) -> Re
     )
     assert len(moved) == len(originals)
     return made
+
+
+def test_nothing_is_written_outside_of_the_folder(originals: list[Released], tmp_path: Path) -> None:
+    flower = originals[1]
+    named, before = replace(flower, source=str(flower.file.absolute())), flower.file.read_bytes()
+    with pytest.raises(HomingError, match="would be written outside"):
+        release_moved([named], tmp_path / "out", move=lambda photos: photos, key="", advance=lambda: None)
+    assert flower.file.read_bytes() == before
 
 
 def test_a_photo_that_is_gone_fails_alone(originals: list[Released], tmp_path: Path, extractor, codebook) -> None:

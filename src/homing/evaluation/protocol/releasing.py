@@ -17,7 +17,7 @@ from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
 from homing.activation.batch import in_batches
 from homing.codebooks import Codebook
-from homing.errors import PhotoError
+from homing.errors import HomingError, PhotoError
 from homing.evaluation.protocol.kept import state_of
 from homing.extractors import Extractor
 from homing.perception import Quality
@@ -98,6 +98,9 @@ def release_moved(
     advance: Callable[[], None],
 ) -> ReleasedFiles:
     """The same with what `move` makes of photos; the key names all that decides it."""
+    for original in originals:
+        if not (folder / original.source).resolve().is_relative_to(folder.resolve()):  # over the photo itself, perhaps
+            raise HomingError(f"{original.source} would be written outside of {folder}")
     log = _Log(folder, f"{__version__} {key}")
     left = [original for original in originals if not log.knows(original)]
     for _ in range(len(originals) - len(left)):
