@@ -1,4 +1,4 @@
-# `make help` lists what there is. Nothing needs to be installed but Python 3.10 or later and make.
+# `make help` lists what there is. Nothing needs to be installed but Python 3.10 or later, make and libmagic.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin

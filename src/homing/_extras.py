@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, metadata
 from types import ModuleType
 
 from homing.errors import HomingError
+
+_NEEDS = {
+    "augly.image": "it needs libmagic of the system (Debian: apt-get install libmagic1; macOS: brew install libmagic)"
+}
 
 
 def load_extra(module: str, extra: str) -> ModuleType:
@@ -13,4 +17,18 @@ def load_extra(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise HomingError(f"{error.name} is missing; get it: pip install 'homing[{extra}]'") from error
+        raise _missing(error.name, extra) from error
+    except ImportError as error:
+        raise HomingError(f"{module} cannot be loaded: {error}; {_NEEDS.get(module, 'install it again')}") from error
+
+
+def version_of_extra(library: str, extra: str) -> str:
+    """Which version of a library that comes with this extra is there."""
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError as error:
+        raise _missing(library, extra) from error
+
+
+def _missing(library: str | None, extra: str) -> HomingError:
+    return HomingError(f"{library} is missing; get it: pip install 'homing[{extra}]'")

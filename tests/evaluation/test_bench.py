@@ -56,7 +56,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
     assert said["settings"]["photos"] == 4
     assert said["settings"]["background"] == {"photos": len(STRANGERS), "strangers": FOUND}
     assert said["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
-    assert set(said["versions"]) == {"homing", "torch", "faiss", "pillow", "python"}
+    assert set(said["versions"]) == {"homing", "torch", "faiss", "pillow", "augly", "python"}
     assert said["hardware"]
     assert len(said["failures"]) == 1
     assert "bad.jpg" in said["failures"][0]

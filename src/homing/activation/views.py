@@ -21,13 +21,15 @@ EDITS: Ranges = {
 }
 """What the copies go through, with the strengths: those of the paper's table, at the size that the network sees."""
 
+OFTEN = {"rotation": 4.0, "crop": 3.0}
+"""How much more often than others of its family an edit is drawn: most copies that are lost are rotated or cropped."""
 
 Edited = Callable[[Views, np.random.Generator], Views]
 
 
 def randomly_edited(views: Views, rng: np.random.Generator) -> Views:
     """One to four of the edits, one after the other."""
-    return random_edits(views, EDITS, rng)
+    return random_edits(views, EDITS, rng, often=OFTEN)
 
 
 def views_of(

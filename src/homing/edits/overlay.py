@@ -1,56 +1,81 @@
-"""Edits that put something on top of the photo."""
+"""Edits that AugLy draws, with the pictures and the letters it carries: an emoji, words, a screenshot."""
 
 from __future__ import annotations
 
-import string
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
-from homing.edits._text import load_font
+from homing._extras import load_extra
 from homing.edits.registry import edit
 
-GLYPHS = list(string.ascii_letters + string.digits + "!?&#@%")
-
-
-@edit("overlay", bounds=(0.01, 1.0))
-def text(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
-    """Five to fifteen random glyphs, of a random colour and place; this fraction of the height, or less to fit."""
-    glyphs = "".join(rng.choice(GLYPHS, size=rng.integers(5, 15, endpoint=True)))
-    size = strength * image.height
-    size *= min(1.0, image.width / load_font(size).getlength(glyphs))
-    font = load_font(size)
-    left = rng.random() * max(0.0, image.width - font.getlength(glyphs))
-    top = rng.random() * max(0.0, image.height - size)
-    red, green, blue = rng.integers(256, size=3).tolist()
-    result = image.copy()
-    ImageDraw.Draw(result).text((left, top), glyphs, fill=(red, green, blue), font=font)
-    return result
+_NARROWEST = 200  # times as long as wide
 
 
 @edit("overlay", bounds=(0.01, 1.0))
 def emoji(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
-    """A smiley in a random place, half to fully opaque; this fraction of the shorter side."""
-    side = max(1, round(strength * min(image.size)))
-    face = _smiley().resize((side, side), Image.Resampling.LANCZOS)
-    opacity = rng.uniform(0.5, 1.0)
-    mask = face.getchannel("A").point([round(opacity * level) for level in range(256)])
-    left = int(rng.integers(image.width - side, endpoint=True))
-    top = int(rng.integers(image.height - side, endpoint=True))
-    result = image.copy()
-    result.paste(face.convert("RGB"), (left, top), mask)
-    return result
+    """One of the emojis, half to fully opaque, in a random place; this fraction of the photo's height.
+
+    Where that is more than an upright photo is wide, the right of it is cut off, as AugLy does.
+    """
+    across = min(1.0, strength * image.height / image.width)
+    copy: Image.Image = _augly().overlay_emoji(
+        image,
+        emoji_path=_draw(_assets("EMOJI_DIR", "*/*.png"), rng),
+        emoji_size=strength,
+        opacity=rng.uniform(0.5, 1.0),
+        x_pos=rng.uniform(0.0, 1.0 - across),
+        y_pos=rng.uniform(0.0, 1.0 - strength),
+    )
+    return copy
 
 
-def _smiley() -> Image.Image:
-    """A yellow face on a transparent square of 512 pixels, to be scaled."""
-    yellow, brown = (255, 204, 51), (92, 58, 12)
-    # Transparent yellow, not black: scaling mixes it into the rim.
-    face = Image.new("RGBA", (512, 512), (*yellow, 0))
-    draw = ImageDraw.Draw(face)
-    draw.ellipse((8, 8, 504, 504), fill=yellow, outline=(214, 150, 20), width=12)
-    draw.ellipse((146, 140, 206, 236), fill=brown)
-    draw.ellipse((306, 140, 366, 236), fill=brown)
-    draw.chord((116, 190, 396, 420), start=10, end=170, fill=brown)
-    draw.chord((176, 330, 336, 450), start=200, end=340, fill=(224, 90, 90))
-    return face
+@edit("overlay", bounds=(0.01, 1.0))
+def text(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
+    """Five to fifteen glyphs of any script and colour, in a random place; this fraction of the shorter side."""
+    legible = min(1.0, max(strength, 6.5 / min(image.size)))  # less than six pixels are dust, none an error
+    glyphs = rng.integers(2**16, size=rng.integers(5, 15, endpoint=True))
+    copy: Image.Image = _augly().overlay_text(
+        image,
+        text=glyphs.tolist(),
+        font_file=_draw(_assets("FONTS_DIR", "Noto*.ttf"), rng),  # every script; some of its others no longer load
+        font_size=legible,
+        color=tuple(rng.integers(256, size=3).tolist()),
+        x_pos=rng.uniform(0.0, 0.5),  # a long text may run out of the photo, but begins well inside
+        y_pos=rng.uniform(0.0, 1.0 - legible),
+    )
+    return copy
+
+
+@edit("spatial")
+def screenshot(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """The photo as posted: in the page of a social network, on a telephone or a computer."""
+    page = _draw(_assets("SCREENSHOT_TEMPLATES_DIR", "*.png"), rng)
+    copy: Image.Image = _augly().overlay_onto_screenshot(_no_thread(image), template_filepath=page)
+    return copy
+
+
+def _no_thread(image: Image.Image) -> Image.Image:
+    """The photo, widened if it is so narrow that nothing would be left of it on a page."""
+    least = math.ceil(max(image.size) / _NARROWEST)
+    return image if min(image.size) >= least else image.resize((max(image.width, least), max(image.height, least)))
+
+
+def _draw(files: Sequence[str], rng: np.random.Generator) -> str:
+    return files[int(rng.integers(len(files)))]
+
+
+@cache
+def _assets(folder: str, pattern: str) -> tuple[str, ...]:
+    """What AugLy carries, in an order that is the same everywhere."""
+    root = Path(getattr(load_extra("augly.utils", extra="bench"), folder))
+    return tuple(sorted(map(str, root.glob(pattern))))
+
+
+def _augly() -> ModuleType:
+    return load_extra("augly.image", extra="bench")

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
+from homing._extras import load_extra
 from homing._files import writing
 from homing.collection import Collection, Outcome
 from homing.edits import PAPER
@@ -69,6 +70,7 @@ class DemoResult:
 
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
+    load_extra("augly.image", extra="demo")
     photos = _photos()
     _clear(out, photos)
     with Collection.create(out / COLLECTION, with_background=True) as collection:

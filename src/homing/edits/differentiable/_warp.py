@@ -12,20 +12,23 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def warp(pixels: Tensor, homographies: Tensor, outside: Literal["zeros", "border"] = "zeros") -> Tensor:
+def warp(
+    pixels: Tensor, homographies: Tensor, outside: Literal["zeros", "border"] = "zeros", samples: int = 1
+) -> Tensor:
     """(B, 3, S, S) anew: each point takes its colour from where its photo's (B, 3, 3) homography sends it.
 
     Beyond the photo there is black, or its border goes on. Bilinear, which is enough as long as nothing shrinks by
-    much more than two.
+    much more than two; what does takes the mean of more `samples` across and down.
     """
-    side = pixels.shape[-1]
+    side = samples * pixels.shape[-1]
     ticks = (2 * torch.arange(side, device=pixels.device, dtype=pixels.dtype) + 1) / side - 1
     x, y = ticks[None, None, :], ticks[None, :, None]
     entries = homographies.to(pixels)[..., None, None]
     # Term by term: a matrix product may be done in TF32, and its ten bits miss by a tenth of a pixel.
     across, down, depth = (entries[:, row, 0] * x + (entries[:, row, 1] * y + entries[:, row, 2]) for row in range(3))
     grid = torch.stack((across / depth, down / depth), dim=-1)
-    return F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
+    moved = F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
+    return moved if samples == 1 else F.avg_pool2d(moved, samples)
 
 
 def affine(xx: Tensor, xy: Tensor, x: Tensor, yx: Tensor, yy: Tensor, y: Tensor) -> Tensor:

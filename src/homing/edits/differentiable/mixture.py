@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -15,18 +15,27 @@ from homing.edits.registry import KINDS
 Ranges = Mapping[str, tuple[float, float] | None]
 """Which edits, each with the range its strength is drawn from."""
 
-OFTEN = {"rotation": 3.0, "fragment": 2.0, "crop": 2.0}
-"""How much more often than others of its family an edit is drawn: the hardest of those that people do all the time."""
+Weights = Mapping[str, float]
+"""How much more often than the others of its family an edit is drawn."""
 
+EVENLY: Weights = {}
 CUTS = ("crop", "fragment")
 
 
-def random_edits(views: Views, ranges: Ranges, rng: np.random.Generator) -> Views:
+def random_edits(
+    views: Views,
+    ranges: Ranges,
+    rng: np.random.Generator,
+    *,
+    often: Weights = EVENLY,
+    counts: Sequence[float] = COUNTS,
+) -> Views:
     """Every photo edited in its own way; the batch shares only the order in which the edits are done.
 
+    `counts` is the share of photos that get one edit, two, and so on.
     What is put on a photo is not cut off, so crops come first; palettes come last, as in the exact recipe.
     """
-    chosen = _choose(len(views.pixels), ranges, rng)
+    chosen = _choose(len(views.pixels), ranges, rng, often, counts)
     order = rng.permutation(list(ranges)).tolist()
     order.sort(key=lambda name: (name not in CUTS, name == "palette"))
     device = views.pixels.device
@@ -43,20 +52,22 @@ def random_edits(views: Views, ranges: Ranges, rng: np.random.Generator) -> View
     return views
 
 
-def _choose(count: int, ranges: Ranges, rng: np.random.Generator) -> np.ndarray:
+def _choose(
+    count: int, ranges: Ranges, rng: np.random.Generator, often: Weights, counts: Sequence[float]
+) -> np.ndarray:
     """(count, families) names of edits, one per family, blank where a photo goes without."""
     families: dict[str, list[str]] = {}
     for name in ranges:
         families.setdefault(KINDS[name].family, []).append(name)
-    names = np.stack([rng.choice(members, count, p=_shares(members)) for members in families.values()], axis=1)
-    wanted = rng.choice(len(COUNTS), size=(count, 1), p=COUNTS) + 1
+    names = np.stack([rng.choice(members, count, p=_shares(members, often)) for members in families.values()], axis=1)
+    wanted = rng.choice(len(counts), size=(count, 1), p=counts) + 1
     # A random order of the families; the first ones are taken.
     place = rng.random(names.shape).argsort(axis=1).argsort(axis=1)
     return np.where(place < wanted, names, "")
 
 
-def _shares(names: list[str]) -> np.ndarray:
-    weights = np.array([OFTEN.get(name, 1.0) for name in names])
+def _shares(names: list[str], often: Weights) -> np.ndarray:
+    weights = np.array([often.get(name, 1.0) for name in names])
     shares: np.ndarray = weights / weights.sum()
     return shares
 

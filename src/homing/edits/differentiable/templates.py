@@ -1,4 +1,4 @@
-"""Twins of the edits that draw: words, a smiley, a caption, a window around the photo.
+"""Twins of the edits that draw: words, an emoji, a caption, a page around the photo.
 
 The exact edits draw on blank images once, and the twins lay these drawings over photos.
 """
@@ -19,13 +19,13 @@ from homing.edits.differentiable._warp import affine, warp
 from homing.edits.differentiable.views import Views, twin
 from homing.edits.disc import RANGES
 
-COUNT = 192
-"""Drawings of each kind: a dozen or so nearly fit any one photo and strength, too many to learn by heart."""
+COUNT = 512
+"""Drawings of each kind: dozens nearly fit any one photo and strength, too many to learn by heart."""
 
 DETAIL = 2
 """How many times larger than the views they are drawn: letters have a smallest size."""
 
-VARIETY = 0.4
+VARIETY = 0.5
 """How much worse than the best fitting drawing a chosen one may be, as a fraction of the range."""
 
 
@@ -79,23 +79,23 @@ def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generat
     return Views(templates.lay(number, views.pixels), views.ratio)
 
 
-def _frame(name: str, views: Views, generator: torch.Generator) -> Views:
+def _frame(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
     """Something around: the photo moves into the window."""
     templates, number = _cover(name, views, None, generator)
     # Where the window ends between two pixels, `clear` already fades; black from outside would darken it twice.
-    moved = warp(views.pixels, templates.window[number], outside="border")
+    moved = warp(views.pixels, templates.window[number], outside="border", samples=samples)
     return Views(templates.lay(number, moved), templates.ratio[number])
 
 
 @twin
 def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Random glyphs of about this fraction of the height."""
+    """Glyphs of about this fraction of the shorter side."""
     return _overlay("text", views, strength, generator)
 
 
 @twin
 def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """A smiley of about this fraction of the shorter side."""
+    """An emoji of about this fraction of the height."""
     return _overlay("emoji", views, strength, generator)
 
 
@@ -108,7 +108,7 @@ def meme(views: Views, generator: torch.Generator) -> Views:
 @twin
 def screenshot(views: Views, generator: torch.Generator) -> Views:
     """The photo as posted."""
-    return _frame("screenshot", views, generator)
+    return _frame("screenshot", views, generator, samples=3)  # a page leaves it 0.4 of its height
 
 
 @constant

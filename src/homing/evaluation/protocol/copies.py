@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from homing import __version__
+from homing._extras import version_of_extra
 from homing._parallel import map_ahead
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
@@ -31,7 +32,14 @@ def describe_copies(
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
     files = [[item.source, item.seed, *state_of(item.file)] for item in released]
-    key = key_of(extractor.fingerprint, [edit.label for edit in edits], files, __version__, PIL.__version__)
+    key = key_of(
+        extractor.fingerprint,
+        [edit.label for edit in edits],
+        files,
+        __version__,
+        PIL.__version__,
+        version_of_extra("augly", extra="bench"),
+    )
     file = folder / f"copies-{key}.npy"
     kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
     for _ in range(kept.count):

@@ -13,6 +13,7 @@ import PIL
 import torch
 
 from homing import __version__
+from homing._extras import version_of_extra
 from homing._files import write_atomically, writing
 from homing._machine import hardware
 from homing.evaluation.results.document import Results
@@ -46,6 +47,7 @@ def provenance() -> dict[str, object]:
         "torch": torch.__version__,
         "faiss": faiss.__version__,
         "pillow": PIL.__version__,
+        "augly": version_of_extra("augly", extra="bench"),
         "python": platform.python_version(),
     }
     return {"versions": versions, "hardware": hardware()}
