@@ -11,6 +11,7 @@ from PIL import Image
 
 from homing import extractors
 from homing.activation import RECIPES, Recipe
+from homing.training.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -96,3 +97,13 @@ def test_every_setting_of_a_recipe_is_documented() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for address in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert address.startswith("https://") or (page.parent / address).exists(), address
+
+
+def test_the_defaults_of_training_are_those_in_the_docs() -> None:
+    rows = re.findall(r"^\| (`--[^|]*) \| ([^|]*) \|", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE)
+    told = {
+        name: value.strip("` ")
+        for names, values in rows
+        for name, value in zip(re.findall(r"`--([a-z-]+)`", names), values.split(","), strict=True)
+    }
+    assert told == {field.name.replace("_", "-"): f"{field.default}".removesuffix(".0") for field in fields(Settings)}

@@ -1,10 +1,10 @@
-"""Makes the codebooks homing-1 and homing-1-small and their backgrounds, for a network trained before.
+"""Makes the codebook homing-1 and its background, for a network trained before.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
-    homing train descriptor SPLIT/taught --out homing-1.safetensors --epochs 11
+    homing train descriptor SPLIT/taught --out homing-1.safetensors --seed 1
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
 
-The codebooks learn from the photos that taught the network, whole and in crops, and from no others.
+The codebook learns from the photos that taught the network, whole and in crops, and from no others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from homing.photo import gather
 from homing.training.squares import Squares, squares_of
 
 NAME = "homing-1"
-CODEBOOKS = {"homing-1": "IVF4096,PQ8x8", "homing-1-small": "IVF1024,PQ8x8"}
+SPEC = "IVF4096,PQ8x8"
 SIDES = {"taught": 192, "validation": 256, "strangers": 256}
 BATCH = 256
 
@@ -40,7 +40,7 @@ def main(
         int, typer.Option(min=1, help="Descriptors to learn from of each photo: whole, then crops.")
     ] = 12,
 ) -> None:
-    """Train both codebooks and encode all photos of COCO."""
+    """Train the codebook and encode all photos of COCO."""
     out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(network, out / f"{NAME}.safetensors")
     extractor = as_extractor(*read_network(str(network)), name=NAME)
@@ -51,12 +51,11 @@ def main(
     names = [found.path.stem for part in SIDES for found in gather([split / part])]
     numbers = np.array([int(name) for name in names], dtype=np.int32)
     shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
-    for name, spec in CODEBOOKS.items():
-        book = Codebook.train(shuffled, spec=spec, extractor=extractor, name=name)
-        book.write(out / f"{name}.codebook")
-        background = Background(book.encode(torch.from_numpy(whole)), numbers)
-        write_atomically(out / f"{name}.background", background.to_bytes())
-        print(f"{name} {book.fingerprint[:12]}: {spec}, taught on {len(taught):,} descriptors, {len(whole):,} codes")
+    book = Codebook.train(shuffled, spec=SPEC, extractor=extractor, name=NAME)
+    book.write(out / f"{NAME}.codebook")
+    background = Background(book.encode(torch.from_numpy(whole)), numbers)
+    write_atomically(out / f"{NAME}.background", background.to_bytes())
+    print(f"{NAME} {book.fingerprint[:12]}: {SPEC}, taught on {len(taught):,} descriptors, {len(whole):,} codes")
 
 
 def squares_in(folder: Path, side: int, out: Path) -> Squares:

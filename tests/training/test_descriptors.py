@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 
 from homing import extractors
 from homing.errors import HomingError
 from homing.training.curves import Point
 from homing.training.descriptors import DescriptorTrainer
 from homing.training.run import Run, check_run
-from homing.training.settings import EDITS, Settings
+from homing.training.settings import EDITS, MILD, Settings
 from homing.training.squares import Squares, squares_of
 from homing.training.starting import starting_network
 
 CPU = torch.device("cpu")
-TINY = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=6, cells=8, koleo=0.1, mixup=0.2)
+TINY = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=6, cells=8, koleo=0.1, mixup=0.2, whiten=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +69,24 @@ def test_a_network_learns_and_can_be_used(squares: Squares, tmp_path: Path) -> N
     assert record["settings"]["data_fingerprint"] == squares.fingerprint
     assert record["settings"]["photos"] == 80 and record["settings"]["temperature"] == 0.1
     assert record["settings"]["edits"]["jpeg"] == list(EDITS["jpeg"])
+    assert record["settings"]["mild_edits"]["jpeg"] == list(MILD["jpeg"]) and record["drawn_by"]["augly"]
     assert record["recall"] == run.trainer.recall(extractor)  # of the file, not of what was in memory
     assert [point["step"] for point in record["curve"]] == [point.step for point in points]
     with Image.open(tmp_path / "curves.png") as picture:
         assert min(picture.size) > 200
+
+
+def test_what_is_written_is_whitened_and_otherwise_the_same(squares: Squares, tmp_path: Path) -> None:
+    heads, trunks = [], []
+    for power in (0.0, 0.35):
+        # All copies are blends: whitening must not look at those.
+        settings = Settings(training_size=64, size=64, dim=16, pairs=16, epochs=0.5, mixup=1, whiten=power)
+        DescriptorTrainer(squares, settings, CPU).write(tmp_path / f"{power}.safetensors")
+        weights = load_file(tmp_path / f"{power}.safetensors")
+        heads.append(weights.pop("head.weight"))
+        trunks.append({name: value for name, value in weights.items() if name != "head.bias"})
+    assert all(torch.equal(value, trunks[1][name]) for name, value in trunks[0].items())
+    assert not torch.allclose(heads[0], heads[1], atol=1e-2)
 
 
 class PowerCutError(Exception): ...
@@ -107,7 +122,7 @@ def test_a_run_of_other_settings_or_with_damage_is_refused(squares: Squares, tmp
         lambda: Run(tmp_path, DescriptorTrainer(squares, TINY, CPU)),
         lambda: check_run(tmp_path, asdict(TINY)),
     ):
-        with pytest.raises(HomingError, match="differs in cells, epochs, koleo, mixup;"):
+        with pytest.raises(HomingError, match="differs in cells, epochs, koleo, mixup, whiten;"):
             refuse()
     checkpoint = tmp_path / "checkpoint.pt"
     whole = checkpoint.read_bytes()
@@ -194,6 +209,8 @@ def test_a_start_that_is_not_there(init: str, says: str) -> None:
         {"seed": -1},
         {"koleo": -1},
         {"mixup": 1.5},
+        {"mild": -0.1},
+        {"whiten": 0.6},
         {"rate": float("nan")},
     ],
 )

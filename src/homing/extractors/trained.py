@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,14 +83,19 @@ def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, 
     return network, design
 
 
+def check_numbers(weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights of which some are infinite or no numbers."""
+    if not all(value.isfinite().all() for value in weights.values()):
+        raise HomingError("the network's weights are no longer numbers; try a lower --rate")
+
+
 def write_network(network: nn.Module, design: Any, path: Path, *, kind: str = _METADATA) -> None:
     """Keep a network and its design, a dataclass, in one file: weights in half precision, biases and norms in single.
 
     The kind is the name the design stands under.
     """
     half = {key: value.half() if value.ndim > 1 else value for key, value in network.state_dict().items()}
-    if not all(value.isfinite().all() for value in half.values()):
-        raise HomingError("the network's weights are no longer numbers; try a lower --rate")
+    check_numbers(half)
     metadata = {kind: json.dumps(asdict(design), sort_keys=True)}
     with writing(path):
         write_atomically(path, save_safetensors({key: value.contiguous() for key, value in half.items()}, metadata))

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import PIL
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._extras import version_of_extra
 from homing._parallel import map_ahead
-from homing.edits.differentiable import OFTEN
-from homing.extractors.trained import trained, write_network
+from homing.edits.differentiable import Ranges
+from homing.extractors.trained import DescriptorNetwork, check_numbers, trained, write_network
 from homing.training.losses import Cells, koleo, nt_xent
 from homing.training.pairs import Batch, Pairs
-from homing.training.settings import EDITS, Settings
+from homing.training.settings import EDITS, MILD, OFTEN, Settings
 from homing.training.squares import Squares
 from homing.training.starting import starting_network
 from homing.training.trainer import READERS, Made, compiled, in_half, warm_up_and_cosine
+from homing.training.whitening import whiten
 
 HEAD_RATE = 2.0  # the projection starts from nothing, the trunk does not
 WEIGHT_DECAY = 0.02
+PAIRS_PER_DIMENSION = 20  # to know well enough how copies differ
 CELLS_FROM = 0.1  # of the way: before that the descriptors move too fast for centroids to follow
 
 
@@ -42,7 +48,8 @@ class DescriptorTrainer:
             **asdict(settings),
             "photos": len(squares),
             "data_fingerprint": squares.fingerprint,
-            "edits": {name: list(span) if span else None for name, span in EDITS.items()},
+            "edits": _plain(EDITS),
+            "mild_edits": _plain(MILD),
             "often": OFTEN,
         }
         self.network, self.design = starting_network(settings)
@@ -96,9 +103,13 @@ class DescriptorTrainer:
 
     def write(self, path: Path) -> Made:
         """Keep the network in a file, ready to be used."""
-        write_network(self.network, self.design, path)
+        write_network(self._whitened() if self.settings.whiten else self.network, self.design, path)
         extractor = trained(str(path), self.device)
-        facts = {"pairs_in_a_batch": self.pairs.count, "extractor_fingerprint": extractor.fingerprint}
+        facts = {
+            "pairs_in_a_batch": self.pairs.count,
+            "extractor_fingerprint": extractor.fingerprint,
+            "drawn_by": {"augly": version_of_extra("augly", extra="train"), "pillow": PIL.__version__},
+        }
         return Made(self.recall(extractor), facts)
 
     def _learn(self, batch: Batch) -> Tensor:
@@ -121,11 +132,28 @@ class DescriptorTrainer:
             self._cells.follow(originals.detach())
         return loss
 
+    @torch.no_grad()
+    def _whitened(self) -> DescriptorNetwork:
+        """The network, whitened by pairs such as it would see if it went on."""
+        check_numbers(self.network.state_dict())
+        network = deepcopy(self.network).eval()
+        wanted = math.ceil(PAIRS_PER_DIMENSION * self.settings.dim / self.pairs.count)
+        projected, batches = [], min(wanted, self.steps)  # of few photos it would take longer than the training
+        for step in range(self.steps, self.steps + batches):
+            batch = self.pairs.batch(self.pairs.squares(step), step, blend=False)
+            projected.append(self._project(network, torch.cat([batch.originals, batch.copies])))
+        originals, copies = (torch.cat(side) for side in zip(*(both.chunk(2) for both in projected), strict=True))
+        whiten(network.head, originals, copies, self.settings.whiten)
+        return network
+
     def _describe(self, network: Any, pixels: Tensor) -> Tensor:
+        return F.normalize(self._project(network, pixels), dim=1)
+
+    def _project(self, network: Any, pixels: Tensor) -> Tensor:
         normal = ((pixels - self._mean) / self._std).contiguous(memory_format=torch.channels_last)
         with self._autocast:
-            described = network(normal)
-        return F.normalize(described.float(), dim=1)
+            projected: Tensor = network(normal)
+        return projected.float()
 
     def _optimisers(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
         """AdamW; no decay of biases and norms; a short warm-up, then a cosine to nothing."""
@@ -137,3 +165,8 @@ class DescriptorTrainer:
                 groups.append({"params": weights, "lr": rate, "weight_decay": 0.0 if flat else WEIGHT_DECAY})
         optimiser = torch.optim.AdamW(groups, fused=self.device.type == "cuda")
         return optimiser, warm_up_and_cosine(optimiser, self.steps)
+
+
+def _plain(ranges: Ranges) -> dict[str, list[float] | None]:
+    """As it reads in JSON."""
+    return {name: list(span) if span else None for name, span in ranges.items()}

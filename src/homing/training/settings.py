@@ -34,6 +34,21 @@ EDITS: dict[str, tuple[float, float] | None] = {
 }
 """The edits a copy goes through in training, with their strengths at the training size, where a photo is small."""
 
+OFTEN = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
+"""How much more often than others of its family an edit is drawn: the hardest of those that people do all the time."""
+
+MILD: dict[str, tuple[float, float] | None] = {
+    "contrast": (0.5, 2.0),
+    "brightness": (0.5, 2.0),
+    "hue": (-0.2, 0.2),
+    "blur": (0.3, 1.5),
+    "jpeg": (30, 90),
+    "resize": (0.3, 1.0),
+    "crop": (0.5, 1.0),
+    "rotation": (-90, 90),
+}
+"""One of these an original may have gone through as well."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -43,13 +58,15 @@ class Settings:
     dim: int = 512
     size: int = 224  # what the extractor will look at
     training_size: int = 192  # smaller is faster; a network taught on small photos sees larger ones better
-    epochs: float = 20.0
+    epochs: float = 24.0
     pairs: int = 1024  # originals in a batch, each with one copy
     temperature: float = 0.1
     koleo: float = 0.0
     cells: int = 0
     cell_weight: float = 0.1
     mixup: float = 0.0
+    mild: float = 0.5  # share of the originals with one mild edit: both sides of a pair then vary
+    whiten: float = 0.35  # 0.5 is all of it
     rate: float = 1e-3
     seed: int = 0
 
@@ -69,6 +86,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "cells": (0, 1e6),
     "cell_weight": (0, 1000),
     "mixup": (0, 1),
+    "mild": (0, 1),
+    "whiten": (0, 0.5),
     "rate": (1e-9, 1),
     "seed": (0, 2**62),
 }

@@ -34,6 +34,11 @@ def descriptor(
     ] = DEFAULT.cells,
     cell_weight: Annotated[float, typer.Option(help="Weight of that lesson.")] = DEFAULT.cell_weight,
     mixup: Annotated[float, typer.Option(help="Share of the copies that are blends of two.")] = DEFAULT.mixup,
+    mild: Annotated[float, typer.Option(help="Share of the originals with one mild edit.")] = DEFAULT.mild,
+    whiten: Annotated[
+        float,
+        typer.Option(help="How much directions in which copies differ from originals are weakened; 0.5: all of it."),
+    ] = DEFAULT.whiten,
     rate: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.rate,
     seed: Annotated[int, typer.Option(help="Another seed, another network.")] = DEFAULT.seed,
 ) -> None:
@@ -45,6 +50,7 @@ def descriptor(
 
         homing train descriptor photos/ --out mynet.safetensors
     """
+    from homing._extras import load_extra
     from homing.training.descriptors import DescriptorTrainer
     from homing.training.starting import starting_network
 
@@ -60,9 +66,12 @@ def descriptor(
         cells=cells,
         cell_weight=cell_weight,
         mixup=mixup,
+        mild=mild,
+        whiten=whiten,
         rate=rate,
         seed=seed,
     )
+    load_extra("augly.image", extra="train")
     starting_network(settings)  # says at once what would be said after the photos were read
     teach(
         photos,

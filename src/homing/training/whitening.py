@@ -1,0 +1,22 @@
+"""Whitening: the directions in which copies differ from their originals count for less."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+RIDGE = 0.02  # of the mean: no direction counts for ever more because few copies moved along it
+
+
+@torch.no_grad()
+def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> None:
+    """Fold it into the projection that gave these (N, D) pairs, of any length; a power of one half is all of it.
+
+    Descriptors are compared at unit length, so the differences are taken there. The originals are centred as well.
+    """
+    moved = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
+    spread, directions = torch.linalg.eigh((moved.T @ moved).double() / len(moved))
+    weights = (spread + RIDGE * spread.mean()) ** -power
+    change = (directions * (weights / weights.mean()) @ directions.T).to(head.weight)
+    head.weight.copy_(change @ head.weight)
+    head.bias.copy_(change @ (head.bias - originals.mean(dim=0)))
