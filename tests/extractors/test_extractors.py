@@ -89,8 +89,8 @@ def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
     [
         (
             "homing-1",
-            "0ccf4dd65bcf3814e009c4772bcd4d863622b1c55f424e6cdaad1adc2db1093c",
-            "87f3097fbc6e3a8cba6ccf9b54e7297728379e8f45efdf9c56ae74bc70be2b91",
+            "b788462d51f69b6940bbf2d8c8b000d9fc0ef2a5f73f42c66117c122d9c8f86a",
+            "74dea10e3dcac10749385f7a0f11afa06caaf52c96f2c90d2cb5b223d1fe78e4",
         ),
         (
             "imagenet-lite0",
