@@ -36,11 +36,11 @@ def activate(
         return []
     views = [photo.view() for photo in photos]
     originals = describe(extractor, views)
-    objective = objective_for(codebook, originals.to(extractor.device))
+    objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = optimise(views, extractor=extractor, objective=objective, recipe=recipe)
     results: list[Activation | PhotoError] = []
     for photo, view, change, original in zip(photos, views, changes, originals, strict=True):
-        release = Release(photo, view, change, original, extractor=extractor, codebook=codebook)
+        release = Release(photo, view, change, original, extractor=extractor, codebook=codebook, margin=recipe.margin)
         try:
             results.append(release.decide(recipe.budget, format))
         except PhotoError as error:

@@ -18,6 +18,7 @@ class Recipe:
     summary: str
     steps: int = 10
     rate: float = 1.0
+    margin: bool = False  # keep clear of other cells, instead of going to one point as in the paper
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
     budget: Budget = PAPER_BUDGET
     loose: bool = False  # the change as a whole keeps the budget, and not each pixel by itself
@@ -39,6 +40,14 @@ class Recipe:
 RECIPES = {
     each.name: each
     for each in (
+        Recipe(
+            name="homing",
+            summary="keeps clear of other cells, as the photo and as edited copies of it: four times the loop's work",
+            margin=True,
+            loose=True,
+            rate=0.8,
+            views=4,
+        ),
         Recipe(name="paper", summary="Active Image Indexing as published"),
         Recipe(
             name="paper-fast",

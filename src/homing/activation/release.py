@@ -61,12 +61,13 @@ class Release:
         *,
         extractor: Extractor,
         codebook: Codebook,
+        margin: bool = False,
     ) -> None:
         self.photo, self.view, self.change, self.descriptor = photo, view, change, descriptor
         self.extractor, self.codebook = extractor, codebook
         self.code = codebook.encode(descriptor[None])[0]
         self.cell = int(codebook.cells(descriptor[None]))
-        self.objective = objective_for(codebook, descriptor[None])
+        self.objective = objective_for(codebook, descriptor[None], margin=margin)
         self.loss_before = float(self.objective(descriptor[None]))
 
     def decide(self, budget: Budget, format: str | None = None) -> Activation:

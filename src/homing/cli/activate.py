@@ -18,7 +18,7 @@ def activate(
     collection: CollectionPath,
     photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="Where the files to release are written; made if it does not exist.")],
-    recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "paper",
+    recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "homing",
     budget: Annotated[
         str | None,
         typer.Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ class Codebook:
         """The centre of the cell each of (B, D) descriptors falls into: (B, D)."""
         centroids = self.quantiser.turn_back(self.quantiser.centroids(_rows(descriptors)))
         return torch.from_numpy(centroids).to(descriptors.device)
+
+    @cached_property
+    def every_centroid(self) -> Tensor:
+        """The centres of all cells: (cells, D)."""
+        ivf = self.quantiser.ivf
+        return torch.from_numpy(self.quantiser.turn_back(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
 
     def turn(self, descriptors: Tensor) -> np.ndarray:
         """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""

@@ -96,7 +96,7 @@ class Collection:
         photos: Paths,
         out: str | Path,
         *,
-        recipe: str | Recipe = "paper",
+        recipe: str | Recipe = "homing",
         format: str | None = None,
         report: Report | None = None,
     ) -> list[Outcome]:

@@ -2,7 +2,8 @@
 
 from homing.objectives.base import Objective, has_objective, objective_for
 from homing.objectives.centroid import Centroid
+from homing.objectives.margin import Margin
 from homing.objectives.reconstruction import Reconstruction
 from homing.objectives.sign_margin import SignMargin
 
-__all__ = ["Centroid", "Objective", "Reconstruction", "SignMargin", "has_objective", "objective_for"]
+__all__ = ["Centroid", "Margin", "Objective", "Reconstruction", "SignMargin", "has_objective", "objective_for"]

@@ -10,6 +10,7 @@ from torch import Tensor
 from homing.codebooks import Codebook
 from homing.errors import CodebookError
 from homing.objectives.centroid import Centroid
+from homing.objectives.margin import Margin
 from homing.objectives.reconstruction import Reconstruction
 from homing.objectives.sign_margin import SignMargin
 
@@ -34,11 +35,13 @@ def has_objective(codebook: Codebook) -> bool:
     return codebook.family in _OBJECTIVES
 
 
-def objective_for(codebook: Codebook, originals: Tensor) -> Objective:
-    """The objective of the codebook's family for these (B, D) original descriptors."""
+def objective_for(codebook: Codebook, originals: Tensor, *, margin: bool = False) -> Objective:
+    """The objective of the codebook's family for these (B, D) original descriptors: the paper's, or with a margin."""
     if not has_objective(codebook):
         raise CodebookError(
             f"photos cannot be activated for spec '{codebook.spec}': it keeps descriptors as they are, so there is "
             "nothing to gain; release them as they are, or choose a codebook that compresses, such as IVF1024,PQ8x8"
         )
+    if margin and codebook.has_cells:
+        return Margin(codebook, originals)
     return _OBJECTIVES[codebook.family](codebook, originals)
