@@ -9,7 +9,7 @@ from homing.activation.engine import optimise
 from homing.codebooks import Codebook
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
-from homing.perception import JND, measure
+from homing.perception import JND, Linf, measure
 from homing.photo import Photo
 
 QUICK = Recipe(name="quick", summary="", steps=2, budget=JND(alpha=3.0))
@@ -44,6 +44,12 @@ def test_a_loose_recipe_keeps_the_budget_as_a_whole_and_not_pixel_by_pixel(views
     for view, change in zip(views, changes(views, extractor, codebook, recipe), strict=True):
         assert change.square().mean().log10().item() == pytest.approx(-4.0, abs=1e-3)
         assert (change.abs() > recipe.budget.room(view)).any()
+
+
+def test_an_alpha_holds_for_every_pixel_of_every_recipe(views, extractor, codebook) -> None:
+    recipe = replace(QUICK, loose=True, budget=Linf(alpha=4.0))
+    for change in changes(views, extractor, codebook, recipe):
+        assert 0 < change.abs().max() <= 4 / 255 + 1e-6
 
 
 def test_a_grey_photo_stays_grey(views, extractor, codebook) -> None:

@@ -112,6 +112,14 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
         codebook.check(FakeExtractor())
 
 
+def test_another_network_of_the_same_name_is_told_as_such(codebook: Codebook, extractor) -> None:
+    class Other:
+        name, fingerprint = extractor.name, "0" * 64
+
+    with pytest.raises(CodebookError, match=r"has the name of that, but is another.*new collection from the originals"):
+        codebook.check(Other())
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"),

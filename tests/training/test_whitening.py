@@ -29,6 +29,13 @@ def test_what_copies_differ_in_counts_for_less() -> None:
         assert head(originals).mean(dim=0).abs().max() < 1e-4
 
 
+def test_copies_that_do_not_differ_change_nothing() -> None:
+    head = nn.Linear(5, 8)
+    was = head.weight.detach().clone()
+    whiten(head, torch.ones(4, 8), torch.ones(4, 8), power=0.5)
+    assert torch.allclose(head.weight, was, atol=1e-5)
+
+
 def test_no_power_changes_no_direction() -> None:
     torch.manual_seed(0)
     head = nn.Linear(8, 6)

@@ -38,11 +38,12 @@ def optimise(
     originals = [_working_copy(view.to(extractor.device)) for view in views]
     ratio = torch.tensor([view.shape[2] / view.shape[1] for view in views], device=extractor.device)
     rng = np.random.default_rng(_SEED)
+    loose = recipe.loose and recipe.budget.alpha is None  # who states how far pixels may move means each of them
     rooms = [recipe.budget.room(original) for original in originals]
     deltas = [torch.zeros_like(room, requires_grad=True) for room in rooms]
     adam = torch.optim.Adam(deltas, lr=recipe.rate)
     for _ in range(recipe.steps):
-        changes = [_change(delta, room, recipe.loose) for room, delta in zip(rooms, deltas, strict=True)]
+        changes = [_change(delta, room, loose) for room, delta in zip(rooms, deltas, strict=True)]
         moved = torch.stack(
             [extractor.resize(original + change) for original, change in zip(originals, changes, strict=True)]
         )
@@ -53,7 +54,7 @@ def optimise(
         adam.step()
     with torch.no_grad():
         return [
-            _change(_full_size(delta, view.shape), recipe.budget.room(view), recipe.loose).expand_as(view)
+            _change(_full_size(delta, view.shape), recipe.budget.room(view), loose).expand_as(view)
             for delta, view in zip((delta.cpu() for delta in deltas), views, strict=True)
         ]
 

@@ -21,7 +21,7 @@ class Recipe:
     margin: bool = False  # keep clear of other cells, instead of going to one point as in the paper
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
     budget: Budget = PAPER_BUDGET
-    loose: bool = False  # the change as a whole keeps the budget, and not each pixel by itself
+    loose: bool = False  # a PSNR is kept by the change as a whole, not by each pixel within its room
     views: int = 1  # of each photo at each step: itself, and randomly edited copies of it
 
     def __post_init__(self) -> None:

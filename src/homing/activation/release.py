@@ -77,7 +77,7 @@ class Release:
             refusal = self._refuse(trial, budget)
             if not refusal:
                 return self._activation(trial.data, "activated", note, trial.loss)
-        unmoved = self.photo.data if format is None else self.photo.encode(format)
+        unmoved = self.photo.data if format is None else self.photo.encode(format, finer=True)
         return self._activation(unmoved, "unchanged", refusal, self.loss_before)
 
     def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, str | None]]:

@@ -135,10 +135,15 @@ class Codebook:
     def check(self, extractor: Extractor) -> None:
         """Refuse an extractor other than the one the codebook was trained for."""
         if extractor.fingerprint != self.extractor_fingerprint:
+            mend = "train a codebook for it: homing codebook train PHOTOS --extractor NAME"
+            if extractor.name == self.extractor:
+                mend = (
+                    "this one has the name of that, but is another: go on with the version of homing, or the file, "
+                    "that the codebook was made with, or make a new collection from the originals"
+                )
             raise CodebookError(
                 f"codebook '{self.name}' was trained for extractor '{self.extractor}' "
-                f"({self.extractor_fingerprint[:12]}), got '{extractor.name}' ({extractor.fingerprint[:12]}); "
-                "train a codebook for it: homing codebook train PHOTOS --extractor NAME"
+                f"({self.extractor_fingerprint[:12]}), got '{extractor.name}' ({extractor.fingerprint[:12]}); {mend}"
             )
 
     def to_bytes(self) -> bytes:

@@ -16,7 +16,7 @@ def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> 
     """
     moved = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
     spread, directions = torch.linalg.eigh((moved.T @ moved).double() / len(moved))
-    weights = (spread + RIDGE * spread.mean()) ** -power
+    weights = (spread + RIDGE * spread.mean()).clamp_min(1e-12) ** -power
     change = (directions * (weights / weights.mean()) @ directions.T).to(head.weight)
     head.weight.copy_(change @ head.weight)
     head.bias.copy_(change @ (head.bias - originals.mean(dim=0)))
