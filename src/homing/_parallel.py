@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from functools import partial
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from homing.errors import HomingError
 
@@ -36,15 +36,24 @@ def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Resu
     if len(items) < MANY:
         yield from map_ahead(work, items)
         return
+    chunks = (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+    module = (work.func if isinstance(work, partial) else work).__module__
+    for results in in_processes(partial(_each, work), chunks, module=module):
+        yield from results
+
+
+def in_processes(work: Callable[[Item], Result], items: Iterable[Item], *, module: str) -> Iterator[Result]:
+    """Like map, in one process per core. All must be things that can be pickled; the work travels once to each.
+
+    The module is the one the work is of: it is imported once for all.
+    """
     forked = "forkserver" in get_all_start_methods()
     context = get_context("forkserver" if forked else "spawn")
     if forked:
-        context.set_forkserver_preload([(work.func if isinstance(work, partial) else work).__module__])
-    pool = ProcessPoolExecutor(_cores(), mp_context=context, initializer=_quietly)
-    chunks = (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
+        context.set_forkserver_preload([module])
+    pool = ProcessPoolExecutor(_cores(), mp_context=context, initializer=_begin, initargs=(work,))
     try:
-        for results in _ahead(pool, partial(_each, work), chunks, waiting=4 * _cores()):
-            yield from results
+        yield from _ahead(pool, _go_on, items, waiting=4 * _cores())
     except BrokenExecutor as error:
         raise HomingError("a worker was killed, probably for lack of memory; free some and try again") from error
 
@@ -68,13 +77,22 @@ def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:
     return [work(item) for item in chunk]
 
 
-def _quietly() -> None:
+_work: Callable[[Any], Any]  # of this process, where it is a worker
+
+
+def _begin(work: Callable[[Any], Any]) -> None:
     """A worker leaves interrupts and messages to its parent, and cores to the other workers."""
     import torch
 
+    global _work
+    _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.filterwarnings("ignore", module="PIL")
     torch.set_num_threads(1)
+
+
+def _go_on(item: Any) -> Any:
+    return _work(item)
 
 
 def _cores() -> int:

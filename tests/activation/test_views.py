@@ -7,8 +7,8 @@ from torch import nn
 
 from homing.activation import RECIPES, Recipe
 from homing.activation.engine import _pull, optimise
-from homing.activation.views import EDITS, views_of
-from homing.edits.differentiable import Views, random_edits
+from homing.activation.views import EDITS, randomly_edited, views_of
+from homing.edits.differentiable import TWINS, Views, random_edits
 from homing.errors import HomingError
 from homing.extractors import NetworkExtractor, describe
 from homing.objectives import objective_for
@@ -56,10 +56,10 @@ def targets(extractor: NetworkExtractor, squares: Views):
 def test_the_photo_itself_is_always_among_its_views(squares: Views) -> None:
     rng = np.random.default_rng(0)
     for _ in range(2):
-        first, *others = views_of(squares, 8, 3, rng)
+        batches = list(views_of(squares, 8, 3, rng))
+        assert [len(each) for each in batches] == [12, 12, 8]
+        first, *copies = torch.cat(batches).view(8, *squares.pixels.shape)
         assert torch.equal(first, squares.pixels)
-        assert [len(each) for each in others] == [12, 12, 4]
-        copies = torch.cat(others).view(7, *squares.pixels.shape)
         assert all(not torch.equal(copy[photo], squares.pixels[photo]) for copy in copies for photo in range(4))
         assert len({copy[0].numpy().tobytes() for copy in copies}) == 7
 
@@ -68,14 +68,36 @@ def test_the_copies_are_made_by_whom_one_asks(squares: Views) -> None:
     def darker(views: Views, _: np.random.Generator) -> Views:
         return Views(views.pixels * 0.5, views.ratio)
 
-    _, copies = views_of(squares, 3, 3, np.random.default_rng(0), darker)
-    assert torch.equal(copies, (0.5 * squares.pixels).repeat(2, 1, 1, 1))
+    (views,) = views_of(squares, 3, 3, np.random.default_rng(0), darker)
+    assert torch.equal(views, torch.cat([squares.pixels, 0.5 * squares.pixels, 0.5 * squares.pixels]))
+
+
+def test_each_copy_has_one_edit_and_geometry_is_most_often(squares: Views) -> None:
+    drawn: dict[str, int] = dict.fromkeys(EDITS, 0)
+
+    def counted(name: str):
+        def edit(views: Views, _strength: torch.Tensor, _generator: torch.Generator) -> Views:
+            drawn[name] += len(views)
+            return views
+
+        return edit
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in EDITS:
+            patch.setitem(TWINS, name, counted(name))
+        randomly_edited(squares.repeat(500), np.random.default_rng(0))
+    assert sum(drawn.values()) == 4 * 500
+    spatial, pixel = drawn["rotation"] + drawn["crop"], drawn["blur"] + drawn["jpeg"]
+    colour = sum(drawn.values()) - spatial - pixel
+    assert spatial / colour == pytest.approx(2.0, rel=0.15)
+    assert pixel / colour == pytest.approx(0.3, rel=0.2)
+    assert drawn["rotation"] / drawn["crop"] == pytest.approx(4 / 3, rel=0.15)
 
 
 def test_only_one_view_draws_nothing(squares: Views) -> None:
     rng = np.random.default_rng(0)
     (only,) = views_of(squares, 1, 3, rng)
-    assert only is squares.pixels
+    assert torch.equal(only, squares.pixels)
     assert rng.random() == np.random.default_rng(0).random()
 
 
@@ -97,7 +119,7 @@ def test_the_network_never_sees_more_than_it_takes_well(
     objective = targets(small, squares)
     recipe = Recipe(name="many", summary="", steps=2, views=20, budget=JND(alpha=3.0))
     optimise(list(squares.pixels), extractor=small, objective=objective, recipe=recipe)
-    assert network.seen == [4, *[4, 16, 16, 16, 16, 12] * 2]
+    assert network.seen == [4, *[16] * 10]
 
 
 def test_the_same_photos_give_the_same_change(small: NetworkExtractor, squares: Views) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -11,15 +12,38 @@ from torch import Tensor
 
 from homing.activation.recipe import Recipe
 from homing.activation.views import Edited, randomly_edited, views_of
+from homing.activation.walks import walk_of
 from homing.edits.differentiable import Views
 from homing.extractors import Extractor
-from homing.extractors.base import images_at_once
+from homing.extractors.base import images_at_once, in_loop
 from homing.objectives import Objective
-from homing.perception.budgets import TYPICAL
 
-# The loop works on photos of at most this many pixels a side, so that its memory does not grow with the camera.
-WORKING_SIDE = 2048
 _SEED = 0
+
+
+@dataclass(frozen=True)
+class Squares:
+    """What the loop knows of B photos: all of one size, that of the network, whatever a camera makes."""
+
+    pixels: Tensor
+    """(B, 3, S, S), as the network sees the photos."""
+    rooms: Tensor
+    """(B, 3, S, S): how far each pixel may move."""
+    grey: Tensor
+    """(B, 1, 1, 1), whether a photo has no colour: its channels then move as one."""
+    ratio: Tensor
+    """(B,), the width of each photo over its height."""
+
+    @classmethod
+    def of(cls, views: Sequence[Tensor], rooms: Sequence[Tensor], extractor: Extractor) -> Squares:
+        """Of (3, H, W) views and their rooms, as a budget gives them."""
+        device = extractor.device
+        return cls(
+            torch.stack([extractor.resize(view) for view in views]).to(device),
+            torch.stack([_resized(room, extractor.size).expand(3, -1, -1) for room in rooms]).to(device),
+            torch.tensor([len(room) == 1 for room in rooms], device=device)[:, None, None, None],
+            torch.tensor([view.shape[2] / view.shape[1] for view in views], device=device),
+        )
 
 
 def optimise(
@@ -32,40 +56,33 @@ def optimise(
 ) -> list[Tensor]:
     """The change of each (3, H, W) view that brings its descriptor home, within the recipe's budget.
 
-    Views may differ in size. The paper's loop: I = I_o + room · tanh(δ), δ from 0, Adam. On a CPU, the same photos in
-    the same order give the same change. `edited` makes the copies, where the recipe looks at any.
+    Views may differ in size. On a CPU, the same photos in the same order give the same change. `edited` makes the
+    copies, where the recipe looks at any.
     """
-    originals = [_working_copy(view.to(extractor.device)) for view in views]
-    ratio = torch.tensor([view.shape[2] / view.shape[1] for view in views], device=extractor.device)
+    rooms = [recipe.budget.room(view) for view in views]
+    squares = Squares.of(views, rooms, extractor)
+    patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited).cpu()
+    changes = [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
+    # Between the network's pixels a pattern is smooth, and so not as loud.
+    return [recipe.budget.filled(change) for change in changes]
+
+
+def descend(
+    squares: Squares,
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
+    edited: Edited = randomly_edited,
+) -> Tensor:
+    """The pattern (B, 3, S, S) that each photo's room is to be filled with: its change is room · pattern."""
     rng = np.random.default_rng(_SEED)
-    loose = recipe.loose and recipe.budget.alpha is None  # who states how far pixels may move means each of them
-    rooms = [recipe.budget.room(original) for original in originals]
-    deltas = [torch.zeros_like(room, requires_grad=True) for room in rooms]
-    adam = torch.optim.Adam(deltas, lr=recipe.rate)
+    walk = walk_of(recipe, squares.rooms)
     for _ in range(recipe.steps):
-        changes = [_change(delta, room, loose) for room, delta in zip(rooms, deltas, strict=True)]
-        moved = torch.stack(
-            [extractor.resize(original + change) for original, change in zip(originals, changes, strict=True)]
-        )
-        fidelity = torch.stack([change.square().mean() for change in changes])
-        pull = _pull(Views(moved.detach(), ratio), recipe.views, extractor, objective, rng, edited)
-        adam.zero_grad()
-        torch.autograd.backward([moved, (recipe.fidelity * fidelity).sum()], [pull, None])
-        adam.step()
-    with torch.no_grad():
-        return [
-            _change(_full_size(delta, view.shape), recipe.budget.room(view), loose).expand_as(view)
-            for delta, view in zip((delta.cpu() for delta in deltas), views, strict=True)
-        ]
-
-
-def _change(delta: Tensor, room: Tensor, loose: bool) -> Tensor:
-    """No pixel beyond its room; or each in proportion to it, and all together as loud as a change that fills it."""
-    if not loose:
-        return room * torch.tanh(delta)
-    change = room * delta
-    allowed = TYPICAL**2 * room.square().mean()
-    return change * (allowed / change.square().mean().clamp_min(allowed)).sqrt()
+        moved = Views(squares.pixels + squares.rooms * walk.pattern, squares.ratio)
+        pull = _pull(moved, recipe.views, extractor, objective, rng, edited)
+        walk.step(torch.where(squares.grey, pull.mean(dim=1, keepdim=True), pull))
+    return walk.arrived()
 
 
 def _pull(
@@ -79,23 +96,17 @@ def _pull(
     """The gradient of the objective at (B, 3, S, S) squares, mean over so many views of each."""
     pixels = squares.pixels.requires_grad_()
     at_once = max(1, images_at_once(extractor) // len(squares))
-    for seen in views_of(squares, count, at_once, rng, edited):
-        losses = [objective(each) for each in torch.split(extractor(seen), len(squares))]
+    for views in views_of(squares, count, at_once, rng, edited):
         # Batch by batch, so that memory does not grow with the number of views.
+        seen = views.detach().requires_grad_()
+        losses = [objective(each) for each in torch.split(in_loop(extractor, seen), len(squares))]
         (torch.cat(losses).sum() / count).backward()  # type: ignore[no-untyped-call]
+        views.backward(seen.grad)  # type: ignore[no-untyped-call]
     assert pixels.grad is not None
     return pixels.grad
 
 
-def _working_copy(view: Tensor) -> Tensor:
-    shrink = WORKING_SIDE / max(view.shape[-2:])
-    if shrink >= 1:
-        return view
-    size = [max(1, round(side * shrink)) for side in view.shape[-2:]]
-    return F.interpolate(view[None], size, mode="bilinear", antialias=True, align_corners=False)[0]
-
-
-def _full_size(delta: Tensor, shape: torch.Size) -> Tensor:
-    if delta.shape[-2:] == shape[-2:]:
-        return delta
-    return F.interpolate(delta[None], shape[-2:], mode="bilinear", align_corners=False)[0]
+def _resized(image: Tensor, height: int, width: int | None = None) -> Tensor:
+    """A (C, H, W) image at another size."""
+    size = [height, width or height]
+    return F.interpolate(image[None], size, mode="bilinear", antialias=True, align_corners=False)[0]

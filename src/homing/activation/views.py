@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from homing.edits.differentiable import Ranges, Views, random_edits
@@ -24,23 +25,27 @@ EDITS: Ranges = {
 OFTEN = {"rotation": 4.0, "crop": 3.0}
 """How much more often than others of its family an edit is drawn: most copies that are lost are rotated or cropped."""
 
+FAMILIES = {"spatial": 2.0, "pixel": 0.3}
+"""How much more often a family is: what blur and JPEG take away, a photo that has moved for the others keeps."""
+
 Edited = Callable[[Views, np.random.Generator], Views]
 
 
 def randomly_edited(views: Views, rng: np.random.Generator) -> Views:
-    """One to four of the edits, one after the other."""
-    return random_edits(views, EDITS, rng, often=OFTEN)
+    """One of the edits each: what several do together, a photo that withstands each of them withstands."""
+    return random_edits(views, EDITS, rng, often=OFTEN, families=FAMILIES, counts=(1.0,))
 
 
 def views_of(
     squares: Views, count: int, at_once: int, rng: np.random.Generator, edited: Edited = randomly_edited
 ) -> Iterator[Tensor]:
-    """So many views of each of B squares: (B, 3, S, S) as they are, then (n·B, 3, S, S) edited, at most `at_once` · B.
+    """So many views of each of B squares, at most `at_once` together: (n·B, 3, S, S), first of all as they are.
 
     The edits are drawn anew for each view.
     """
-    yield squares.pixels
-    for left in range(count - 1, 0, -at_once):
-        some = min(left, at_once)
-        copies = Views(squares.pixels.repeat(some, 1, 1, 1), squares.ratio.repeat(some))
-        yield edited(copies, rng).pixels
+    for start in range(0, count, at_once):
+        some = min(count - start, at_once)
+        plain = [squares.pixels] if start == 0 else []
+        copies = some - len(plain)
+        made = [edited(squares.repeat(copies), rng).pixels] if copies else []
+        yield torch.cat([*plain, *made])

@@ -58,6 +58,12 @@ class Budget(ABC):
         shape = shape[:, None, None] * self.map(view)
         return self._strength(shape) * shape
 
+    def filled(self, change: Tensor) -> Tensor:
+        """A (3, H, W) change as loud as the PSNR allows; where an alpha is given, as it is."""
+        if self.psnr is None:
+            return change
+        return change * (10 ** (-self.psnr / 20) / change.square().mean().sqrt().clamp_min(1e-8))
+
     def _strength(self, shape: Tensor) -> float:
         if self.alpha is not None:
             return self.alpha
@@ -101,6 +107,22 @@ class PrintedJND(JND):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SoftJND(JND):
+    """The same with a map of half the contrast: less on edges and textures, more where a photo is even.
+
+    What the budget holds as a whole then reaches further: the largest changes are smaller, and recall is higher.
+    """
+
+    name = "jnd-soft"
+    label = "soft JND"
+
+    def map(self, view: Tensor) -> Tensor:
+        """Halfway, in decibels, between the map and its mean."""
+        whole = super().map(view)
+        return (whole * whole.mean()).sqrt()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Linf(Budget):
     """Every channel of every pixel may move by the same, wherever it is; `alpha` counts in steps of 1/255."""
 
@@ -113,7 +135,7 @@ class Linf(Budget):
         return torch.ones_like(view[:1])
 
 
-BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, Linf)}
+BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, SoftJND, PrintedJND, Linf)}
 """Every kind of budget by name."""
 
 

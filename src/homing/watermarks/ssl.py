@@ -23,7 +23,7 @@ from homing.watermarks.copies import edited
 from homing.watermarks.settings import BITS
 
 RECIPE = Recipe(
-    name="ssl", summary="SSL watermarking, one edited copy a step", steps=100, rate=0.1, loose=True, views=2
+    name="ssl", summary="SSL watermarking, one edited copy a step", steps=100, rate=0.05, loose=True, views=2
 )
 MARGIN = 3.2  # 5 read fewer copies of validation photos: the weakest bits are left behind for the others
 _LEAST = 0.01  # of the mean variance: directions in which photos hardly differ are not blown up without end

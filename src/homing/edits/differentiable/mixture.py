@@ -16,7 +16,7 @@ Ranges = Mapping[str, tuple[float, float] | None]
 """Which edits, each with the range its strength is drawn from."""
 
 Weights = Mapping[str, float]
-"""How much more often than the others of its family an edit is drawn."""
+"""How much more often than the others of its family an edit is drawn, or than others a family."""
 
 EVENLY: Weights = {}
 CUTS = ("crop", "fragment")
@@ -28,6 +28,7 @@ def random_edits(
     rng: np.random.Generator,
     *,
     often: Weights = EVENLY,
+    families: Weights = EVENLY,
     counts: Sequence[float] = COUNTS,
 ) -> Views:
     """Every photo edited in its own way; the batch shares only the order in which the edits are done.
@@ -35,7 +36,7 @@ def random_edits(
     `counts` is the share of photos that get one edit, two, and so on.
     What is put on a photo is not cut off, so crops come first; palettes come last, as in the exact recipe.
     """
-    chosen = _choose(len(views.pixels), ranges, rng, often, counts)
+    chosen = _choose(len(views.pixels), ranges, rng, often, families, counts)
     order = rng.permutation(list(ranges)).tolist()
     order.sort(key=lambda name: (name not in CUTS, name == "palette"))
     device = views.pixels.device
@@ -53,16 +54,17 @@ def random_edits(
 
 
 def _choose(
-    count: int, ranges: Ranges, rng: np.random.Generator, often: Weights, counts: Sequence[float]
+    count: int, ranges: Ranges, rng: np.random.Generator, often: Weights, families: Weights, counts: Sequence[float]
 ) -> np.ndarray:
     """(count, families) names of edits, one per family, blank where a photo goes without."""
-    families: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name in ranges:
-        families.setdefault(KINDS[name].family, []).append(name)
-    names = np.stack([rng.choice(members, count, p=_shares(members, often)) for members in families.values()], axis=1)
+        members.setdefault(KINDS[name].family, []).append(name)
+    names = np.stack([rng.choice(some, count, p=_shares(some, often)) for some in members.values()], axis=1)
     wanted = rng.choice(len(counts), size=(count, 1), p=counts) + 1
-    # A random order of the families; the first ones are taken.
-    place = rng.random(names.shape).argsort(axis=1).argsort(axis=1)
+    # A race of the families; the first ones are taken.
+    pace = np.array([families.get(family, 1.0) for family in members])
+    place = (rng.exponential(size=names.shape) / pace).argsort(axis=1).argsort(axis=1)
     return np.where(place < wanted, names, "")
 
 

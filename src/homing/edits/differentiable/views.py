@@ -29,6 +29,10 @@ class Views:
     def __getitem__(self, rows: slice | Tensor) -> Views:
         return Views(self.pixels[rows], self.ratio[rows])
 
+    def repeat(self, times: int) -> Views:
+        """All of them so many times, one after the other."""
+        return Views(self.pixels.repeat(times, 1, 1, 1), self.ratio.repeat(times))
+
     @property
     def side(self) -> int:
         """Of the squares, in pixels."""

@@ -1,0 +1,94 @@
+"""How a change grows, step by step, from gradients: as a pattern that fills the room each pixel has."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from homing.activation.recipe import Recipe
+from homing.perception.budgets import TYPICAL
+
+MOMENTUM = 0.7
+
+
+class Walk(Protocol):
+    """Of B photos at once. The change of a photo is room · pattern."""
+
+    pattern: Tensor
+
+    def step(self, pull: Tensor) -> None:
+        """Go on, given the gradient at the pixels, (B, 3, S, S)."""
+        ...
+
+    def arrived(self) -> Tensor:
+        """The pattern to release."""
+        ...
+
+
+def walk_of(recipe: Recipe, rooms: Tensor) -> Walk:
+    """The recipe's way to walk in (B, 3, S, S) rooms."""
+    # Who states how far pixels may move means each of them.
+    loose = recipe.loose and recipe.budget.alpha is None
+    return Loose(rooms, recipe.rate) if loose else Bounded(rooms, recipe.rate, recipe.fidelity)
+
+
+class Bounded:
+    """The paper's: no pixel beyond its room. The pattern is tanh δ, δ from 0, by Adam, with a pull back to nothing."""
+
+    def __init__(self, rooms: Tensor, rate: float, fidelity: float) -> None:
+        self._rooms, self._fidelity = rooms, fidelity
+        self._delta = torch.zeros_like(rooms)
+        self._adam = torch.optim.Adam([self._delta], lr=rate)
+        self.pattern = torch.zeros_like(rooms)
+
+    @torch.no_grad()
+    def step(self, pull: Tensor) -> None:
+        """One step of Adam."""
+        # Of the mean squared change of each photo, by the chain rule.
+        back = 2 * self._fidelity / pull[0].numel() * self._rooms * self.pattern
+        self._delta.grad = (pull + back) * self._rooms * (1 - self.pattern.square())
+        self._adam.step()
+        self.pattern = self._delta.tanh()
+
+    def arrived(self) -> Tensor:
+        """As it is."""
+        return self.pattern
+
+
+class Loose:
+    """Ours: a change keeps the budget as a whole, and a pixel moves by the root of its gradient.
+
+    Adam's first steps go by the sign alone: pixels that hardly matter move as far as those that do, and what they cost
+    is missing elsewhere. In proportion to the gradient, a few pixels would take all. Each step is as loud as the
+    budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down.
+    """
+
+    def __init__(self, rooms: Tensor, rate: float) -> None:
+        self._rooms, self._rate = rooms, rate
+        self._allowed = TYPICAL * _loudness(rooms)
+        self._velocity = torch.zeros_like(rooms)
+        self.pattern = torch.zeros_like(rooms)
+
+    @torch.no_grad()
+    def step(self, pull: Tensor) -> None:
+        """One step with momentum."""
+        slope = pull * self._rooms
+        step = slope.sign() * slope.abs().sqrt()
+        self._velocity.mul_(MOMENTUM).add_(step * self._gain(step), alpha=-self._rate)
+        self.pattern = self.pattern + self._velocity
+        self.pattern *= self._gain(self.pattern).clamp_max(1)
+
+    def arrived(self) -> Tensor:
+        """As loud as is allowed."""
+        return self.pattern * self._gain(self.pattern)
+
+    def _gain(self, pattern: Tensor) -> Tensor:
+        """What makes patterns as loud as is allowed; a pattern of nothing stays nothing."""
+        return self._allowed / _loudness(self._rooms * pattern).clamp_min(1e-12)
+
+
+def _loudness(changes: Tensor) -> Tensor:
+    """The root of the mean square of each change: (B, 1, 1, 1)."""
+    return changes.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()

@@ -1,0 +1,68 @@
+"""How a change grows from gradients."""
+
+import pytest
+import torch
+
+from homing.activation.recipe import Recipe
+from homing.activation.walks import MOMENTUM, Bounded, Loose, walk_of
+from homing.perception import JND
+from homing.perception.budgets import TYPICAL
+
+
+@pytest.fixture
+def rooms() -> torch.Tensor:
+    return 0.01 + 0.05 * torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def loudness(changes: torch.Tensor) -> torch.Tensor:
+    return changes.square().mean(dim=(1, 2, 3)).sqrt()
+
+
+def test_the_bounded_walk_is_adam_on_what_the_paper_writes(rooms: torch.Tensor) -> None:
+    """The same by autograd: I_o + room · tanh δ, a pull that is the same at every step, and λ times the squares."""
+    pull = torch.randn(rooms.shape, generator=torch.Generator().manual_seed(1)) / 1000
+    delta = torch.zeros_like(rooms, requires_grad=True)
+    adam = torch.optim.Adam([delta], lr=0.5)
+    ours = Bounded(rooms, rate=0.5, fidelity=2.0)
+    for _ in range(4):
+        change = rooms * torch.tanh(delta)
+        adam.zero_grad()
+        ((change * pull).sum() + 2.0 * change.square().mean(dim=(1, 2, 3)).sum()).backward()
+        adam.step()
+        ours.step(pull)
+    torch.testing.assert_close(ours.arrived(), torch.tanh(delta).detach())
+
+
+def test_the_loose_walk_takes_steps_as_loud_as_its_rate_by_the_root_of_the_gradient(rooms: torch.Tensor) -> None:
+    pull = torch.randn(rooms.shape, generator=torch.Generator().manual_seed(1))
+    allowed = TYPICAL * loudness(rooms)
+    walk = Loose(rooms, rate=0.2)
+    walk.step(pull)
+    torch.testing.assert_close(loudness(rooms * walk.pattern), 0.2 * allowed)
+    slope = (pull * rooms).flatten()
+    ratio = walk.pattern.flatten()[:192].square() / slope[:192].abs()  # of the first photo: as the root
+    torch.testing.assert_close(ratio, ratio[0].expand_as(ratio), rtol=1e-3, atol=0)
+    assert ((walk.pattern * pull) < 0).all()
+    walk.step(pull)
+    torch.testing.assert_close(loudness(rooms * walk.pattern), (0.2 + 0.2 * (1 + MOMENTUM)) * allowed)
+
+
+def test_a_loose_walk_never_grows_louder_than_allowed_and_arrives_there(rooms: torch.Tensor) -> None:
+    allowed = TYPICAL * loudness(rooms)
+    walk = Loose(rooms, rate=0.3)
+    for seed in range(5):
+        walk.step(torch.randn(rooms.shape, generator=torch.Generator().manual_seed(seed)))
+        assert (loudness(rooms * walk.pattern) <= allowed * (1 + 1e-5)).all()
+    torch.testing.assert_close(loudness(rooms * walk.arrived()), allowed)
+
+
+def test_where_nothing_pulls_nothing_moves(rooms: torch.Tensor) -> None:
+    for walk in (Loose(rooms, rate=0.3), Bounded(rooms, rate=1.0, fidelity=1.0)):
+        walk.step(torch.zeros_like(rooms))
+        assert not walk.arrived().any()
+
+
+def test_an_alpha_binds_every_pixel(rooms: torch.Tensor) -> None:
+    loose = Recipe(name="r", summary="", loose=True)
+    assert isinstance(walk_of(loose, rooms), Loose)
+    assert isinstance(walk_of(Recipe(name="r", summary="", loose=True, budget=JND(alpha=3.0)), rooms), Bounded)
