@@ -1,6 +1,9 @@
 import hashlib
+import pickle
+from concurrent.futures import ProcessPoolExecutor
 from copy import copy
 from importlib.resources import files
+from multiprocessing import get_context
 from pathlib import Path
 
 import faiss
@@ -82,6 +85,44 @@ def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
     assert (again.fingerprint, again.spec, again.name) == (trained.fingerprint, trained.spec, trained.name)
     rows = descriptors(20, seed=3)
     np.testing.assert_array_equal(again.encode(rows), trained.encode(rows))
+
+
+def test_survives_pickling(trained: Codebook) -> None:
+    assert pickle.loads(pickle.dumps(trained)).to_bytes() == trained.to_bytes()
+
+
+def test_goes_to_another_process() -> None:
+    book, rows = train("OPQ4,IVF16,PQ4x4"), descriptors(20, seed=3).numpy()
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        codes = pool.submit(_encode, book, rows).result()
+    np.testing.assert_array_equal(codes, book.quantiser.encode(rows))
+
+
+def _encode(book: Codebook, rows: np.ndarray) -> np.ndarray:
+    return book.quantiser.encode(rows)
+
+
+@pytest.mark.parametrize("spec", ["PQ4x6", "OPQ4,PQ4x4", "PCA16,PQ4x5", "PQ8x4fs", "HNSW8,PQ8x4"])
+def test_words_and_codewords_are_what_a_product_quantiser_stores(spec: str) -> None:
+    book, rows = train(spec), descriptors(20, seed=3)
+    stored = torch.from_numpy(book.turn(book.reconstruct(rows)))
+    assert book.is_product
+    for number, (codewords, words) in enumerate(zip(book.codewords, book.words(rows).T, strict=True)):
+        width = codewords.shape[1]
+        expected = stored[:, number * width : (number + 1) * width]
+        torch.testing.assert_close(codewords[words], expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "RQ4x4", "SQ4", "LSH16", "Flat"])
+def test_other_codes_are_no_product_alone(spec: str) -> None:
+    assert not train(spec).is_product
+
+
+@pytest.mark.parametrize("spec", ["PQ4x6", "OPQ4_16,PQ4x4", "PCAW16,LSH", "PCA16,L2norm,LSHt", "ITQ16,LSH"])
+def test_descriptors_turn_in_pytorch_as_in_faiss(spec: str) -> None:
+    book, rows = train(spec), descriptors(20, seed=3)
+    turned = book.turning(rows.device)(rows)
+    torch.testing.assert_close(turned, torch.from_numpy(book.turn(rows)), atol=1e-5, rtol=0)
 
 
 def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> None:

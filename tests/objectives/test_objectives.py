@@ -1,4 +1,4 @@
-"""The objective of every family: what it says, its gradient, and that following it helps."""
+"""The paper's objective of every family: what it says, its gradient, and that following it helps."""
 
 import faiss
 import numpy as np
@@ -8,7 +8,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.errors import CodebookError
-from homing.objectives import Centroid, Margin, Reconstruction, SignMargin, has_objective, objective_for
+from homing.objectives import Centroid, Reconstruction, SignMargin, has_objective, objective_for
 
 OBJECTIVES = {
     Reconstruction: [
@@ -75,38 +75,6 @@ def test_centroid_is_the_squared_distance_to_the_nearest_one() -> None:
     centroids = torch.from_numpy(index.quantizer.reconstruct_n(0, 16))
     nearest = centroids[torch.cdist(originals, centroids).argmin(dim=1)]
     torch.testing.assert_close(objective_for(codebook, originals)(moved), ((moved - nearest) ** 2).sum(1))
-
-
-@pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,PQ8x4fs", "IVF16,Flat", "IVF16,RaBitQ"])
-def test_margin_is_lower_in_the_own_cell_and_near_the_own_code(spec: str) -> None:
-    codebook = train(spec)
-    originals = descriptors(6, 1)
-    objective = objective_for(codebook, originals, margin=True)
-    assert type(objective) is Margin
-    moved = descriptors(6, 4).double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), moved, eps=1e-6, atol=1e-4)
-    for row in originals:  # in another cell all photos would rather be at home
-        own = codebook.cells(originals) == codebook.cells(row[None])
-        said = objective(row.expand_as(originals))
-        assert own.all() or said[own].max() < said[~own].min()
-
-
-def test_margin_is_the_formula_of_the_method() -> None:
-    codebook = train("IVF16,PQ4x6")
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
-    index = codebook.new_faiss()
-    centroids = torch.from_numpy(index.quantizer.reconstruct_n(0, 16))
-    chances = torch.softmax(-torch.cdist(moved, centroids).square() / 0.05, dim=1)
-    own = chances[torch.arange(5), codebook.cells(originals)]
-    expected = -0.05 * own.log() + 0.5 * (moved - codebook.reconstruct(originals)).square().sum(dim=1)
-    torch.testing.assert_close(objective_for(codebook, originals, margin=True)(moved), expected)
-
-
-@pytest.mark.parametrize("spec", ["PQ4x6", "LSH16"])
-def test_without_cells_there_is_no_margin_to_them(spec: str) -> None:
-    codebook = train(spec)
-    originals = descriptors(2, 1)
-    assert type(objective_for(codebook, originals, margin=True)) is type(objective_for(codebook, originals))
 
 
 def test_sign_margin_is_the_papers_formula_on_the_projections_of_faiss() -> None:

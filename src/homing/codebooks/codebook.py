@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from homing._files import read_metadata, write_atomically
 from homing.codebooks.quantiser import Family, Quantiser
+from homing.codebooks.turning import Turn, differentiable, in_turn
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
@@ -113,6 +115,19 @@ class Codebook:
         """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""
         return self.quantiser.turn(_rows(descriptors))
 
+    def turning(self, device: torch.device) -> Turn:
+        """The same in PyTorch: (B, D) descriptors in, differentiable."""
+        return in_turn([differentiable(each, device) for each in self.quantiser.transforms])
+
+    @cached_property
+    def codewords(self) -> Tensor:
+        """The codewords of each sub-space of a product quantiser, as it sees descriptors: (M, 256, d/M)."""
+        return torch.from_numpy(self.quantiser.codewords())
+
+    def words(self, descriptors: Tensor) -> Tensor:
+        """Which codeword of each sub-space stands for each of (B, D) descriptors: (B, M)."""
+        return torch.from_numpy(self.quantiser.words(_rows(descriptors)))
+
     @property
     def family(self) -> Family:
         """What the codes keep of a descriptor, which decides what activation can do for it."""
@@ -122,6 +137,11 @@ class Codebook:
     def has_cells(self) -> bool:
         """Whether an index looks into some cells only."""
         return self.quantiser.ivf is not None
+
+    @property
+    def is_product(self) -> bool:
+        """Whether codes are those of a product quantiser and nothing else: one codeword for each sub-space."""
+        return self.quantiser.is_product
 
     @property
     def code_size(self) -> int:
@@ -157,6 +177,10 @@ class Codebook:
         }
         tensors = {"quantiser": np.frombuffer(self._bytes, dtype=np.uint8), "unrelated": self.unrelated}
         return save_safetensors(tensors, metadata={"homing.codebook": json.dumps(about, sort_keys=True)})
+
+    def __reduce__(self) -> tuple[Callable[[bytes, str], Codebook], tuple[bytes, str]]:
+        """For worker processes: as a file of it would go there."""
+        return Codebook.from_bytes, (self.to_bytes(), self.name)
 
     @classmethod
     def from_bytes(cls, data: bytes, origin: str) -> Codebook:

@@ -72,6 +72,7 @@ class Quantiser:
                 f"'{spec}' puts ITQ or whitening, from which there is no way back, before codes that are no signs"
             )
         self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
+        self.is_product = isinstance(self.codec, faiss.IndexPQ)
 
     def turn(self, rows: np.ndarray) -> np.ndarray:
         """Descriptors as `inner` sees them: after the rotation or projection that a spec may begin with."""
@@ -94,6 +95,18 @@ class Quantiser:
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """The descriptors that stand behind codes."""
         return self.turn_back(self.codec.sa_decode(codes))
+
+    def codewords(self) -> np.ndarray:
+        """Those of each sub-space of a product quantiser, as `inner` sees them: (M, 2^bits, d/M)."""
+        product = self.codec.pq
+        words: np.ndarray = faiss.vector_to_array(product.centroids)
+        return words.reshape(product.M, product.ksub, product.dsub)
+
+    def words(self, rows: np.ndarray) -> np.ndarray:
+        """The numbers of the codewords that stand for descriptors: (N, M)."""
+        product = self.codec.pq
+        words: np.ndarray = faiss.unpack_bitstrings(self.encode(rows), product.M, product.nbits)
+        return words.astype(np.int64)
 
     def cells(self, rows: np.ndarray) -> np.ndarray:
         """The cell each descriptor falls into: (N,)."""

@@ -1,9 +1,19 @@
 """What is minimised for a codebook's family, per photo."""
 
 from homing.objectives.base import Objective, has_objective, objective_for
+from homing.objectives.cell_margin import CellMargin
 from homing.objectives.centroid import Centroid
-from homing.objectives.margin import Margin
+from homing.objectives.codeword_margin import CodewordMargin
 from homing.objectives.reconstruction import Reconstruction
 from homing.objectives.sign_margin import SignMargin
 
-__all__ = ["Centroid", "Margin", "Objective", "Reconstruction", "SignMargin", "has_objective", "objective_for"]
+__all__ = [
+    "CellMargin",
+    "Centroid",
+    "CodewordMargin",
+    "Objective",
+    "Reconstruction",
+    "SignMargin",
+    "has_objective",
+    "objective_for",
+]

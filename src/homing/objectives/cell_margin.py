@@ -11,7 +11,7 @@ TEMPERATURE = 0.05  # in squared distance: at 0.2 photos leave their own code, a
 CODE = 0.5  # weight of the code: without it, likewise
 
 
-class Margin:
+class CellMargin:
     """T · cross-entropy of −‖x − c_j‖²/T over all cells j, plus ½ ‖x − q(x_o)‖².
 
     The paper's objectives draw a photo to one point; this one draws it away from the cells next to its own, which is

@@ -1,0 +1,41 @@
+"""The transforms of FAISS as PyTorch computes them, so that a gradient finds its way through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import faiss
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Turn = Callable[[Tensor], Tensor]
+
+
+def differentiable(transform: Any, device: torch.device) -> Turn:
+    """A transform of FAISS, on (B, d) rows of any precision."""
+    if isinstance(transform, faiss.NormalizationTransform):
+        return partial(F.normalize, dim=1)
+    if isinstance(transform, faiss.ITQTransform):
+        mean = torch.from_numpy(faiss.vector_to_array(transform.mean)).to(device)
+        rotate = differentiable(transform.pca_then_itq, device)
+        return lambda rows: rotate(F.normalize(rows - mean, dim=1))
+    # All others multiply by a matrix and add: what they make of nothing, and of each axis, tells both.
+    shift = transform.apply(np.zeros((1, transform.d_in), np.float32))
+    matrix = torch.from_numpy(transform.apply(np.eye(transform.d_in, dtype=np.float32)) - shift).to(device)
+    added = torch.from_numpy(shift).to(device)
+    return lambda rows: rows @ matrix.to(rows.dtype) + added
+
+
+def in_turn(turns: list[Turn]) -> Turn:
+    """One turn after the other."""
+
+    def turn(rows: Tensor) -> Tensor:
+        for each in turns:
+            rows = each(rows)
+        return rows
+
+    return turn

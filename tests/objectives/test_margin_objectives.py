@@ -1,0 +1,109 @@
+"""The objectives with a margin: which family has which, what they say, their gradient, and that it helps."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from tests.collection import test_families
+from tests.conftest import descriptors, train
+from tests.objectives import test_objectives
+
+from homing.codebooks import Codebook
+from homing.objectives import (
+    CellMargin,
+    CodewordMargin,
+    Reconstruction,
+    SignMargin,
+    has_objective,
+    objective_for,
+)
+
+MARGINS = {
+    CellMargin: [
+        "IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,PQ8x4fs", "IVF16,Flat", "IVF16,RaBitQ", "IVF16,SQ8", "IVF16,RQ4x4",
+        "PCA16,IVF16,Flat", "IVF16_HNSW8,Flat", "IVF4,Flat", "IVF4,PQ8x4fs", "IVF4,RaBitQ",
+    ],
+    CodewordMargin: ["PQ4x6", "OPQ4,PQ4x4", "OPQ4_16,PQ4x4", "PQ8x4fs", "HNSW8,PQ8x4"],
+    SignMargin: [
+        "LSH", "LSH16", "LSH16rt", "PCA16,LSH", "PCAW16,LSH", "PCA16,L2norm,LSHt", "ITQ16,LSH", "RaBitQ", "RR16,RaBitQ",
+        "ITQ16,RaBitQ", "HNSW8,RaBitQ",
+    ],
+    Reconstruction: ["SQ4", "RQ4x4", "LSQ4x4", "HNSW8,SQ4"],
+}  # fmt: skip
+SPECS = [(spec, kind) for kind, specs in MARGINS.items() for spec in specs]
+OURS = MARGINS[CellMargin] + MARGINS[CodewordMargin]
+
+
+@pytest.fixture(scope="module", params=OURS)
+def codebook(request: pytest.FixtureRequest) -> Codebook:
+    return train(request.param)
+
+
+@pytest.mark.parametrize(("spec", "kind"), SPECS)
+def test_is_chosen_by_the_codebook(spec: str, kind: type) -> None:
+    assert type(objective_for(train(spec), descriptors(2, 1), margin=True)) is kind
+
+
+def test_no_family_is_left_out() -> None:
+    known = {spec for spec, _ in SPECS}
+    tried = {spec for spec, _ in test_objectives.SPECS} | {*test_families.SPECS}
+    assert {spec for spec in tried - known if has_objective(train(spec))} == set()
+
+
+def test_its_gradient_is_right(codebook: Codebook) -> None:
+    objective = objective_for(codebook, descriptors(3, 3), margin=True)
+    moved = descriptors(3, 4).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), moved, eps=1e-6, atol=1e-4)
+
+
+def test_following_it_lowers_it(codebook: Codebook) -> None:
+    originals = descriptors(8, 5)
+    objective = objective_for(codebook, originals, margin=True)
+    moved = originals.clone().requires_grad_()
+    (step,) = torch.autograd.grad(objective(moved).sum(), moved)
+    assert (objective(originals - 0.02 * step) < objective(originals)).all()
+
+
+def test_it_is_lowest_at_home(codebook: Codebook) -> None:
+    """Of some photos, the objective of each is lowest for the photo itself, whatever place the others have."""
+    originals = descriptors(6, 1)
+    objective = objective_for(codebook, originals, margin=True)
+    said = torch.stack([objective(row.expand_as(originals)) for row in originals])
+    assert said.argmin(dim=0).tolist() == [*range(6)]
+
+
+def cross_entropy(squared: np.ndarray, own: int, temperature: float) -> float:
+    """T times the cross-entropy of −squared/T, as written."""
+    shares = np.exp(-squared / temperature)
+    return float(-temperature * np.log(shares[own] / shares.sum()))
+
+
+def test_cell_margin_is_the_formula_of_the_method() -> None:
+    codebook = train("IVF16,PQ4x6")
+    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    index = codebook.new_faiss()
+    centroids = index.quantizer.reconstruct_n(0, 16)
+    stored = codebook.reconstruct(originals).numpy()
+    expected = [
+        cross_entropy(np.square(row - centroids).sum(1), cell, 0.05) + 0.5 * np.square(row - code).sum()
+        for row, cell, code in zip(moved.double().numpy(), codebook.cells(originals), stored, strict=True)
+    ]
+    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(moved), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["PQ4x3", "OPQ4_16,PQ4x3", "PQ4x4fs"])
+def test_codeword_margin_is_the_cross_entropy_over_all_codes_there_are(spec: str) -> None:
+    codebook = train(spec)
+    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    codewords = codebook.codewords.numpy()
+    every = np.array(list(product(range(codewords.shape[1]), repeat=4)))
+    codes = codewords[np.arange(4), every].reshape(len(every), -1)
+    stored = codebook.reconstruct(originals)
+    turned, targets = codebook.turn(moved).astype(np.float64), codebook.turn(stored)
+    margins = [
+        cross_entropy(np.square(row - codes).sum(1), np.abs(target - codes).sum(1).argmin(), 0.05 / 4)
+        for row, target in zip(turned, targets, strict=True)
+    ]
+    expected = margins + 0.5 * np.square((moved - stored).numpy()).sum(1)
+    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(moved), expected, rtol=1e-4)
