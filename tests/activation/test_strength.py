@@ -16,8 +16,9 @@ class Rounded(NamedTuple):
     psnr: float
 
 
-@pytest.mark.parametrize("wanted", [43.8, 52.0])
-def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float) -> None:
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("wanted", [43.8, 46.0, 52.0])
+def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float, known: bool) -> None:
     """As under L∞: a little weaker and all of it is rounded away, a little stronger and every pixel moves a step."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
@@ -27,4 +28,20 @@ def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float)
     def write(strength: float) -> Rounded:
         return Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255))
 
-    assert wanted <= at_psnr(write, wanted).psnr < wanted + 4
+    size = float(change.square().mean().sqrt()) if known else None
+    assert wanted <= at_psnr(write, wanted, size).psnr < wanted + 4
+
+
+def test_a_change_of_many_sizes_takes_two_files() -> None:
+    """As under JND: what is written differs from what was meant by rounding, and a first guess by little."""
+    pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
+    pixels = (255 * pixels).round() / 255
+    change = 0.01 * torch.randn(pixels.shape, generator=torch.Generator().manual_seed(1))
+    files = []
+
+    def write(strength: float) -> Rounded:
+        files.append(Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255)))
+        return files[-1]
+
+    assert 43.8 <= at_psnr(write, 43.8, float(change.square().mean().sqrt())).psnr <= 43.9
+    assert len(files) <= 2

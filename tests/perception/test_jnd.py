@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import torch
 from scipy import ndimage
 
@@ -55,3 +56,16 @@ def test_jumps_where_the_two_branches_meet_only_as_printed() -> None:
     assert abs(float(below - above)) < 1e-4
     below, above = (255 * jnd_map(flat, PRINTED).mean() for flat in levels)
     assert float(above - below) > 2.9
+
+
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
+def test_a_batch_gives_what_convolutions_give(device: str) -> None:
+    images = torch.rand(4, 3, 33, 47, generator=torch.Generator().manual_seed(0))
+    ours = jnd_map(images.to(device)).cpu()
+    assert ours.shape == (4, 1, 33, 47)
+    for image, of_it in zip(images, ours, strict=True):
+        torch.testing.assert_close(jnd_map(image[None])[0], of_it)
+        np.testing.assert_allclose(255 * of_it[0], reference(255 * image.permute(1, 2, 0).double().numpy()), rtol=1e-3)

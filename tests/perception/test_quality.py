@@ -1,5 +1,6 @@
 import math
 
+import kornia.metrics
 import numpy as np
 import pytest
 import torch
@@ -43,3 +44,14 @@ def test_equal_photos_are_infinitely_near(flower) -> None:
 def test_other_sizes_are_refused() -> None:
     with pytest.raises(HomingError, match="same size, got 40×32 and 41×32"):
         measure(torch.zeros(3, 32, 40), torch.zeros(3, 32, 41))
+
+
+@pytest.mark.parametrize(("height", "width"), [(32, 4000), (375, 500), (33, 40)])
+def test_bands_of_rows_give_the_ssim_of_the_whole(height: int, width: int) -> None:
+    rng = torch.Generator().manual_seed(height)
+    first = torch.rand(3, height // 4 + 1, width // 4, generator=rng, dtype=torch.float64)
+    first = torch.nn.functional.interpolate(first[None], (height, width), mode="bicubic")[0].clamp(0, 1)
+    second = (first + 0.02 * torch.randn(first.shape, generator=rng, dtype=torch.float64)).clamp(0, 1)
+    expected = float(kornia.metrics.ssim(first[None], second[None], window_size=11).mean())
+    assert measure(first, second).ssim == pytest.approx(expected, abs=1e-8)
+    assert measure(first.float(), second.float()).ssim == pytest.approx(expected, abs=2e-5)

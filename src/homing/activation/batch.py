@@ -50,31 +50,31 @@ def activate(
 
 def in_batches(
     items: Iterable[tuple[Item, Photo | Other]], move: Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
-) -> Iterator[tuple[Item, Result | PhotoError | Other]]:
-    """Each item with what `move`, such as `activate` with its settings, makes of its photo.
+) -> Iterator[list[tuple[Item, Result | PhotoError | Other]]]:
+    """Each item with what `move`, such as `activate` with its settings, makes of its photo; batch by batch.
 
-    What stands in the place of a photo is passed on at once. Where the memory does not suffice for a batch, each of
-    its photos gives an error.
+    What stands in the place of a photo is passed on at once, alone. Where the memory does not suffice for a batch, each
+    of its photos gives an error.
     """
     batch: list[tuple[Item, Photo]] = []
     pixels = 0
     for item, photo in items:
         if not isinstance(photo, Photo):
-            yield item, photo
+            yield [(item, photo)]
             continue
         size = photo.pixels.shape[0] * photo.pixels.shape[1]
         if batch and (len(batch) == BATCH or pixels + size > BATCH_PIXELS):
-            yield from _moved(batch, move)
+            yield [*_moved(batch, move)]
             batch, pixels = [], 0
         batch.append((item, photo))
         pixels += size
     if batch:
-        yield from _moved(batch, move)
+        yield [*_moved(batch, move)]
 
 
 def _moved(
     batch: Sequence[tuple[Item, Photo]], move: Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
-) -> Iterator[tuple[Item, Result | PhotoError]]:
+) -> Iterable[tuple[Item, Result | PhotoError]]:
     photos = [photo for _, photo in batch]
     results: Sequence[Result | PhotoError]
     try:
@@ -83,5 +83,4 @@ def _moved(
         if not ran_out_of_memory(error):
             raise
         results = [PhotoError(f"{photo.name}: too large for the memory there is") for photo in photos]
-    for (item, _), result in zip(batch, results, strict=True):
-        yield item, result
+    return zip((item for item, _ in batch), results, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -38,15 +38,31 @@ class Activation:
     loss_after: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Trial:
-    """One way to write the photo, measured on its bytes."""
+    """One way to write the photo, measured on its bytes; only one that may be released is described."""
 
-    data: bytes
+    release: Release
+    moved: Photo
+    written: Photo
     strength: float
     psnr: float
-    loss: float
-    same_cell: bool
+
+    @cached_property
+    def descriptor(self) -> Tensor:
+        return describe(self.release.extractor, [self.written.view()])
+
+    @cached_property
+    def loss(self) -> float:
+        return float(self.release.objective(self.descriptor))
+
+    @property
+    def same_cell(self) -> bool:
+        return int(self.release.codebook.cells(self.descriptor)) == self.release.cell
+
+    @property
+    def lost_nothing(self) -> bool:
+        return np.array_equal(self.written.pixels, self.moved.pixels)
 
 
 class Release:
@@ -73,48 +89,53 @@ class Release:
     def decide(self, budget: Budget, format: str | None = None) -> Activation:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
         refusal = ""
-        for trial, note in self._ways(budget, format):
+        for trial, finer, note in self._ways(budget, format):
             refusal = self._refuse(trial, budget)
             if not refusal:
-                return self._activation(trial.data, "activated", note, trial.loss)
-        unmoved = self.photo.data if format is None else self.photo.encode(format, finer=True)
-        return self._activation(unmoved, "unchanged", refusal, self.loss_before)
+                data = trial.moved.encode(format, finer)  # the trial's pixels, in a smaller file
+                return self._activation(data, "activated", note, trial.written.view(), trial.loss)
+        if format is None:
+            return self._activation(self.photo.data, "unchanged", refusal, self.view, self.loss_before)
+        data = self.photo.encode(format, finer=True)
+        written = Photo.decode(data, self.photo.name)
+        return self._activation(data, "unchanged", refusal, written.view(), self.loss_before)
 
-    def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, str | None]]:
-        """Ways to write the photo, the most wanted first: its own tables, finer ones, then gentler changes."""
+    def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, bool, str | None]]:
+        """Ways to write the photo, finer or not, the most wanted first: its own tables, finer ones, gentler changes."""
         plain = self._at_budget(budget, format, finer=False)
-        if self.loss_before - plain.loss >= _SURVIVES * self._gain_unwritten(plain.psnr):
-            yield plain, None
-        lossy = self._trial(plain.strength, format, finer=True).data != plain.data
+        if not self._refuse(plain, budget) and self._survives(plain):
+            yield plain, False, None
+        lossy = plain.moved.encode(format, finer=True, quick=True) != plain.written.data
         best = self._at_budget(budget, format, finer=True) if lossy else plain
         note = "written finer than usual, the gain did not survive otherwise" if lossy else None
-        yield best, note
+        yield best, lossy, note
         for share in _GENTLER:
             gentler = f"moved by {share:g} of what the budget allows"
-            yield self._trial(share * best.strength, format, finer=lossy), f"{note}; {gentler}" if note else gentler
+            trial = self._trial(share * best.strength, format, finer=lossy)
+            yield trial, lossy, f"{note}; {gentler}" if note else gentler
 
-    def _gain_unwritten(self, psnr: float) -> float:
-        """How much the change would gain at this PSNR, were it not for writing."""
-        size = float(self.change.square().mean().sqrt())
-        strength = 10 ** (-psnr / 20) / size if size else 0.0
-        moved = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])
-        return self.loss_before - float(self.objective(moved))
+    def _survives(self, trial: _Trial) -> bool:
+        """Whether enough is left of what the change would gain at this PSNR, were it not for writing."""
+        if trial.lost_nothing:
+            return True
+        strength = 10 ** (-trial.psnr / 20) / self._size if self._size else 0.0
+        unwritten = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])
+        gain = self.loss_before - float(self.objective(unwritten))
+        return self.loss_before - trial.loss >= _SURVIVES * gain
 
     def _at_budget(self, budget: Budget, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
-        return at_psnr(partial(self._trial, format=format, finer=finer), budget.psnr)
+        return at_psnr(partial(self._trial, format=format, finer=finer), budget.psnr, self._size)
+
+    @cached_property
+    def _size(self) -> float:
+        """The root of the change's mean square."""
+        return float(self.change.square().mean().sqrt())
 
     def _trial(self, strength: float, format: str | None, *, finer: bool) -> _Trial:
-        data = self.photo.moved(strength * self.change).encode(format, finer)
-        view = Photo.decode(data, self.photo.name).view()
-        descriptor = describe(self.extractor, [view])
-        return _Trial(
-            data=data,
-            strength=strength,
-            psnr=psnr(self.view, view),
-            loss=float(self.objective(descriptor)),
-            same_cell=int(self.codebook.cells(descriptor)) == self.cell,
-        )
+        moved = self.photo.moved(strength * self.change)
+        written = Photo.decode(moved.encode(format, finer, quick=True), self.photo.name)
+        return _Trial(self, moved, written, strength, psnr(self.view, written.view()))
 
     def _refuse(self, trial: _Trial, budget: Budget) -> str:
         """Why this trial may not be released as activated; empty when it may."""
@@ -130,7 +151,7 @@ class Release:
         return ""
 
     def _activation(
-        self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, after: float
+        self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, written: Tensor, after: float
     ) -> Activation:
-        quality = measure(self.view, Photo.decode(data, self.photo.name).view())
+        quality = measure(self.view, written)
         return Activation(self.photo, data, state, reason, quality, self.descriptor, self.code, self.loss_before, after)

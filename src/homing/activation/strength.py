@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 6
 _STRONGEST = 2.0  # times the change the budget first allowed for
+_GROWTH = 1.7  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
 _FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
 
 
@@ -29,24 +30,37 @@ class Written(Protocol):
 File = TypeVar("File", bound=Written)
 
 
-def at_psnr(write: Callable[[float], File], wanted: float | None) -> File:
-    """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is."""
-    trials = [write(1.0)]
+class _Trial(NamedTuple):
+    """What is remembered of a file that was written: a photo may be too large to keep several of it."""
+
+    strength: float
+    psnr: float
+
+
+def at_psnr(write: Callable[[float], File], wanted: float | None, size: float | None = None) -> File:
+    """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is.
+
+    `size` is the root of the change's mean square, where it is known: then the first strength tried is a better guess.
+    """
     if wanted is None:
-        return trials[0]
-    while not 0 <= trials[-1].psnr - wanted <= _AIM and len(trials) < _TRIALS:
+        return write(1.0)
+    best = file = write(min(math.sqrt(_error(wanted)) / size, _STRONGEST) if size else 1.0)
+    trials = [_Trial(file.strength, file.psnr)]
+    while not 0 <= file.psnr - wanted <= _AIM and len(trials) < _TRIALS:
         strength = _next_strength(trials, wanted + _AIM / 2)
         if strength is None:
             break
-        trials.append(write(strength))
-    met = [each for each in trials if each.psnr >= wanted]
-    return min(met, key=lambda each: each.psnr) if met else max(trials, key=lambda each: each.psnr)
+        file = write(strength)
+        trials.append(_Trial(file.strength, file.psnr))
+        best = min(best, file, key=lambda each: (each.psnr < wanted, abs(each.psnr - wanted)))
+    return best
 
 
-def _next_strength(trials: Sequence[Written], wanted: float) -> float | None:
+def _next_strength(trials: Sequence[_Trial], wanted: float) -> float | None:
     """The strength to try next for a PSNR; None where no other can be better."""
-    above = min((each for each in trials if each.psnr >= wanted), key=lambda each: each.psnr, default=None)
-    below = max((each for each in trials if each.psnr < wanted), key=lambda each: each.psnr, default=None)
+    # The nearest on either side: several strengths may all be rounded away, or to the same step.
+    above = max((each for each in trials if each.psnr >= wanted), key=lambda each: each.strength, default=None)
+    below = min((each for each in trials if each.psnr < wanted), key=lambda each: each.strength, default=None)
     if above is not None and below is not None:
         # Between two trials the PSNR falls about evenly with the logarithm of the strength; where one of them was all
         # rounded away, nobody knows how.
@@ -55,17 +69,18 @@ def _next_strength(trials: Sequence[Written], wanted: float) -> float | None:
     # Outside of them the squared error is about that of writing alone plus slope · strength².
     last = trials[-1]
     error, squared = _error(last.psnr), last.strength**2
-    writing = 0.0
+    # One file is a little worse than the change alone: the more so, the more of its error is there at any strength.
+    writing, growth = 0.0, max(_GROWTH - max(wanted - last.psnr, 0.0) / 4, 1.0)
     if len(trials) > 1:
         other = trials[-2]
         slope = (error - _error(other.psnr)) / (squared - other.strength**2)
-        writing = max(0.0, error - slope * squared)
+        writing, growth = max(0.0, error - slope * squared), 2.0
     if writing >= _error(wanted):
         # Where all pixels move by about the same, rounding makes it a whole step or none: look lower before giving up.
         return last.strength / 2 if last.strength > _FAINT else None
     step = 4.0  # where so little is moved that it is rounded away
     if error > writing:
-        step = min(max(math.sqrt((_error(wanted) - writing) / (error - writing)), 0.25), 4.0)
+        step = min(max(((_error(wanted) - writing) / (error - writing)) ** (1 / growth), 0.25), 4.0)
     strength = min(step * last.strength, _STRONGEST)
     return strength if strength != last.strength else None
 

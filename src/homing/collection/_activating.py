@@ -13,7 +13,7 @@ from homing._files import make_out, write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import in_batches
-from homing.collection.catalogue import NewPhoto, ReleaseRow
+from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
@@ -45,10 +45,10 @@ class ActivationJob:
         tasks = self._targets(found)
         make_out(self.out)
         outcomes = []
-        for task, result in in_batches(map_ahead(self._prepare, tasks), self._activate):
-            outcome = result if isinstance(result, Outcome) else self._release(task, result)
-            report(outcome)
-            outcomes.append(outcome)
+        for batch in in_batches(map_ahead(self._prepare, tasks), self._activate):
+            for outcome in self._release(batch):
+                report(outcome)
+                outcomes.append(outcome)
         return outcomes
 
     def _targets(self, found: Sequence[Found]) -> list[_Task]:
@@ -94,7 +94,7 @@ class ActivationJob:
             raise PhotoError(f"{path}: {target} exists and was not written for this photo; move it away")
         if row.recipe != self._settings:
             return None
-        self.catalogue.confirm_release(number, row)
+        self.catalogue.confirm_releases([(number, row)])
         return _outcome(path, target, row)
 
     def _release_in(self, number: int, target: Path) -> ReleaseRow | None:
@@ -112,40 +112,70 @@ class ActivationJob:
             format=self.format,
         )
 
-    def _release(self, task: _Task, activation: Activation | PhotoError) -> Outcome:
-        try:
-            if isinstance(activation, PhotoError):
-                raise activation
-            return self._write(task, activation)
-        except (PhotoError, CollectionError) as error:
-            return Outcome(photo=task.path, state="failed", reason=_naming(task.path, error))
-        except OSError as error:
-            reason = f"{task.path}: cannot write {task.target}: {error.strerror}"
-            return Outcome(photo=task.path, state="failed", reason=reason)
+    def _release(self, batch: Sequence[tuple[_Task, Activation | PhotoError | Outcome]]) -> list[Outcome]:
+        """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run.
 
-    def _write(self, task: _Task, activation: Activation) -> Outcome:
-        """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run."""
-        source = os.path.abspath(task.path)
-        new = NewPhoto(activation.photo.sha256, source, activation.code, activation.descriptor.numpy())
-        if self.catalogue.find(new.sha256) is None:
-            self.collection.record([new])
-        number = self.catalogue.find(new.sha256)
-        assert number is not None
-        row = ReleaseRow(
-            state=activation.state,
-            path=_key(task.target),
-            sha256=hashlib.sha256(activation.data).hexdigest(),
-            recipe=self._settings,
-            psnr=activation.quality.psnr,
-            ssim=activation.quality.ssim,
-            linf=activation.quality.linf,
-            reason=activation.reason,
-        )
-        self.catalogue.plan_release(number, row)
-        task.target.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(task.target, activation.data, new=self._release_in(number, task.target) is None)
-        self.catalogue.confirm_release(number, row)
-        return _outcome(task.path, task.target, row)
+        Each is one change of the catalogue for the whole batch; a photo whose file cannot be written fails alone.
+        """
+        made = [(task, result) for task, result in batch if isinstance(result, Activation)]
+        outcomes = {task: result for task, result in batch if isinstance(result, Outcome)}
+        outcomes |= {task: _failed(task, result) for task, result in batch if isinstance(result, PhotoError)}
+        try:
+            releases = self._plan(made) if made else []
+            written = []
+            for (task, activation), (number, row) in zip(made, releases, strict=True):
+                failed = self._write(task, activation.data, number)
+                outcomes[task] = failed or _outcome(task.path, task.target, row)
+                written += [] if failed else [(number, row)]
+            if written:
+                self.catalogue.confirm_releases(written)
+        except CollectionError as error:
+            outcomes |= {task: _failed(task, error) for task, _ in made}
+        return [outcomes[task] for task, _ in batch]
+
+    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
+        """Record the references that are new, and what is about to be released of each."""
+        new = [
+            NewPhoto(each.photo.sha256, os.path.abspath(task.path), each.code, each.descriptor.numpy())
+            for task, each in made
+            if self.catalogue.find(each.photo.sha256) is None
+        ]
+        if new:
+            self.collection.record(new)
+        releases = []
+        for task, activation in made:
+            number = self.catalogue.find(activation.photo.sha256)
+            assert number is not None
+            row = ReleaseRow(
+                state=activation.state,
+                path=_key(task.target),
+                sha256=hashlib.sha256(activation.data).hexdigest(),
+                recipe=self._settings,
+                psnr=activation.quality.psnr,
+                ssim=activation.quality.ssim,
+                linf=activation.quality.linf,
+                reason=activation.reason,
+            )
+            releases.append((number, row))
+        self.catalogue.plan_releases(releases)
+        return releases
+
+    def _write(self, task: _Task, data: bytes, number: int) -> Outcome | None:
+        """Write the file of one photo; what happened where that was not possible."""
+        try:
+            task.target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(task.target, data, new=self._release_in(number, task.target) is None)
+        except PhotoError as error:
+            return _failed(task, error)
+        except OSError as error:
+            return _failed(task, PhotoError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
+        return None
+
+
+def _failed(task: _Task, error: HomingError) -> Outcome:
+    """The error's line, with the photo it is about in front."""
+    reason = str(error) if str(error).startswith(str(task.path)) else f"{task.path}: {error}"
+    return Outcome(photo=task.path, state="failed", reason=reason)
 
 
 def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
@@ -158,8 +188,3 @@ def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
 def _key(target: Path) -> str:
     """A released file under the one name it has however its folder was spelt."""
     return str(Path(os.path.realpath(target.parent)) / target.name)
-
-
-def _naming(path: Path, error: HomingError) -> str:
-    """The error's line, with the photo it is about in front."""
-    return str(error) if str(error).startswith(str(path)) else f"{path}: {error}"

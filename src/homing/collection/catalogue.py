@@ -71,6 +71,10 @@ class ReleaseRow:
     reason: str | None
 
 
+Release = tuple[int, ReleaseRow]
+"""The id of a reference, and what was released of it."""
+
+
 class Catalogue:
     """The catalogue of one collection; safe to read from several threads."""
 
@@ -140,21 +144,21 @@ class Catalogue:
         change.execute("INSERT INTO descriptors VALUES (?, ?)", (number, vector))
         return int(number)
 
-    def plan_release(self, photo: int, row: ReleaseRow) -> None:
-        """Say which file is about to be written, so that a crash leaves none behind that nobody knows."""
+    def plan_releases(self, releases: Sequence[Release]) -> None:
+        """Say which files are about to be written, so that a crash leaves none behind that nobody knows."""
         with self._change() as change:
-            change.execute(
+            change.executemany(
                 "INSERT OR REPLACE INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (photo, *astuple(row)),
+                [(photo, *astuple(row)) for photo, row in releases],
             )
 
-    def confirm_release(self, photo: int, row: ReleaseRow) -> None:
-        """Say that the planned file is on disk."""
+    def confirm_releases(self, releases: Sequence[Release]) -> None:
+        """Say that the planned files are on disk; where that was said before, nothing is written."""
         with self._change() as change:
-            change.execute(
-                "UPDATE releases SET written = 1 WHERE photo = ? AND path = ? AND sha256 = ?",
-                (photo, row.path, row.sha256),
+            change.executemany(
+                "UPDATE releases SET written = 1 WHERE photo = ? AND path = ? AND sha256 = ? AND NOT written",
+                [(photo, row.path, row.sha256) for photo, row in releases],
             )
 
     def release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:

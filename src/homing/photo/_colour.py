@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from functools import lru_cache
 from io import BytesIO
 
 import numpy as np
@@ -30,8 +32,10 @@ def shown(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
         # ImageCms works in 8 bits.
         image = Image.fromarray(eight_bit(pixels[..., 0] if pixels.shape[2] == 1 else pixels))
         pixels = np.asarray(transform.apply(image))
-    scaled = pixels.astype(np.float32) / np.iinfo(pixels.dtype).max
-    return np.broadcast_to(scaled, (*scaled.shape[:2], 3))
+    # Channel by channel in memory, as views are.
+    scaled = np.ascontiguousarray(np.moveaxis(pixels, 2, 0)).astype(np.float32)
+    scaled /= np.iinfo(pixels.dtype).max
+    return np.moveaxis(scaled if len(scaled) == 3 else np.repeat(scaled, 3, axis=0), 0, 2)
 
 
 def without_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
@@ -48,9 +52,23 @@ def eight_bit(levels: np.ndarray) -> np.ndarray:
     return ((levels.astype(np.uint32) + 128) // 257).astype(np.uint8)
 
 
-def _transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+def _build(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
     """The way from a profile to sRGB; None where it is sRGB."""
     profile = ImageCms.ImageCmsProfile(BytesIO(icc))
     if (profile.profile.profile_description or "").startswith("sRGB"):
         return None
     return ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")
+
+
+class _Transforms(threading.local):
+    """Those built last; every thread has its own, as LittleCMS lets only one at a time use a transform."""
+
+    def __init__(self) -> None:
+        self.build = lru_cache(maxsize=8)(_build)
+
+
+_transforms = _Transforms()
+
+
+def _transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+    return _transforms.build(icc, mode)

@@ -103,7 +103,7 @@ def _planes(image: Image.Image, icc: bytes | None, name: str) -> np.ndarray:
     if not (grey or colour):
         raise PhotoError(f"{name}: 8 or 16 bits a channel, grey or colour, are expected; got mode {image.mode}")
     target = ("L" if grey else "RGB") + ("A" if image.has_transparency_data else "")
-    return np.asarray(image.convert(target))
+    return np.asarray(image if image.mode == target else image.convert(target))
 
 
 def _decoded(planes: np.ndarray, format: str, orientation: int, icc: bytes | None, name: str) -> Decoded:

@@ -21,25 +21,30 @@ if TYPE_CHECKING:
     from homing.photo.photo import Photo
 
 
-def encode(photo: Photo, format: str, finer: bool) -> bytes:
+def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
     """The bytes of a file in `format`, a key of `SUFFIXES`."""
-    write = {"JPEG": _write_jpeg, "WEBP": _write_webp, "AVIF": _write_avif}.get(format)
     try:
-        if write:
-            return write(photo, finer)
-        return {"PNG": _write_png, "TIFF": _write_tiff, "BMP": _write_bmp}[format](photo)
+        match format:
+            case "JPEG":
+                return _write_jpeg(photo, finer, quick)
+            case "PNG":
+                return _write_png(photo, quick)
+            case "WEBP" | "AVIF":
+                return {"WEBP": _write_webp, "AVIF": _write_avif}[format](photo, finer)
+            case _:
+                return {"TIFF": _write_tiff, "BMP": _write_bmp}[format](photo)
     except DAMAGE as error:
         raise PhotoError(f"{photo.name}: cannot be written as {format}: {reason(error)}") from error
 
 
-def _write_jpeg(photo: Photo, finer: bool) -> bytes:
+def _write_jpeg(photo: Photo, finer: bool, quick: bool) -> bytes:
     image = _on_white(photo)
     if photo.format == "JPEG":
-        return _jpeg.write_like(photo.data, image, finer)
+        return _jpeg.write_like(photo.data, image, finer, quick)
     carried = _carried(photo)
     if "exif" in carried:
         carried["exif"] = b"Exif\0\0" + carried["exif"]
-    return _jpeg.save(image, quality=100 if finer else 95, subsampling=0, **carried)
+    return _jpeg.save(image, quick, quality=100 if finer else 95, subsampling=0, **carried)
 
 
 def _write_webp(photo: Photo, finer: bool) -> bytes:
@@ -59,10 +64,10 @@ def _write_avif(photo: Photo, finer: bool) -> bytes:
     return _save(image, "AVIF", quality=98 if finer else 90, **settings)
 
 
-def _write_png(photo: Photo) -> bytes:
+def _write_png(photo: Photo, quick: bool) -> bytes:
     same = photo.format == "PNG"
     chunks = _png.kept_chunks(photo.data) if same else _png.made_chunks(Metadata.of(photo.data))
-    return _png.write(_planes(photo), chunks)
+    return _png.write(_planes(photo), chunks, quick)
 
 
 def _write_tiff(photo: Photo) -> bytes:

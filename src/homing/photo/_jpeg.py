@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image, JpegImagePlugin
 
@@ -13,27 +13,31 @@ _SOS, _COM, _APP0, _APP2, _APP14, _APP15 = 0xDA, 0xFE, 0xE0, 0xE2, 0xEE, 0xEF
 _TABLES = list[list[int]]
 
 
-def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
+class _Settings(NamedTuple):
+    """What a changed copy of a file has in common with it."""
+
+    tables: _TABLES
+    subsampling: int
+    progressive: bool
+    segments: list[bytes]
+
+
+def write_like(original: bytes, image: Image.Image, finer: bool, quick: bool) -> bytes:
     """A JPEG file of `image` with the settings and the segments of an original one."""
-    with Image.open(BytesIO(original)) as header:
-        assert isinstance(header, JpegImagePlugin.JpegImageFile)
-        cmyk = header.mode == "CMYK"
-        tables = _tables(header)
-        subsampling = JpegImagePlugin.get_sampling(header)
-        progressive = bool(header.info.get("progressive"))
+    tables, subsampling, progressive, segments = _settings(original)
     if finer:
         tables = [[min(pair) for pair in zip(*two, strict=True)] for two in zip(tables, _fine_tables(), strict=False)]
         subsampling = 0
     # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
-    encoded = save(image, progressive=progressive, qtables=tables, subsampling=max(subsampling, 0))
-    return _splice(original, encoded, cmyk)
+    subsampling = max(subsampling, 0)
+    return _splice(segments, save(image, quick, progressive=progressive, qtables=tables, subsampling=subsampling))
 
 
-def save(image: Image.Image, progressive: bool = False, **settings: Any) -> bytes:
-    """A JPEG file of `image` with Huffman tables of its own."""
+def save(image: Image.Image, quick: bool, progressive: bool = False, **settings: Any) -> bytes:
+    """A JPEG file of `image`: with Huffman tables of its own, unless it must be quick."""
     plain = _save(image, **settings)
     # For optimised tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
-    if len(plain) > 1.8 * image.width * image.height:
+    if quick or len(plain) > 1.8 * image.width * image.height:
         return plain
     return _save(image, optimize=True, progressive=progressive, **settings)
 
@@ -60,12 +64,21 @@ def _fine_tables() -> _TABLES:
         return _tables(header)
 
 
-def _splice(original: bytes, encoded: bytes, cmyk: bool) -> bytes:
+@lru_cache(maxsize=16)  # a photo is written several times in a row, by each of some threads
+def _settings(original: bytes) -> _Settings:
+    with Image.open(BytesIO(original)) as header:
+        assert isinstance(header, JpegImagePlugin.JpegImageFile)
+        cmyk = header.mode == "CMYK"
+        progressive = bool(header.info.get("progressive"))
+        kept = [whole for marker, whole in _segments(original) if _is_metadata(marker) and not _is_stale(whole, cmyk)]
+        return _Settings(_tables(header), JpegImagePlugin.get_sampling(header), progressive, kept)
+
+
+def _splice(metadata: list[bytes], encoded: bytes) -> bytes:
     """The APPn and COM segments of one file, and everything else of another."""
-    kept = [whole for marker, whole in _segments(original) if _is_metadata(marker) and not _is_stale(whole, cmyk)]
     coding = [whole for marker, whole in _segments(encoded) if not _is_metadata(marker)]
     pixels = encoded[2 + sum(len(whole) for _, whole in _segments(encoded)) :]
-    return b"".join([encoded[:2], *kept, *coding, pixels])
+    return b"".join([encoded[:2], *metadata, *coding, pixels])
 
 
 def _is_metadata(marker: int) -> bool:

@@ -59,9 +59,9 @@ def made_chunks(metadata: Metadata) -> bytes:
     )
 
 
-def write(planes: np.ndarray, chunks: bytes) -> bytes:
+def write(planes: np.ndarray, chunks: bytes, quick: bool) -> bytes:
     """A PNG file of (H, W) or (H, W, 2 to 4) pixels with these chunks."""
-    data = bytes(imagecodecs.png_encode(planes))
+    data = bytes(imagecodecs.png_encode(planes, level=1 if quick else None))
     header, *pixels = (chunk.whole for chunk in _chunks(data) if chunk.type in _PIXELS)
     return b"".join(chain([data[:8], header, chunks], pixels))
 

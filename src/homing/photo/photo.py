@@ -92,18 +92,23 @@ class Photo:
         height, width = upright(self.pixels, self.orientation).shape[:2]
         if change.shape != (3, height, width):
             raise PhotoError(f"{self.name}: a change of {(3, height, width)} is expected, got {tuple(change.shape)}")
-        step = stored(change.detach().cpu().float().numpy().transpose(1, 2, 0), self.orientation)
+        step = change.detach().cpu().float().numpy()
         if self.pixels.shape[2] == 1:
-            step = step.mean(axis=2, keepdims=True)
-        levels = np.rint(self.pixels + step * self._white).clip(0, self._white)
-        return replace(self, pixels=np.ascontiguousarray(levels, dtype=self.pixels.dtype))
+            step = step.mean(axis=0, keepdims=True)
+        levels = step * self._white
+        levels += upright(self.pixels, self.orientation).transpose(2, 0, 1)
+        np.rint(levels, out=levels)
+        np.clip(levels, 0, self._white, out=levels)
+        pixels = stored(levels.astype(self.pixels.dtype).transpose(1, 2, 0), self.orientation)
+        return replace(self, pixels=np.ascontiguousarray(pixels))
 
-    def encode(self, format: str | None = None, finer: bool = False) -> bytes:
+    def encode(self, format: str | None = None, finer: bool = False, quick: bool = False) -> bytes:
         """The bytes of a file with these pixels and everything else of the original.
 
-        `finer` spends more bytes where the format is lossy, so that less of a change is rounded away.
+        `finer` spends more bytes where the format is lossy, so that less of a change is rounded away; `quick` spends
+        less time on making the file small, where it can: its pixels are the same.
         """
-        return _encode.encode(self, format_name(format or self.format), finer)
+        return _encode.encode(self, format_name(format or self.format), finer, quick)
 
     @property
     def _white(self) -> int:

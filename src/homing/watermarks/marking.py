@@ -30,15 +30,15 @@ class Marked:
     quality: Quality
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _File:
-    """The photo as written at one strength, how many bits its file says right, and how clearly the weakest of them."""
+    """The photo as written at one strength."""
 
-    data: bytes
+    finer: bool
+    moved: Photo
+    written: Photo
     strength: float
     psnr: float
-    right: int
-    weakest: float
 
 
 def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> list[Marked | PhotoError]:
@@ -65,18 +65,22 @@ def _mark(photo: Photo, view: Tensor, change: Tensor, message: Tensor, watermark
     """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
 
     def write(strength: float, finer: bool) -> _File:
-        data = photo.moved(strength * change).encode(finer=finer)
-        written = Photo.decode(data, photo.name).view()
-        said = describe(watermark.decoder, [written])[0]
-        right = int(((said > 0) == message).sum())
-        weakest = float(torch.where(message, said, -said).min())
-        return _File(data, strength, psnr(view, written), right, weakest)
+        moved = photo.moved(strength * change)
+        written = Photo.decode(moved.encode(finer=finer, quick=True), photo.name)
+        return _File(finer, moved, written, strength, psnr(view, written.view()))
 
-    files = [at_psnr(partial(write, finer=finer), budget.psnr) for finer in (False, True)]
+    size = float(change.square().mean().sqrt())
+    files = [at_psnr(partial(write, finer=finer), budget.psnr, size) for finer in (False, True)]
     kept = [file for file in files if budget.psnr is None or file.psnr >= budget.psnr]
-    best = max(kept, key=lambda file: file.weakest, default=None)
-    if best is None:
+    if not kept:
         under = f"no file of it has the {budget.psnr:g} dB asked for"
         return Marked(photo, photo.data, "unchanged", under, measure(view, view))
-    reason = None if best.right == len(message) else f"its file says {best.right} of {len(message)} bits right"
-    return Marked(photo, best.data, "marked", reason, measure(view, Photo.decode(best.data, photo.name).view()))
+    # How far each bit that a file says lies on its right side.
+    clear = [
+        torch.where(message, said, -said) for said in describe(watermark.decoder, [f.written.view() for f in kept])
+    ]
+    best, bits = max(zip(kept, clear, strict=True), key=lambda pair: float(pair[1].min()))
+    right = int((bits > 0).sum())
+    reason = None if right == len(message) else f"its file says {right} of {len(message)} bits right"
+    data = best.moved.encode(finer=best.finer)
+    return Marked(photo, data, "marked", reason, measure(view, best.written.view()))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -106,7 +107,7 @@ def release_moved(
     for _ in range(len(originals) - len(left)):
         advance()
     started = time.perf_counter()
-    for original, result in in_batches(map_ahead(_load, left), move):
+    for original, result in chain.from_iterable(in_batches(map_ahead(_load, left), move)):
         if not isinstance(result, PhotoError):
             target = folder / original.source
             with writing(target):

@@ -1,0 +1,43 @@
+"""Files written quickly have the pixels of those written with care."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tests.photo.photo_files import cmyk_profile, lossless, noise, saved, scene, wide_gamut
+
+from homing.photo import SUFFIXES, Photo
+
+FILES = {
+    "baseline 4:4:4": saved(scene(), "JPEG", quality=90, subsampling=0),
+    "baseline 4:2:0": saved(scene(), "JPEG", quality=75, subsampling=2),
+    "progressive 4:2:0": saved(scene(), "JPEG", quality=75, subsampling=2, progressive=True),
+    "grey": saved(scene()[..., 0], "JPEG", quality=80),
+    "CMYK": saved(scene(), "JPEG", mode="CMYK", quality=90, icc_profile=cmyk_profile()),
+    "wide gamut": saved(scene(), "JPEG", quality=85, icc_profile=wide_gamut()),
+    "PNG": lossless(scene(), "PNG"),
+    "PNG with alpha": lossless(noise(40, 50, 4), "PNG"),
+    "PNG of 16 bits": lossless(scene().astype(np.uint16) * 257, "PNG"),
+}
+
+
+@pytest.mark.parametrize("finer", [False, True])
+@pytest.mark.parametrize("data", FILES.values(), ids=FILES)
+def test_quick_files_have_the_same_pixels(data: bytes, finer: bool) -> None:
+    photo = Photo.decode(data, "a")
+    height, width = photo.pixels.shape[:2]
+    moved = photo.moved(0.01 * torch.randn(3, height, width, generator=torch.Generator().manual_seed(0)))
+    for format in (None, *SUFFIXES):
+        quick, careful = (Photo.decode(moved.encode(format, finer, quick=quick), "b") for quick in (True, False))
+        np.testing.assert_array_equal(quick.pixels, careful.pixels)
+        assert torch.equal(quick.view(), careful.view())
+        assert (quick.alpha is None) == (careful.alpha is None)
+        if quick.alpha is not None:
+            np.testing.assert_array_equal(quick.alpha, careful.alpha)
+
+
+@pytest.mark.parametrize("name", ["progressive 4:2:0", "PNG"])
+def test_what_is_not_quick_is_smaller(name: str) -> None:
+    photo = Photo.decode(FILES[name], "a")
+    assert len(photo.encode()) < len(photo.encode(quick=True))
