@@ -111,9 +111,9 @@ def test_another_run_edits_only_what_is_new(
     edited = []
     edit = copies.edited_copies
 
-    def counted(extractor, released, edits):
+    def counted(extractor, released, edits, **named):
         edited.extend(each.name for _ in released for each in edits)
-        return edit(extractor, released, edits)
+        return edit(extractor, released, edits, **named)
 
     monkeypatch.setattr(copies, "edited_copies", counted)
     monkeypatch.setattr("homing.evaluation.protocol.releasing.activate", lambda *_, **__: pytest.fail("made again"))

@@ -24,6 +24,20 @@ def search(
             min=1, help="How many cells to look into; 1 is the paper's setting.", show_default="as many as stay fast"
         ),
     ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            help="In place of --probes: look into every cell whose centre is no more than this farther away than the "
+            "nearest, in squared distance.",
+        ),
+    ] = None,
+    turned: Annotated[
+        bool, typer.Option("--turned", help="Search for quarter turns and mirror images of the photo as well.")
+    ] = False,
+    rerank: Annotated[
+        int | None,
+        typer.Option(min=1, help="Compare so many of the nearest again, by the full descriptors of their originals."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
@@ -33,6 +47,8 @@ def search(
         homing search holiday.homing copy.jpg
 
         homing search holiday.homing suspicious/ -k 3 --json
+
+        homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
     from homing.collection import Collection
     from homing.errors import PhotoError
@@ -44,7 +60,8 @@ def search(
     with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
         for item in found:
             try:
-                answers.append((item.path, opened.search(item.path, k=k, probes=probes)))
+                matches = opened.search(item.path, k=k, probes=probes, margin=margin, turned=turned, rerank=rerank)
+                answers.append((item.path, matches))
             except PhotoError as error:
                 failures[item.path] = str(error)
                 messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
@@ -63,7 +80,7 @@ def search(
 
 def _show(query: Path, matches: list[Match], nothing: str) -> None:
     screen.print(Text(str(query), style="bold"), soft_wrap=True)
-    rows = table("", "distance", "photo", "state")
+    rows = table("", "distance", "by", "photo", "state")
     for rank, match in enumerate(matches, start=1):
-        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", Text(match.photo), match.state)
+        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", match.by, Text(match.photo), match.state)
     screen.print(rows if matches else f"  {nothing}")

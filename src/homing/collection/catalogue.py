@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -192,6 +193,14 @@ class Catalogue:
             last = rows[-1][0]
             codes = np.frombuffer(b"".join(code for _, code in rows), dtype=np.uint8)
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
+
+    def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
+        """The descriptors (D,) of the originals, by id; none for ids that are not in the catalogue."""
+        wanted = json.dumps(ids.tolist())  # as one value: SQLite takes some thousands only
+        rows = self._all(
+            "SELECT photo, vector FROM descriptors WHERE photo IN (SELECT value FROM json_each(?))", wanted
+        )
+        return {number: np.frombuffer(vector, np.float16) for number, vector in rows}
 
     def counts(self) -> dict[str, int]:
         """How many references there are in each state, and in all under `photos`."""

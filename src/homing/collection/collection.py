@@ -17,9 +17,10 @@ from homing.collection._adding import add_photos
 from homing.collection.catalogue import NewPhoto
 from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, load_index, open_folder, save_index
 from homing.collection.outcome import Info, Match, Outcome
+from homing.collection.turning import turns
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
-from homing.indexes import FaissIndex
+from homing.indexes import FaissIndex, compare_again
 from homing.photo import Photo, gather
 
 Paths = str | Path | Iterable[str | Path]
@@ -107,23 +108,55 @@ class Collection:
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         return ActivationJob(self, Path(out), chosen, format).run(gather(_as_paths(photos)), report or _ignore)
 
-    def search(self, photo: str | Path | Photo, *, k: int = 10, probes: int | None = None) -> list[Match]:
-        """The nearest references of one photo, nearest first."""
-        query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
-        return self.search_descriptors(describe(self.extractor, [query.view()]), k=k, probes=probes)[0]
+    def search(
+        self,
+        photo: str | Path | Photo,
+        *,
+        k: int = 10,
+        probes: int | None = None,
+        margin: float | None = None,
+        turned: bool = False,
+        rerank: int | None = None,
+    ) -> list[Match]:
+        """The nearest references of one photo, nearest first.
 
-    def search_descriptors(self, descriptors: Tensor, *, k: int = 10, probes: int | None = None) -> list[list[Match]]:
-        """The nearest references of each of (B, D) descriptors.
+        `turned` also searches for its quarter turns and mirror images; each reference keeps its smallest distance. The
+        other options are those of `search_descriptors`.
+        """
+        query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
+        square = self.extractor.resize(query.view())
+        descriptors = describe(self.extractor, turns(square) if turned else [square])
+        return self.search_descriptors(descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank)[0]
+
+    def search_descriptors(
+        self,
+        descriptors: Tensor,
+        *,
+        k: int = 10,
+        probes: int | None = None,
+        margin: float | None = None,
+        rerank: int | None = None,
+    ) -> list[list[Match]]:
+        """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times.
 
         `probes` is how many cells are looked into; by default as many as stay fast for a collection of this size.
+        `margin`, in place of it, looks into every cell whose centre is no more than that farther away than the nearest,
+        in squared distance, 64 at most. `rerank` compares so many of the nearest again, by the descriptors of their
+        originals; strangers of a background have none and keep the distance of their codes.
         """
         if k < 1 or (probes is not None and probes < 1):
             raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
+        if rerank is not None and rerank < k:
+            raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
         index = self.index
-        distances, ids = index.search(descriptors, min(k, max(len(index), 1)), probes)
+        distances, ids = index.search(descriptors, min(rerank or k, max(len(index), 1)), probes, margin)
+        compared = np.zeros(ids.shape, dtype=bool)
+        if rerank is not None:
+            queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1]).numpy()
+            distances, ids, compared = compare_again(queries, distances, ids, self.folder.catalogue.descriptors)
         return [
-            [self._match(int(number), float(distance)) for number, distance in zip(*row, strict=True) if number >= 0]
-            for row in zip(ids, distances, strict=True)
+            [self._match(*each) for each in zip(*row, strict=True) if each[0] >= 0]
+            for row in zip(*(every[:, :k].tolist() for every in (ids, distances, compared)), strict=True)
         ]
 
     def info(self) -> Info:
@@ -167,12 +200,12 @@ class Collection:
             self._revision, self._kept = revision, False
         return ids
 
-    def _match(self, number: int, distance: float) -> Match:
+    def _match(self, number: int, distance: float, compared: bool) -> Match:
         if number >= BACKGROUND_IDS:
             assert self.folder.background is not None
             return Match(self.folder.background.name(number - BACKGROUND_IDS), distance, "background")
         source, state = self.folder.catalogue.describe(number)
-        return Match(source, distance, state)
+        return Match(source, distance, state, "descriptor" if compared else "code")
 
 
 def _as_paths(photos: Paths) -> list[Path]:

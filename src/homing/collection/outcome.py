@@ -22,11 +22,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Match:
-    """A reference that lies near a query: its source file, and how far its code lies from the query's descriptor."""
+    """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
+
+    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor.
+    """
 
     photo: str
     distance: float
     state: Literal["passive", "activated", "unchanged", "background"]
+    by: Literal["code", "descriptor"] = "code"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Codebook, codes and ids together: what is searched."""
 
 from homing.indexes.faiss import FaissIndex
+from homing.indexes.ranking import compare_again
 
-__all__ = ["FaissIndex"]
+__all__ = ["FaissIndex", "compare_again"]

@@ -9,12 +9,16 @@ import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.errors import HomingError
+from homing.indexes.ranking import merge
 from homing.indexes.stores import store_for
 
 # Looking at this many codes takes about a millisecond; by default a search looks at no more.
 FAST_CODES = 250_000
 # How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
 REACH = 256
+# A search by margin looks into no more cells than this, however near their centres lie to each other.
+MOST_CELLS = 64
 _CELLS_REACH = 16  # as where a code's cell is chosen: one probe must find the same
 
 
@@ -47,16 +51,55 @@ class FaissIndex:
         """Drop references by id; a graph is built anew without them."""
         self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
 
-    def search(self, descriptors: Tensor, k: int, probes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none."""
-        searched = self.faiss
-        if self._codebook.has_cells:
-            searched.nprobe = min(probes or self.fast_probes(), searched.nlist)
-            _reach(searched.quantizer, max(_CELLS_REACH, 2 * searched.nprobe))
+    def search(
+        self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none.
+
+        `probes` is how many cells are looked into; `margin`, in place of it, how much farther than the nearest centre,
+        in squared distance, that of a cell may lie to be looked into. Of queries that are described T times, (B, T, D),
+        each reference keeps its smallest distance.
+        """
+        turned = self._turned(descriptors)
+        if self._codebook.has_cells or margin is not None:
+            squared_to_centres, cells = self._cells(turned, probes, margin)
+            squared, ids = self.faiss.search_preassigned(turned, k, cells, squared_to_centres)
         else:
-            _reach(searched.index, max(REACH, 2 * k))
-        squared, ids = searched.search(self._codebook.turn(descriptors), k)
-        return np.sqrt(np.maximum(squared, 0)), ids
+            _reach(self.faiss.index, max(REACH, 2 * k))
+            squared, ids = self.faiss.search(turned, k)
+        distances = np.sqrt(np.maximum(squared, 0))
+        if descriptors.ndim == 2:
+            return distances, ids
+        shape = (*descriptors.shape[:2], k)
+        return merge(distances.reshape(shape), ids.reshape(shape))
+
+    def looked_at(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
+        """How many codes (B,) a search for (B, D) or (B, T, D) descriptors compares, in an index that has cells."""
+        _, cells = self._cells(self._turned(descriptors), probes, margin)
+        lists = self.faiss.invlists
+        sizes = np.array([*(lists.list_size(cell) for cell in range(lists.nlist)), 0])  # the last for cells left out
+        counts: np.ndarray = sizes[cells].reshape(len(descriptors), -1).sum(axis=1)
+        return counts
+
+    def _turned(self, descriptors: Tensor) -> np.ndarray:
+        return self._codebook.turn(descriptors.flatten(0, -2))
+
+    def _cells(self, turned: np.ndarray, probes: int | None, margin: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """The cells (B, C) to look into, -1 for those left out, and the squared distances (B, C) of their centres."""
+        if not self._codebook.has_cells:
+            raise HomingError(f"'{self._codebook.spec}' has no cells to choose from; search without a margin")
+        if margin is not None:
+            _check(margin, probes)
+        searched = self.faiss
+        wanted = min(MOST_CELLS if margin is not None else probes or self.fast_probes(), searched.nlist)
+        _reach(searched.quantizer, max(_CELLS_REACH, 2 * wanted))
+        squared, cells = searched.quantizer.search(turned, wanted)
+        if margin is not None:
+            near = squared <= squared[:, :1] + margin
+            widest = int(near.sum(axis=1).max(initial=1))
+            squared, cells = squared[:, :widest], np.where(near, cells, -1)[:, :widest]
+        searched.nprobe = cells.shape[1]
+        return squared, cells
 
     def fast_probes(self) -> int:
         """As many probes as stay fast for an index of this size."""
@@ -73,3 +116,10 @@ def _reach(index: Any, count: int) -> None:
     graph: Any = faiss.downcast_index(index)
     if isinstance(graph, faiss.IndexHNSW):
         graph.hnsw.efSearch = count
+
+
+def _check(margin: float, probes: int | None) -> None:
+    if probes is not None:
+        raise HomingError(f"a search goes by probes or by a margin, got both: {probes} and {margin:g}")
+    if not margin >= 0:
+        raise HomingError(f"a margin is a squared distance, 0 or more, got {margin:g}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval, watermarks
+from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval, search, watermarks
 
 app = typer.Typer(help="Measure on photos of your own.", no_args_is_help=True)
 app.command("retrieval")(retrieval.retrieval)
@@ -12,6 +12,7 @@ app.command("quality")(quality.quality)
 app.command("edits")(edits.edits)
 app.command("detection")(detection.detection)
 app.command("analysis")(analysis.analysis)
+app.command("search")(search.search)
 app.command("watermarks")(watermarks.watermarks)
 app.command("paper")(paper.paper)
 

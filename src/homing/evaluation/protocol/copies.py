@@ -14,6 +14,7 @@ from torch import Tensor
 from homing import __version__
 from homing._extras import version_of_extra
 from homing._parallel import map_ahead
+from homing.collection.turning import TURNS, turns
 from homing.edits import Edit
 from homing.evaluation.pictures import to_image, to_view
 from homing.evaluation.protocol.kept import KeptRows, key_of, state_of
@@ -29,8 +30,13 @@ def describe_copies(
     edits: Sequence[Edit],
     folder: Path,
     advance: Callable[[], None],
+    *,
+    turned: bool = False,
 ) -> np.ndarray:
-    """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file."""
+    """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file.
+
+    With `turned` each copy is described in all its turns: (P, E, T, dim).
+    """
     files = [[item.source, item.seed, *state_of(item.file)] for item in released]
     key = key_of(
         extractor.fingerprint,
@@ -39,30 +45,39 @@ def describe_copies(
         __version__,
         PIL.__version__,
         version_of_extra("augly", extra="bench"),
+        *(["turned"] if turned else []),
     )
     file = folder / f"copies-{key}.npy"
-    kept = KeptRows(file, (len(released), len(edits), extractor.dim), np.float32)
+    shape = (len(edits), TURNS) if turned else (len(edits),)
+    kept = KeptRows(file, (len(released), *shape, extractor.dim), np.float32)
     for _ in range(kept.count):
         advance()
-    for batch in edited_copies(extractor, released[kept.count :], edits):
-        kept.add(batch.numpy())
+    for batch in edited_copies(extractor, released[kept.count :], edits, turned=turned):
+        kept.add(batch.view(len(batch), *shape, -1).numpy())
         for _ in batch:
             advance()
     return kept.rows
 
 
-def edited_copies(extractor: Extractor, released: Iterable[Released], edits: Sequence[Edit]) -> Iterator[Tensor]:
-    """Batches (B, E, dim) of descriptors of files edited in E ways; the network sees several files at once."""
+def edited_copies(
+    extractor: Extractor, released: Iterable[Released], edits: Sequence[Edit], *, turned: bool = False
+) -> Iterator[Tensor]:
+    """Batches (B, E, dim) of descriptors of files edited in E ways; the network sees several files at once.
+
+    With `turned` the turns of each copy follow each other: (B, E * T, dim).
+    """
 
     def edited(item: Released) -> Tensor:
         image = to_image(Photo.load(item.file).view())
-        return torch.stack([extractor.resize(to_view(edit(image, item.seed))) for edit in edits])
+        squares = [extractor.resize(to_view(edit(image, item.seed))) for edit in edits]
+        return torch.stack([turn for square in squares for turn in turns(square)] if turned else squares)
 
     coming = map_ahead(edited, released)
-    while some := list(islice(coming, max(images_at_once(extractor) // len(edits), 1))):
+    count = len(edits) * (TURNS if turned else 1)
+    while some := list(islice(coming, max(images_at_once(extractor) // count, 1))):
         squares = torch.cat(some)
         with torch.inference_mode():
             parts = [
                 extractor(part.to(extractor.device)).cpu() for part in torch.split(squares, images_at_once(extractor))
             ]
-        yield torch.cat(parts).view(len(some), len(edits), -1)
+        yield torch.cat(parts).view(len(some), count, -1)

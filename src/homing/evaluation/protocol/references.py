@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import faiss
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.indexes import FaissIndex
+from homing.indexes import FaissIndex, compare_again
 
 Probes = int | Literal["exact"]
 
@@ -60,30 +61,65 @@ class References:
         """What the index keeps of one reference, but for its id and its cell."""
         return self._index.code_size
 
-    def search(self, descriptors: np.ndarray, k: int, probes: Probes) -> Nearest:
-        """The k nearest references of (Q, D) descriptors; `exact` compares with every descriptor."""
+    def search(
+        self,
+        descriptors: np.ndarray,
+        k: int,
+        probes: Probes | None = None,
+        *,
+        margin: float | None = None,
+        rerank: int | None = None,
+    ) -> Nearest:
+        """The k nearest references of (Q, D) descriptors; `exact` compares with every descriptor.
+
+        Queries may be described T times, (Q, T, D); `margin` chooses cells in place of `probes`; the `rerank` nearest
+        are compared again, by their descriptors.
+        """
         k = min(k, len(self))
-        parts = (
-            torch.from_numpy(np.array(descriptors[start : start + _QUERIES_AT_ONCE], dtype=np.float32))
-            for start in range(0, len(descriptors), _QUERIES_AT_ONCE)
-        )
-        nearest = self._nearest if probes == "exact" else lambda some, k: self._index.search(some, k, probes)
-        distances, ids = zip(*(nearest(some, k) for some in parts), strict=True)
+
+        def nearest(some: Tensor) -> tuple[np.ndarray, np.ndarray]:
+            if probes == "exact":
+                return self._nearest(some, k)
+            distances, ids = self._index.search(some, min(rerank or k, len(self)), probes, margin)
+            if rerank is not None:
+                queries = some.view(len(some), -1, some.shape[-1]).numpy()
+                distances, ids, _ = compare_again(queries, distances, ids, self._descriptors)
+            return distances[:, :k], ids[:, :k]
+
+        distances, ids = zip(*map(nearest, _parts_of(descriptors)), strict=True)
         return Nearest(np.concatenate(distances), np.concatenate(ids))
+
+    def looked_at(self, descriptors: np.ndarray, probes: int | None = None, margin: float | None = None) -> np.ndarray:
+        """How many codes (Q,) such a search compares."""
+        return np.concatenate([self._index.looked_at(some, probes, margin) for some in _parts_of(descriptors)])
 
     def milliseconds(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
         """How long the search for one of these (Q, D) descriptors takes."""
         queries = torch.from_numpy(np.array(descriptors[:_TIMED], dtype=np.float32))
         turned = self._codebook.turn(queries)
         raw: Any = self._index.faiss
-        threads = faiss.omp_get_max_threads()
-        faiss.omp_set_num_threads(1)
-        try:
+        with _one_core():
             ours = _milliseconds(lambda place: self._index.search(queries[place : place + 1], k, probes), len(queries))
             theirs = _milliseconds(lambda place: raw.search(turned[place : place + 1], k), len(queries))
-        finally:
-            faiss.omp_set_num_threads(threads)
         return Milliseconds(ours, theirs)
+
+    def milliseconds_with(
+        self, descriptors: np.ndarray, k: int, *, probes: int | None, margin: float | None, rerank: int | None
+    ) -> float:
+        """The same, through homing, of a search with options."""
+        queries = descriptors[:_TIMED]
+        with _one_core():
+            return _milliseconds(
+                lambda place: self.search(queries[place : place + 1], k, probes, margin=margin, rerank=rerank),
+                len(queries),
+            )
+
+    def _descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
+        photos = len(self._originals)
+        return {
+            number: self._originals[number].numpy() if number < photos else self._strangers[number - photos]
+            for number in ids.tolist()
+        }
 
     def _nearest(self, descriptors: Tensor, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Distances and ids (B, k) of the nearest references, each compared with every query."""
@@ -105,6 +141,21 @@ class References:
                 rows = np.array(some[start : start + _REFERENCES_AT_ONCE], dtype=np.float32)
                 yield first + start, torch.from_numpy(rows)
             first += len(some)
+
+
+def _parts_of(descriptors: np.ndarray) -> Iterator[Tensor]:
+    for start in range(0, len(descriptors), _QUERIES_AT_ONCE):
+        yield torch.from_numpy(np.array(descriptors[start : start + _QUERIES_AT_ONCE], dtype=np.float32))
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
 
 
 def _milliseconds(search: Callable[[int], object], count: int) -> float:

@@ -120,10 +120,10 @@ class Subject:
         self.failures.extend(made.failures)
         return made
 
-    def copies(self, made: ReleasedFiles, edits: Sequence[Edit], what: str) -> np.ndarray:
-        """Descriptors (P, E, D) of the files of one release, edited in each way."""
+    def copies(self, made: ReleasedFiles, edits: Sequence[Edit], what: str, *, turned: bool = False) -> np.ndarray:
+        """Descriptors (P, E, D) of the files of one release, edited in each way; (P, E, T, D) with all their turns."""
         with self.stage(f"{self.codebook.name}: editing, {what}", len(made.files)) as advance:
-            return describe_copies(self.extractor, made.files, edits, self.setting.out, advance)
+            return describe_copies(self.extractor, made.files, edits, self.setting.out, advance, turned=turned)
 
     def search(self, copies: np.ndarray, k: int, probes: Probes, what: str) -> Nearest:
         """The k nearest references of (P, E, D) copies, file by file."""

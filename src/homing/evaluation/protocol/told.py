@@ -71,7 +71,7 @@ def numbered(name: str, number: int) -> str:
 def search_lines(
     subject: Subject,
     recipe: str,
-    probes: Probes,
+    probes: Probes | str,
     sources: Sequence[str],
     labels: Sequence[str],
     found: Nearest,

@@ -1,0 +1,104 @@
+"""What a search may be asked for: a margin, the photo in all its turns, and a second look by descriptors."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps
+
+from homing.collection import Collection
+from homing.collection.turning import TURNS, turns
+from homing.errors import HomingError
+from homing.evaluation.pictures import to_image, to_view
+from homing.extractors import describe
+from homing.photo import Photo
+
+
+@pytest.fixture
+def filled(collection: Collection, photos: Path) -> Collection:
+    """Four photos among strangers."""
+    collection.add(photos)
+    return collection
+
+
+def query(collection: Collection, file: Path) -> torch.Tensor:
+    return describe(collection.extractor, [Photo.load(file).view()])
+
+
+def test_turns_are_those_that_pillow_makes(flower: Photo) -> None:
+    image = to_image(flower.view()).resize((64, 64))
+    transpose = Image.Transpose
+    kinds = (transpose.ROTATE_90, transpose.ROTATE_180, transpose.ROTATE_270)
+    quarters = [image, *(image.transpose(kind) for kind in kinds)]
+    wanted = [*quarters, *map(ImageOps.mirror, quarters)]
+    made = turns(to_view(image))
+    assert len(made) == TURNS == 8
+    for ours, theirs in zip(made, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(to_image(ours)), np.asarray(theirs))
+
+
+def test_a_turned_query_is_as_near_as_the_photo_itself(filled: Collection, photos: Path, tmp_path: Path) -> None:
+    with Image.open(photos / "rocket.jpg") as image:
+        ImageOps.mirror(image.transpose(Image.Transpose.ROTATE_90)).save(tmp_path / "turned.png")
+    as_it_is = filled.search(tmp_path / "turned.png", k=3, rerank=3)
+    turned = filled.search(tmp_path / "turned.png", k=3, rerank=3, turned=True)
+    assert turned[0].photo == as_it_is[0].photo == str(photos / "rocket.jpg")
+    assert turned[0].distance < 0.01 < 0.05 < as_it_is[0].distance
+    assert filled.search(tmp_path / "turned.png", k=1, turned=True)[0].distance <= (
+        filled.search(photos / "rocket.jpg", k=1)[0].distance + 1e-3
+    )
+    assert len({match.photo for match in turned}) == 3
+
+
+def test_a_margin_finds_what_the_index_finds_with_it(filled: Collection, photos: Path) -> None:
+    copy = query(filled, photos / "chelsea.png")
+    distances, _ = filled.index.search(copy, 4, margin=0.1)
+    matches = filled.search(photos / "chelsea.png", k=4, margin=0.1)
+    assert [match.distance for match in matches] == pytest.approx(distances[0].tolist(), abs=1e-5)
+    assert matches[0].photo == str(photos / "chelsea.png")
+    few, many = (len(filled.search(photos / "chelsea.png", k=5000, margin=margin)) for margin in (0.0, 0.2))
+    assert 0 < few < many
+
+
+def test_matches_are_ranked_again_by_the_descriptors_of_originals(tmp_path: Path, photos: Path, extractor) -> None:
+    with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
+        collection.add(photos)
+        originals = {str(path): query(collection, path)[0].half().float().numpy() for path in photos.iterdir()}
+        asked = 0.6 * query(collection, photos / "rocket.jpg") + 0.4 * query(collection, photos / "flower.jpg")
+        wanted = {path: float(np.linalg.norm(asked[0].numpy() - each)) for path, each in originals.items()}
+        (matches,) = collection.search_descriptors(asked, k=4, rerank=4)
+        assert [match.photo for match in matches] == sorted(wanted, key=wanted.__getitem__)
+        assert [match.distance for match in matches] == pytest.approx(sorted(wanted.values()), abs=1e-5)
+        assert {match.by for match in matches} == {"descriptor"}
+        by_code = collection.search_descriptors(asked, k=4)[0]
+        assert {match.by for match in by_code} == {"code"}
+        assert by_code[0].distance != pytest.approx(matches[0].distance, abs=1e-2)
+        (nearest,) = collection.search_descriptors(asked, k=1, rerank=3)
+        assert nearest == matches[:1]
+
+
+def test_strangers_of_a_background_keep_the_distance_of_their_codes(filled: Collection, photos: Path) -> None:
+    before = {match.photo: match for match in filled.search(photos / "flower.jpg", k=50)}
+    again = filled.search(photos / "flower.jpg", k=50, rerank=50)
+    assert again[0].photo == str(photos / "flower.jpg")
+    assert again[0].by == "descriptor"
+    assert again[0].distance < 1e-3 < before[again[0].photo].distance  # the descriptor is its own, the code is not
+    assert again[1:] == [before[match.photo] for match in again[1:]]
+    assert {match.by for match in again[1:]} == {"code"}
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [({"probes": 2, "margin": 0.1}, "by probes or by a margin, got both: 2 and 0.1"),
+     ({"margin": -1.0}, "a squared distance, 0 or more, got -1"),
+     ({"rerank": 9}, "as many must be ranked again as are asked for, 10, or more; got 9")],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_in_one_line(filled: Collection, photos: Path, options, line: str) -> None:
+    with pytest.raises(HomingError, match=line):
+        filled.search(photos / "flower.jpg", **options)
+
+
+def test_an_empty_collection_has_no_matches_whatever_is_asked(tmp_path: Path, photos: Path, extractor) -> None:
+    with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
+        assert collection.search(photos / "flower.jpg", margin=0.1, turned=True, rerank=20) == []

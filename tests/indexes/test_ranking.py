@@ -1,0 +1,64 @@
+"""Queries described several times, and full descriptors in place of codes, against plain loops."""
+
+import numpy as np
+import pytest
+from tests.conftest import descriptors, train
+
+from homing.indexes import FaissIndex, compare_again
+from homing.indexes.ranking import merge
+
+TURNS = 4
+
+
+@pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,PQ4x6", "HNSW8,SQ8"])
+@pytest.mark.parametrize("probes", [1, 16])
+def test_each_reference_keeps_its_smallest_distance(spec: str, probes: int) -> None:
+    book = train(spec)
+    index = FaissIndex(book)
+    index.add(book.encode(descriptors(500, 1)), np.arange(500))
+    queries = descriptors(20 * TURNS, 2).view(20, TURNS, -1)
+    distances, ids = index.search(queries, 6, probes)
+    assert distances.shape == ids.shape == (20, 6)
+    for place, query in enumerate(queries):
+        best: dict[int, float] = {}
+        for row, numbers in zip(*index.search(query, 6, probes), strict=True):
+            for distance, number in zip(row.tolist(), numbers.tolist(), strict=True):
+                if number >= 0:
+                    best[number] = min(distance, best.get(number, np.inf))
+        wanted = sorted(best.values())[:6]
+        np.testing.assert_allclose(distances[place, : len(wanted)], wanted, rtol=1e-5)
+        found = ids[place, : len(wanted)].tolist()
+        assert len(set(found)) == len(found)
+        assert [best[number] for number in found] == pytest.approx(wanted)
+
+
+def test_lists_that_are_not_full_are_filled_up_with_nothing() -> None:
+    distances = np.array([[[1.0, 9.0], [0.5, 9.0]], [[3.0, 9.0], [9.0, 9.0]]])
+    ids = np.array([[[7, -1], [7, -1]], [[8, -1], [-1, -1]]])
+    merged = merge(distances, ids)
+    np.testing.assert_array_equal(merged[1], [[7, -1], [8, -1]])
+    np.testing.assert_array_equal(merged[0][:, 0], [0.5, 3.0])
+
+
+def test_full_descriptors_decide_and_who_has_none_keeps_its_distance() -> None:
+    queries, references = descriptors(10, 3).view(5, 2, -1).numpy(), descriptors(30, 4).numpy()
+    ids = np.stack([np.random.default_rng(place).permutation(30)[:12] for place in range(5)])
+    ids[4, 9:] = -1
+    rough = np.sort(np.random.default_rng(9).uniform(1.0, 1.6, ids.shape), axis=1)
+    with_one = {number for number in range(30) if number % 3}
+    distances, order, compared = compare_again(
+        queries, rough, ids, lambda some: {number: references[number] for number in with_one & set(some.tolist())}
+    )
+    for place in range(5):
+        wanted = {
+            number: min(np.linalg.norm(query - references[number]) for query in queries[place])
+            if number in with_one
+            else rough[place, column]
+            for column, number in enumerate(ids[place].tolist())
+            if number >= 0
+        }
+        ranked = sorted(wanted, key=wanted.__getitem__)
+        assert [number for number in order[place].tolist() if number >= 0] == ranked
+        kept = order[place] >= 0
+        np.testing.assert_allclose(distances[place][kept], [wanted[number] for number in ranked], rtol=1e-5)
+        assert compared[place].tolist() == [number in with_one for number in order[place].tolist()]
