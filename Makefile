@@ -33,9 +33,10 @@ check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not imp
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_rooms.py
 
-bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, time of the networks
+bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, time of the networks, how cost grows
 	$(BIN)/python benchmarks/footprint.py
 	$(BIN)/python benchmarks/forward.py
+	$(BIN)/python benchmarks/growth.py --quick
 
 format: $(VENV)/.dev  ## format and mend what can be mended
 	$(BIN)/ruff format .

@@ -128,7 +128,7 @@ def test_a_gpu_moves_photos_as_a_cpu_does(views, extractor, codebook, name: str,
     """In half precision, and compiled, it gains the same within a tenth."""
     gpu = extractors.load(extractor.name, device="cuda")
     if compiled:
-        gpu.compile()
+        gpu = gpu.compiled()
     exact = gained(views, extractor, codebook, extractor, RECIPES[name])
     assert (exact > 0).all()
     torch.testing.assert_close(gained(views, extractor, codebook, gpu, RECIPES[name]), exact, rtol=0.1, atol=0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from torch import Tensor
+
 from homing.activation.engine import optimise
 from homing.activation.recipe import Recipe
 from homing.activation.release import Activation, Release
@@ -17,18 +19,25 @@ from homing.photo import Photo
 BATCH = 8
 BATCH_PIXELS = 8_000_000  # several small photos or one large one are moved at a time
 
+Loop = Callable[..., list[Tensor]]  # called as `optimise` is
 Item = TypeVar("Item")
 Other = TypeVar("Other")
 Result = TypeVar("Result")
 
 
 def activate(
-    photos: Sequence[Photo], *, extractor: Extractor, codebook: Codebook, recipe: Recipe, format: str | None = None
+    photos: Sequence[Photo],
+    *,
+    extractor: Extractor,
+    codebook: Codebook,
+    recipe: Recipe,
+    format: str | None = None,
+    loop: Loop = optimise,
 ) -> list[Activation | PhotoError]:
     """Move each photo towards its own code; what comes back was measured on the bytes it holds.
 
     Photos are moved as one batch and may differ in size; on a CPU the same batch gives the same bytes. `format` writes
-    another file format.
+    another file format; `loop` is another one than the engine's, to compare with.
     A photo that cannot be written gives its error in place of an activation; the others are not affected.
     """
     codebook.check(extractor)
@@ -37,7 +46,7 @@ def activate(
     views = [photo.view() for photo in photos]
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
-    changes = optimise(views, extractor=extractor, objective=objective, recipe=recipe)
+    changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
     results: list[Activation | PhotoError] = []
     for photo, view, change, original in zip(photos, views, changes, originals, strict=True):
         release = Release(photo, view, change, original, extractor=extractor, codebook=codebook, margin=recipe.margin)

@@ -31,9 +31,14 @@ def load(name: str) -> Codebook:
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
 
 
+def has_background(codebook: Codebook) -> bool:
+    """Whether this is a bundled codebook: strangers come with those."""
+    return codebook.name in available() and load(codebook.name).fingerprint == codebook.fingerprint
+
+
 def bundled_background(codebook: Codebook) -> Background:
     """The strangers that come with a bundled codebook."""
     entry = _DATA.joinpath(codebook.name + _BACKGROUND)
-    if codebook.name not in available() or load(codebook.name).fingerprint != codebook.fingerprint:
+    if not has_background(codebook):
         raise CodebookError(f"codebook '{codebook.name}' comes with no background; leave out --with-background")
     return Background.from_bytes(entry.read_bytes(), codebook, entry.name)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from homing._files import make_out, write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
-from homing.activation.batch import in_batches
+from homing.activation.batch import Loop, in_batches
+from homing.activation.engine import optimise
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -33,9 +34,11 @@ class _Task:
 class ActivationJob:
     """One call of `activate`: photos of one recipe into one folder."""
 
-    def __init__(self, collection: Collection, out: Path, recipe: Recipe, format: str | None) -> None:
+    def __init__(
+        self, collection: Collection, out: Path, recipe: Recipe, format: str | None, loop: Loop = optimise
+    ) -> None:
         self.collection, self.catalogue = collection, collection.folder.catalogue
-        self.out, self.recipe = out, recipe
+        self.out, self.recipe, self.loop = out, recipe, loop
         self.format = format_name(format) if format else None
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {self.format}"
@@ -110,6 +113,7 @@ class ActivationJob:
             codebook=self.collection.codebook,
             recipe=self.recipe,
             format=self.format,
+            loop=self.loop,
         )
 
     def _release(self, batch: Sequence[tuple[_Task, Activation | PhotoError | Outcome]]) -> list[Outcome]:

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from homing import codebooks, extractors
 from homing.activation import Recipe, recipe_named
+from homing.activation.batch import Loop
+from homing.activation.engine import optimise
 from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
 from homing.collection.catalogue import NewPhoto
@@ -100,13 +102,16 @@ class Collection:
         recipe: str | Recipe = "homing",
         format: str | None = None,
         report: Report | None = None,
+        loop: Loop = optimise,
     ) -> list[Outcome]:
         """Index photos, activate them, and write into the folder `out` what may be released.
 
         Released files have the names they have in the folders given. Photos activated earlier are not done again.
+        `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
-        return ActivationJob(self, Path(out), chosen, format).run(gather(_as_paths(photos)), report or _ignore)
+        job = ActivationJob(self, Path(out), chosen, format, loop)
+        return job.run(gather(_as_paths(photos)), report or _ignore)
 
     def search(
         self,

@@ -71,7 +71,7 @@ class DemoResult:
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
     load_extra("augly.image", extra="demo")
-    photos = _photos()
+    photos = demo_photos()
     _clear(out, photos)
     with Collection.create(out / COLLECTION, with_background=True) as collection:
         for name, data in photos.items():
@@ -85,7 +85,7 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
             probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
         }
         passive, activated = (
-            search_copies(collection.extractor, some, PAPER, searches, advance) for some in _before_and_after(outcomes)
+            search_copies(collection.extractor, some, PAPER, searches, advance) for some in before_and_after(outcomes)
         )
         strangers = collection.info().background
     result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
@@ -99,7 +99,7 @@ def steps() -> int:
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
 
 
-def _before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list[Released]]:
+def before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list[Released]]:
     """The photos as they were, and as they were released; the seed of either is the photo's place among them all."""
     in_order = sorted(outcomes, key=lambda outcome: outcome.photo)
     before = [Released(str(each.photo.absolute()), each.photo, seed) for seed, each in enumerate(in_order)]
@@ -107,7 +107,7 @@ def _before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list
     return before, after
 
 
-def _photos() -> dict[str, bytes]:
+def demo_photos() -> dict[str, bytes]:
     """The demo's photos by name, from the packages that carry them."""
     try:
         return {

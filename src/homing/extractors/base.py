@@ -84,9 +84,11 @@ class NetworkExtractor:
         plain._network, plain._half, plain._looped = self._given, False, plain.__call__
         return plain
 
-    def compile(self) -> None:
-        """Have PyTorch compile what loops run: half a minute for each size of batch, which pays off from hours on."""
-        self._looped = torch.compile(self.__call__)
+    def compiled(self) -> NetworkExtractor:
+        """The same with what loops run compiled: half a minute for each size of batch, which pays off from hours on."""
+        quick = copy.copy(self)
+        quick._looped = torch.compile(quick.__call__, dynamic=False)
+        return quick
 
     def in_loop(self, images: Tensor) -> Tensor:
         """Descriptors for a gradient: in half precision where the device is made for it, compiled if that was asked."""

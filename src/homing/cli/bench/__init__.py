@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval, search, watermarks
+from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval, search, speed, watermarks
 
 app = typer.Typer(help="Measure on photos of your own.", no_args_is_help=True)
 app.command("retrieval")(retrieval.retrieval)
@@ -14,6 +14,7 @@ app.command("detection")(detection.detection)
 app.command("analysis")(analysis.analysis)
 app.command("search")(search.search)
 app.command("watermarks")(watermarks.watermarks)
+app.command("speed")(speed.speed)
 app.command("paper")(paper.paper)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 GREY, STRONG = "#858c96", "#1f5fa8"
 _OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")  # after Okabe and Ito: told apart by all eyes
+PALETTE = (STRONG, *_OTHERS, GREY)
 _INK, _LINE = "#3c4450", "#e3e6ea"
 _LOOK = {
     "font.size": 10,

@@ -1,0 +1,124 @@
+"""How the cost of homing grows: with the size of photos, with steps and views of a recipe, with references.
+
+python benchmarks/growth.py            # up to 12 megapixels and a million references: some minutes on two cores
+python benchmarks/growth.py --quick    # a minute
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from io import BytesIO
+from statistics import median
+
+import numpy as np
+import torch
+from PIL import Image
+
+from homing import codebooks, extractors
+from homing._machine import hardware
+from homing.activation import RECIPES, Recipe, activate
+from homing.activation.engine import optimise
+from homing.codebooks import Codebook
+from homing.evaluation.results import markdown
+from homing.extractors import Extractor, describe
+from homing.indexes import FaissIndex
+from homing.objectives import objective_for
+from homing.photo import Photo
+
+ROUNDS = 3
+BATCH = 4
+
+
+def main() -> None:
+    """Print four tables in Markdown."""
+    quick = "--quick" in sys.argv[1:]
+    extractor, codebook = extractors.load("homing-1"), codebooks.load("homing-1")
+    print(f"{hardware()}; {extractor.device.type}, {torch.get_num_threads()} threads; medians of {ROUNDS}\n")
+    paper = RECIPES["paper"]
+    sizes = (0.2, 1) if quick else (0.2, 1, 3, 12)
+    _tell(["megapixels", "loop, ms", "activate, ms"], _by_size(sizes, paper, extractor, codebook))
+    steps = [replace(paper, steps=count) for count in ((1, 10) if quick else (1, 3, 10, 30))]
+    _tell(["steps", "loop, ms per photo"], _by_recipe(steps, "steps", extractor, codebook))
+    views = [replace(paper, steps=3, views=count) for count in ((1, 4) if quick else (1, 2, 4, 8))]
+    _tell(["views", "loop of 3 steps, ms per photo"], _by_recipe(views, "views", extractor, codebook))
+    counts = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
+    _tell(["references", "search, one probe, ms", "search, default, ms"], _by_references(counts, codebook))
+
+
+def _by_size(
+    sizes: Sequence[float], recipe: Recipe, extractor: Extractor, codebook: Codebook
+) -> Iterator[Sequence[str]]:
+    """One photo at a time: the loop alone, then from a decoded photo to the bytes that may be released."""
+    for megapixels in sizes:
+        photo = _photo(megapixels)
+        loop = _loop([photo], recipe, extractor, codebook)
+        whole = _ms(lambda photo=photo: activate([photo], extractor=extractor, codebook=codebook, recipe=recipe))
+        yield f"{megapixels:g}", f"{_ms(loop):.0f}", f"{whole:.0f}"
+
+
+def _by_recipe(
+    recipes: Sequence[Recipe], setting: str, extractor: Extractor, codebook: Codebook
+) -> Iterator[Sequence[str]]:
+    photos = [_photo(0.2)] * BATCH
+    for recipe in recipes:
+        took = _ms(_loop(photos, recipe, extractor, codebook)) / BATCH
+        yield str(getattr(recipe, setting)), f"{took:.1f}"
+
+
+def _by_references(counts: Sequence[int], codebook: Codebook) -> Iterator[Sequence[str]]:
+    """Single queries; the references are codes of COCO that come with the codebook, drawn at random."""
+    rng = np.random.default_rng(0)
+    codes = codebooks.bundled_background(codebook).codes
+    queries = codebook.decode(codes[rng.integers(len(codes), size=100)])
+    for count in counts:
+        index = FaissIndex(codebook)
+        index.add(codes[rng.integers(len(codes), size=count)], np.arange(count))
+        yield f"{count:,}", *(f"{_search_ms(index, queries, probes):.3f}" for probes in (1, None))
+
+
+def _search_ms(index: FaissIndex, queries: torch.Tensor, probes: int | None) -> float:
+    took = []
+    for query in queries:
+        started = time.perf_counter()
+        index.search(query[None], 10, probes)
+        took.append(1000 * (time.perf_counter() - started))
+    return median(took)
+
+
+def _loop(
+    photos: Sequence[Photo], recipe: Recipe, extractor: Extractor, codebook: Codebook
+) -> Callable[[], list[torch.Tensor]]:
+    views = [photo.view() for photo in photos]
+    objective = objective_for(codebook, describe(extractor, views).to(extractor.device), margin=recipe.margin)
+    return lambda: optimise(views, extractor=extractor, objective=objective, recipe=recipe)
+
+
+def _ms(call: Callable[[], object]) -> float:
+    """The median of the rounds, after one that is not counted; changes are on the CPU by then, so nothing waits."""
+    took = []
+    for _ in range(ROUNDS + 1):
+        started = time.perf_counter()
+        call()
+        took.append(1000 * (time.perf_counter() - started))
+    return median(took[1:])
+
+
+def _photo(megapixels: float) -> Photo:
+    """A real photo brought to this size, 4:3, as a JPEG file."""
+    source = Image.open(BytesIO(files("sklearn.datasets.images").joinpath("china.jpg").read_bytes()))
+    height = round((megapixels * 1e6 * 3 / 4) ** 0.5)
+    made = BytesIO()
+    source.resize((round(height * 4 / 3), height), Image.Resampling.BICUBIC).save(made, "JPEG", quality=90)
+    return Photo.decode(made.getvalue(), f"{megapixels:g} megapixels")
+
+
+def _tell(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+    print(markdown(headings, list(rows)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

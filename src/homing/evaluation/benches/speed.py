@@ -1,0 +1,152 @@
+"""The speed bench: the plain loop against the engine, on the same photos, in the same run, recall beside it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from homing import codebooks, extractors
+from homing._files import make_out
+from homing.activation import recipe_named
+from homing.codebooks import Codebook
+from homing.errors import HomingError, PhotoError
+from homing.evaluation.benches.speed_files import FilesFound, time_files
+from homing.evaluation.benches.speed_loop import PLAIN, LoopRow, Way, time_loops, with_memory
+from homing.evaluation.demo import demo_photos
+from homing.evaluation.protocol.setting import refuse_inside
+from homing.evaluation.protocol.stage import Stage
+from homing.objectives import has_objective
+from homing.photo import Photo, gather
+
+SAME_WORK = "paper"  # the recipe that the plain loop runs: always measured
+_ON_CPU, _ON_GPU = (8,), (64,)
+_QUALITY = 90  # of the demo's photos as JPEG files, as cameras and agencies write them
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedBench:
+    """What is measured: by default the photos of the demo, as JPEG files, and batches as suit the device."""
+
+    out: Path
+    photos: Path | None = None
+    codebook: str = "homing-1"
+    recipes: Sequence[str] = ("paper", "homing")
+    batches: Sequence[int] | None = None
+    rounds: int = 3
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.recipes:
+            recipe_named(name)
+        for batch in self.batches or ():
+            if batch < 1:
+                raise HomingError(f"a batch holds at least 1 photo, got {batch}")
+        if self.rounds < 1 or (self.limit is not None and self.limit < 1):
+            raise HomingError(f"rounds and limit must be at least 1, got {self.rounds} and {self.limit}")
+
+    @property
+    def ways(self) -> list[Way]:
+        """The plain loop, then the engine with each recipe."""
+        return [PLAIN, *(Way(recipe_named(name)) for name in dict.fromkeys([SAME_WORK, *self.recipes]))]
+
+
+@dataclass(frozen=True)
+class SpeedResult:
+    """What the bench found on so many photos, of a mean number of megapixels."""
+
+    bench: SpeedBench
+    codebook: Codebook
+    device: str
+    photos: int
+    megapixels: float
+    loop: list[LoopRow]
+    files: FilesFound
+    failures: list[str]
+    seconds: float
+
+
+def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
+    """Measure loops, memory, files and recall; photos and collections are copies that do not outlast the run."""
+    started = time.perf_counter()
+    codebook = codebooks.load(bench.codebook)
+    if not has_objective(codebook):
+        raise HomingError(f"photos cannot be activated for spec '{codebook.spec}'; choose another --codebook")
+    extractor = extractors.load(codebook.extractor)
+    codebook.check(extractor)
+    if bench.photos is not None:
+        refuse_inside(bench.out, bench.photos)
+    make_out(bench.out)
+    ways = bench.ways
+    batches = list(dict.fromkeys(bench.batches or (_ON_GPU if extractor.device.type == "cuda" else _ON_CPU)))
+    with tempfile.TemporaryDirectory(dir=bench.out, prefix=".speed-") as temporary:
+        folder = Path(temporary)
+        source = _demo_jpegs(folder / "demo") if bench.photos is None else bench.photos
+        pixels, failures = _copied(source, bench.limit, folder / "photos")
+        photos = sorted((folder / "photos").iterdir())
+        views = [Photo.load(photo).view() for photo in photos[: max(batches)]]
+        with stage("The loop", (1 + bench.rounds) * len(ways) * len(batches)) as advance:
+            rows = time_loops(
+                ways,
+                views,
+                batches=batches,
+                rounds=bench.rounds,
+                extractor=extractor,
+                codebook=codebook,
+                advance=advance,
+            )
+        with stage("Memory of the loop", len(rows)) as advance:
+            rows = with_memory(rows, ways, photos, codebook=bench.codebook, advance=advance)
+        files = time_files(
+            ways,
+            folder / "photos",
+            folder,
+            rounds=bench.rounds,
+            extractor=extractor,
+            codebook=codebook,
+            stage=stage,
+        )
+    return SpeedResult(
+        bench=bench,
+        codebook=codebook,
+        device=torch.cuda.get_device_name() if extractor.device.type == "cuda" else "CPU",
+        photos=len(photos),
+        megapixels=sum(pixels) / len(pixels) / 1e6,
+        loop=rows,
+        files=files,
+        failures=[*failures, *files.failures],
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _copied(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
+    """Copy the photos that can be read, each under a name of its own; gives their pixels, and tells of the others."""
+    folder.mkdir()
+    pixels, failures = [], []
+    for number, found in enumerate(gather([source])[:limit]):
+        try:
+            photo = Photo.load(found.path)
+        except PhotoError as error:
+            failures.append(str(error))
+            continue
+        (folder / f"{number:06}-{found.path.name}").write_bytes(photo.data)
+        pixels.append(photo.pixels.shape[0] * photo.pixels.shape[1])
+    if not pixels:
+        raise HomingError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
+    return pixels, failures
+
+
+def _demo_jpegs(folder: Path) -> Path:
+    """The photos of the demo as JPEG files."""
+    folder.mkdir()
+    for name, data in demo_photos().items():
+        with Image.open(BytesIO(data)) as image:
+            kept = image if image.mode in ("L", "RGB") else image.convert("RGB")
+            kept.save(folder / f"{Path(name).stem}.jpg", quality=_QUALITY)
+    return folder

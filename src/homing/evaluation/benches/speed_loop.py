@@ -1,0 +1,175 @@
+"""The loop alone: milliseconds per photo and memory, of the plain loop and of the engine."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle, islice
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing.activation import RECIPES, Recipe
+from homing.activation.batch import Loop
+from homing.activation.engine import Squares, descend, optimise
+from homing.codebooks import Codebook
+from homing.errors import HomingError
+from homing.evaluation.plain_loop import plain, plain_descent
+from homing.extractors import Extractor, NetworkExtractor, describe
+from homing.objectives import objective_for
+from homing.photo import Photo
+
+Item = TypeVar("Item")
+MB = 2**20
+
+
+@dataclass(frozen=True)
+class Way:
+    """A loop, and the recipe that it runs."""
+
+    recipe: Recipe
+    loop: Loop = optimise
+
+    @property
+    def name(self) -> str:
+        """The recipe's: the plain loop has one of its own."""
+        return self.recipe.name
+
+
+PLAIN = Way(replace(RECIPES["paper"], name="plain", summary="the paper's, in the plain loop"), plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRow:
+    """One way with batches of one size: the median of its rounds, and the memory that it took beyond what was held."""
+
+    way: str
+    batch: int
+    ms: float
+    rounds: list[float]
+    memory_mb: float | None
+
+
+def time_loops(
+    ways: Sequence[Way],
+    views: Sequence[Tensor],
+    *,
+    batches: Sequence[int],
+    rounds: int,
+    extractor: Extractor,
+    codebook: Codebook,
+    advance: Callable[[], None],
+) -> list[LoopRow]:
+    """Time each way on the same batch of each size; they take turns, so that other work on the machine slows all.
+
+    On a GPU the engine's network is compiled: the first round, in which that happens, is not counted. A batch that has
+    room for more views than there are holds some of them more than once.
+    """
+    extractor = _quick(extractor)
+    rows = []
+    for batch in batches:
+        calls = {way.name: _call(way, _filled(views, batch), extractor, codebook) for way in ways}
+        took: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(rounds + 1):
+            for name, call in calls.items():
+                took[name].append(1000 * _seconds(call, extractor.device) / batch)
+                advance()
+        rows += [
+            LoopRow(way=name, batch=batch, ms=median(counted), rounds=counted, memory_mb=None)
+            for name, (_, *counted) in took.items()
+        ]
+    return rows
+
+
+def with_memory(
+    rows: Sequence[LoopRow],
+    ways: Sequence[Way],
+    photos: Sequence[Path],
+    *,
+    codebook: str,
+    advance: Callable[[], None],
+) -> list[LoopRow]:
+    """The rows with the memory of each, measured in a process of its own: what others left behind does not count."""
+    known = {way.name: way for way in ways}
+    measured = []
+    context = get_context("forkserver")  # whose processes are as new as can be, and need not import all this again
+    context.set_forkserver_preload([__name__])
+    for row in rows:
+        try:
+            with ProcessPoolExecutor(1, mp_context=context, initializer=_ignore_interrupts) as pool:
+                peak = pool.submit(_peak_mb, known[row.way], _filled(photos, row.batch), codebook).result()
+        except BrokenProcessPool as error:
+            raise HomingError(f"the memory does not suffice for batches of {row.batch}; give smaller ones") from error
+        measured.append(replace(row, memory_mb=peak))
+        advance()
+    return measured
+
+
+def _ignore_interrupts() -> None:
+    """They are the parent's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _peak_mb(way: Way, photos: Sequence[Path], codebook: str) -> float:
+    """How far the memory in use rises above what network and photos take: the GPU's, or that of the process."""
+    book = codebooks.load(codebook)
+    extractor = _quick(extractors.load(book.extractor))
+    call = _call(way, [Photo.load(photo).view() for photo in photos], extractor, book)
+    if extractor.device.type == "cuda":
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        return (torch.cuda.max_memory_allocated() - before) / MB
+    Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
+    before = _peak_of_process()
+    call()
+    return (_peak_of_process() - before) / MB
+
+
+def _peak_of_process() -> int:
+    """The most bytes that this process has held; Linux's getrusage would count what its parent held too."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    return next(1024 * int(words[1]) for words in lines if words[0] == "VmHWM:")
+
+
+def _call(way: Way, views: Sequence[Tensor], extractor: Extractor, codebook: Codebook) -> Callable[[], object]:
+    """The loop from what lies on the device, photos and rooms, to what they are to be filled with."""
+    originals = describe(extractor, views).to(extractor.device)
+    objective = objective_for(codebook, originals, margin=way.recipe.margin)
+    rooms = [way.recipe.budget.room(view) for view in views]
+    if way == PLAIN:
+        there = [[each.to(extractor.device) for each in some] for some in (views, rooms)]
+        return partial(plain_descent, *there, extractor=extractor, objective=objective, recipe=way.recipe)
+    squares = Squares.of(views, rooms, extractor)
+    return partial(descend, squares, extractor=extractor, objective=objective, recipe=way.recipe)
+
+
+def _quick(extractor: Extractor) -> Extractor:
+    """Compiled where that helps; the plain loop takes the network as it was given all the same."""
+    if isinstance(extractor, NetworkExtractor) and extractor.device.type == "cuda":
+        return extractor.compiled()
+    return extractor
+
+
+def _filled(some: Sequence[Item], batch: int) -> list[Item]:
+    return list(islice(cycle(some), batch))
+
+
+def _seconds(call: Callable[[], object], device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started

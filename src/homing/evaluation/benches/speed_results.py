@@ -1,0 +1,203 @@
+"""What the speed bench found, told: two tables, a picture of where the time goes, and one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from homing.evaluation.benches.speed import SAME_WORK, SpeedResult
+from homing.evaluation.benches.speed_files import STAGES, FileRow
+from homing.evaluation.benches.speed_loop import PLAIN, LoopRow
+from homing.evaluation.results import PALETTE, Figure, Results, Table
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+_MEMORY = (
+    "each loop in a process of its own: how far what is in use, of the GPU or else of the process, rises above "
+    "what network and photos take, compilation included"
+)
+
+
+def results(result: SpeedResult, command: str) -> Results:
+    """All there is to say."""
+    return Results(
+        title="Speed: the plain loop and the engine",
+        setting=_setting(result),
+        command=command,
+        numbers={
+            "loop": _loop(result.loop),
+            "files": _files(result),
+            "recall": result.files.recall,
+            "memory": _memory(result.loop),
+            "settings": {
+                "photos": result.photos,
+                "megapixels": round(result.megapixels, 3),
+                "codebook": result.codebook.name,
+                "extractor": result.codebook.extractor,
+                "device": result.device,
+                "recipes": {way.name: str(way.recipe) for way in result.bench.ways},
+                "batches": list(dict.fromkeys(row.batch for row in result.loop)),
+                "rounds": result.bench.rounds,
+                "strangers": result.files.strangers,
+            },
+            "seconds": round(result.seconds, 1),
+            "failures": result.failures,
+        },
+        tables=[_loop_table(result), _files_table(result)],
+        figures=[_figure(result.files.rows)],
+    )
+
+
+def shown(result: SpeedResult) -> list[list[str]]:
+    """The table for a terminal: each way file to file, and its loop at the batch that suits it."""
+    loops = {row.way: _best(result.loop, row.way) for row in result.files.rows}
+    headings = ["loop", "batch", "loop,\nms per photo", "plain ÷ it", "memory,\nMB", "file to file,\nms per photo"]
+    lines = [[*headings, "plain ÷ it", "photos/s", "recall,\none probe"]]
+    first = result.files.rows[0]
+    for row in result.files.rows:
+        loop = loops[row.way]
+        lines.append(
+            [
+                _name(row.way),
+                str(loop.batch),
+                f"{loop.ms:.2f}",
+                f"{loops[PLAIN.name].ms / loop.ms:.2f}",
+                _whole(loop.memory_mb),
+                f"{row.ms:.1f}",
+                f"{first.ms / row.ms:.2f}",
+                f"{row.photos_per_second:.1f}",
+                _share(result.files.recall[row.way]),
+            ]
+        )
+    return lines
+
+
+def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
+    """The plain loop and the engine at the same work, each with the batch that suits it best."""
+    ours, theirs = _best(rows, SAME_WORK), _best(rows, PLAIN.name)
+    return {
+        "plain_ms": theirs.ms,
+        "engine_ms": ours.ms,
+        "ratio": theirs.ms / ours.ms,
+        "recipe": SAME_WORK,
+        "plain_batch": theirs.batch,
+        "engine_batch": ours.batch,
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+def _files(result: SpeedResult) -> dict[str, object]:
+    """The plain loop, and the fastest recipe whose recall is no lower; none where nothing vouches for the recall."""
+    plain, *others = result.files.rows
+    needed = result.files.recall[plain.way]
+    vouched = [row for row in others if needed is not None and (result.files.recall[row.way] or 0) >= needed]
+    fastest = min(vouched, key=lambda row: row.ms, default=None)
+    return {
+        "plain_ms": plain.ms,
+        "engine_ms": fastest.ms if fastest else None,
+        "ratio": plain.ms / fastest.ms if fastest else None,
+        "recipe": fastest.way if fastest else None,
+        "rows": [asdict(row) for row in result.files.rows],
+    }
+
+
+def _memory(rows: Sequence[LoopRow]) -> dict[str, object]:
+    ours, theirs = _best(rows, SAME_WORK), _best(rows, PLAIN.name)
+    return {"plain_mb": theirs.memory_mb, "engine_mb": ours.memory_mb, "how": _MEMORY}
+
+
+def _best(rows: Sequence[LoopRow], way: str) -> LoopRow:
+    return min((row for row in rows if row.way == way), key=lambda row: row.ms)
+
+
+def _setting(result: SpeedResult) -> str:
+    among = (
+        f"recall at one probe among {result.files.strangers:,} strangers, mean of 14 edits"
+        if result.files.strangers
+        else f"no recall: codebook '{result.codebook.name}' comes with no strangers to search among"
+    )
+    return (
+        f"{result.photos:,} photos of {result.megapixels:.2f} megapixels, {result.codebook.extractor}, "
+        f"{result.device}; rounds: {result.bench.rounds} (medians), after one that is not counted; {among}."
+    )
+
+
+def _loop_table(result: SpeedResult) -> Table:
+    plain = {row.batch: row.ms for row in result.loop if row.way == PLAIN.name}
+    return Table(
+        name="loop",
+        caption="The loop alone: from photos and rooms on the device to what the rooms are filled with. The engine brings "
+        f"that to the size of the photo afterwards, file to file. Memory: {_MEMORY}.",
+        headings=["loop", "batch", "ms per photo", "plain ÷ it", "memory, MB"],
+        rows=[
+            [_name(row.way), str(row.batch), f"{row.ms:.2f}", f"{plain[row.batch] / row.ms:.2f}", _whole(row.memory_mb)]
+            for row in result.loop
+        ],
+        groups=[at for at, (one, other) in enumerate(pairwise(result.loop), 1) if one.batch != other.batch],
+    )
+
+
+def _files_table(result: SpeedResult) -> Table:
+    plain = result.files.rows[0]
+    passive = _share(result.files.recall["passive"])
+    return Table(
+        name="files",
+        caption="File to file: read, decode, loop, write, verify, catalogue; and the share of edited copies that come "
+        "home.",
+        headings=["loop", "ms per photo", "photos/s", "plain ÷ it", "recall, one probe"],
+        rows=[
+            ["passive", "–", "–", "–", passive],
+            *(
+                [
+                    _name(row.way),
+                    f"{row.ms:.1f}",
+                    f"{row.photos_per_second:.1f}",
+                    f"{plain.ms / row.ms:.2f}",
+                    _share(result.files.recall[row.way]),
+                ]
+                for row in result.files.rows
+            ),
+        ],
+    )
+
+
+def _figure(rows: Sequence[FileRow]) -> Figure:
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        places = range(len(rows))
+        begins = [0.0] * len(rows)
+        for stage, colour in zip(STAGES, PALETTE, strict=True):
+            widths = [row.stages[stage] for row in rows]
+            axes.barh(places, widths, 0.6, left=begins, color=colour, label=stage)
+            begins = [begin + width for begin, width in zip(begins, widths, strict=True)]
+        ends = [place + 0.4 for place in places]
+        axes.vlines([row.ms for row in rows], [end - 0.8 for end in ends], ends, "black", label="time that passed")
+        axes.set_yticks(places, [_name(row.way) for row in rows])
+        axes.invert_yaxis()
+        axes.set_xlim(left=0)
+        axes.set_xlabel("ms per photo")
+        axes.grid(visible=False, axis="y")
+        axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+
+    return Figure(
+        name="stages",
+        caption="Where the time goes, file to file: what each stage takes, added up over all threads. The loop is "
+        "without the room; what is handed to a GPU counts where it is waited for.",
+        draw=draw,
+        size=(8.0, 1.8 + 0.5 * len(rows)),
+    )
+
+
+def _name(way: str) -> str:
+    return "plain loop" if way == PLAIN.name else f"engine, {way}"
+
+
+def _whole(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,74 @@
+"""Where the time goes: seconds inside chosen functions, without a line of timing in them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+
+class Stopwatch:
+    """Seconds by stage, added up over all threads.
+
+    Stages have an order. What a later one does inside an earlier one is its own; what an earlier one does inside a
+    later one belongs to the one around it: a photo decoded again to check a file is a part of checking.
+    """
+
+    def __init__(self, stages: Sequence[str]) -> None:
+        self.seconds = dict.fromkeys(stages, 0.0)
+        self._order = list(stages)
+        self._inside = threading.local()
+        self._lock = threading.Lock()
+
+    def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its time counted for this stage."""
+        place = self._order.index(stage)
+
+        @wraps(function)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            open_stages: list[str] = self._inside.__dict__.setdefault("stages", [])
+            if open_stages and self._order.index(open_stages[-1]) >= place:
+                return function(*args, **kwargs)
+            open_stages.append(stage)
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = time.perf_counter() - started
+                open_stages.pop()
+                with self._lock:
+                    self.seconds[stage] += took
+                    if open_stages:
+                        self.seconds[open_stages[-1]] -= took
+
+        return counted
+
+    @contextmanager
+    def watching(self, stages: Mapping[str, Sequence[Callable[..., Any]]]) -> Iterator[None]:
+        """Count every call of these functions and methods of homing while the context lasts."""
+        with ExitStack() as stack:
+            for stage, functions in stages.items():
+                for function in functions:
+                    for owner, name in _places(function):
+                        stack.callback(setattr, owner, name, vars(owner)[name])
+                        setattr(owner, name, self._counted(stage, vars(owner)[name]))
+            yield
+
+    def _counted(self, stage: str, value: Any) -> Any:
+        if isinstance(value, classmethod):
+            return classmethod(self.timed(stage, value.__func__))
+        return self.timed(stage, value)
+
+
+def _places(function: Callable[..., Any]) -> list[tuple[Any, str]]:
+    """Where a method or function is found by those who call it: its class, or every module that imported it."""
+    module = sys.modules[function.__module__]
+    if "." in function.__qualname__:
+        owner, name = function.__qualname__.split(".")
+        return [(getattr(module, owner), name)]
+    rooms = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "homing"]
+    return [(room, name) for room in rooms for name, value in list(vars(room).items()) if value is function]

@@ -1,0 +1,150 @@
+"""The speed bench, as a script would call it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conftest import descriptors
+from tests.evaluation.small import homing, small_network, small_photos
+
+from homing import extractors
+from homing.codebooks import Codebook
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.evaluation.benches.speed import SpeedBench
+from homing.evaluation.benches.speed_files import STAGES
+
+PHOTOS = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small photos, one file that is none, and codebooks of a small network: one compresses, one does not."""
+    folder = tmp_path_factory.mktemp("desk")
+    network = extractors.load(str(small_network(folder)), device="cpu")
+    small_photos(folder / "photos", PHOTOS, seed=1)
+    (folder / "photos" / "bad.jpg").write_text("hello")
+    (folder / "bad").mkdir()
+    (folder / "bad" / "bad.jpg").write_text("hello")
+    for spec in ("IVF2,PQ4x2", "Flat"):
+        book = Codebook.train(descriptors(300, dim=network.dim).numpy(), spec=spec, extractor=network, name=spec)
+        book.write(folder / f"{spec}.codebook")
+    return folder
+
+
+def bench(desk: Path, out: Path, *more: object, code: int = 0) -> str:
+    """What `homing bench speed` prints."""
+    settings = ("--photos", desk / "photos", "--out", out, "--rounds", 2)
+    return homing("bench", "speed", *settings, "--codebook", desk / "IVF2,PQ4x2.codebook", *more, code=code)
+
+
+@pytest.fixture(scope="module")
+def small(desk: Path) -> dict:
+    """What a bench of a small network says: its codebook comes with no strangers."""
+    more = ("--batches", "1,4", "--recipes", "paper-fast", "--json")
+    return json.loads(bench(desk, desk / "small", *more, code=1))
+
+
+@pytest.fixture(scope="module")
+def real(desk: Path) -> Path:
+    """The results of the default network and codebook, on two photos."""
+    more = ("--codebook", "homing-1", "--recipes", "paper", "--batches", 2, "--rounds", 1, "--limit", 3)
+    (desk / "said.txt").write_text(bench(desk, desk / "real", *more, code=1))
+    return desk / "real"
+
+
+def test_every_loop_has_a_row_for_every_batch(small: dict) -> None:
+    loop = small["loop"]
+    ways = ["plain", "paper", "paper-fast"]  # the same work is always measured
+    assert [(row["way"], row["batch"]) for row in loop["rows"]] == [(way, size) for size in (1, 4) for way in ways]
+    for row in loop["rows"]:
+        assert len(row["rounds"]) == 2 and min(row["rounds"]) > 0
+        assert row["ms"] == pytest.approx(sum(row["rounds"]) / 2)  # the median of two
+        assert row["memory_mb"] >= 0
+    for name, way in (("plain", "plain"), ("engine", "paper")):
+        best = min((row for row in loop["rows"] if row["way"] == way), key=lambda row: row["ms"])
+        assert (loop[f"{name}_ms"], loop[f"{name}_batch"]) == (best["ms"], best["batch"])
+        assert small["memory"][f"{name}_mb"] == best["memory_mb"]
+    assert loop["ratio"] == pytest.approx(loop["plain_ms"] / loop["engine_ms"])
+    assert (loop["recipe"], small["settings"]["batches"]) == ("paper", [1, 4])
+
+
+def test_files_are_timed_as_a_whole_and_by_stage(small: dict) -> None:
+    for row in small["files"]["rows"]:
+        assert len(row["rounds"]) == 2
+        assert row["photos_per_second"] == pytest.approx(1000 / row["ms"])
+        assert list(row["stages"]) == list(STAGES)
+        assert all(ms > 0 for ms in row["stages"].values()), row["stages"]
+        assert row["stages"]["loop"] + row["stages"]["write and check"] < sum(row["rounds"])
+
+
+def test_without_strangers_there_is_no_recall_and_nothing_is_vouched_for(small: dict) -> None:
+    assert small["recall"] == dict.fromkeys(("passive", "plain", "paper", "paper-fast"))
+    assert "no recall: codebook 'IVF2,PQ4x2' comes with no strangers" in small["setting"]
+    files = small["files"]
+    assert (files["engine_ms"], files["ratio"], files["recipe"]) == (None, None, None)
+    assert files["plain_ms"] == files["rows"][0]["ms"]
+
+
+def test_what_cannot_be_read_is_told_and_left_out(desk: Path, small: dict) -> None:
+    (line,) = small["failures"]
+    assert line.startswith(str(desk / "photos" / "bad.jpg"))
+    assert small["settings"]["photos"] == len(PHOTOS)
+    assert small["settings"]["megapixels"] == pytest.approx(144 * 108 / 1e6, abs=1e-3)
+    assert not list((desk / "small").glob(".*"))  # copies and collections do not outlast the run
+
+
+def test_recall_is_measured_on_the_files_of_each_loop(real: Path) -> None:
+    said = json.loads((real / "results.json").read_text())
+    assert said["settings"]["strangers"] == 118_287
+    assert list(said["recall"]) == ["passive", "plain", "paper"]
+    copies = 2 * len(PAPER)
+    assert all((share * copies) == pytest.approx(round(share * copies)) for share in said["recall"].values())
+    assert said["recall"]["plain"] >= said["recall"]["passive"] > 0
+    vouched = said["recall"]["paper"] >= said["recall"]["plain"]
+    assert said["files"]["recipe"] == ("paper" if vouched else None)
+    if vouched:
+        assert said["files"]["ratio"] == pytest.approx(said["files"]["plain_ms"] / said["files"]["engine_ms"])
+
+
+def test_the_results_are_for_people(desk: Path, real: Path) -> None:
+    said, numbers = (desk / "said.txt").read_text(), json.loads((real / "results.json").read_text())
+    for row in numbers["files"]["rows"]:
+        assert f"{row['ms']:.1f}" in said and f"{row['ms']:.1f}" in (real / "files.md").read_text()
+    assert "plain loop" in said and "engine, paper" in said
+    assert "2 photos of 0.02 megapixels" in said
+    drawn = (real / "stages.svg").read_text()
+    assert all(stage in drawn for stage in STAGES)
+    assert (real / "report.html").is_file() and (real / "loop.tex").is_file()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--recipes", "papper"), "unknown recipe 'papper'; did you mean 'paper'?"),
+        (("--recipes", "passive"), "unknown recipe 'passive'"),
+        (("--batches", "8,0"), "a batch holds at least 1 photo, got 0"),
+        (("--batches", "8,x"), "batches are whole numbers with commas between, got 'x'"),
+        (("--batches", "-1"), "got '-1'"),
+        (("--rounds", "0"), "rounds and limit must be at least 1, got 0 and None"),
+        (("--limit", "0"), "must be at least 1, got 2 and 0"),
+        (("--photos", "{desk}/nowhere"), "no such file or folder"),
+        (("--photos", "{desk}/bad"), "none of the 1 photos can be read"),
+        (("--out", "{desk}/photos/out"), "lies inside"),
+        (("--codebook", "homing-2"), "did you mean 'homing-1'"),
+        (("--codebook", "{desk}/Flat.codebook"), "photos cannot be activated for spec 'Flat'"),
+    ],
+)
+def test_a_wrong_call_gets_one_line(
+    desk: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homing.evaluation.benches.speed.time_loops", lambda *_, **__: pytest.fail("began"))
+    with pytest.raises(HomingError) as raised:
+        bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))
+    assert says in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Path) -> None:
+    setting = SpeedBench(out=tmp_path)
+    assert setting.photos is None
+    assert [way.name for way in setting.ways] == ["plain", "paper", "homing"]

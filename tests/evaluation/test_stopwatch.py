@@ -1,0 +1,66 @@
+"""Seconds by stage: what is inside what, over threads, and nothing left behind."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from homing.activation import batch, release
+from homing.evaluation.benches.speed_files import STAGES
+from homing.evaluation.stopwatch import Stopwatch
+from homing.extractors import describe
+from homing.photo import Photo
+
+
+def test_a_later_stage_counts_for_itself_and_an_earlier_one_for_what_it_is_inside() -> None:
+    watch = Stopwatch(["first", "second"])
+    first = watch.timed("first", lambda inner=None: (time.sleep(0.05), inner and inner()))
+    second = watch.timed("second", lambda inner=None: (time.sleep(0.1), inner and inner()))
+    first(second)
+    assert watch.seconds["first"] == pytest.approx(0.05, abs=0.04)
+    assert watch.seconds["second"] == pytest.approx(0.1, abs=0.04)
+    second(first)
+    assert watch.seconds["first"] == pytest.approx(0.05, abs=0.04)
+    assert watch.seconds["second"] == pytest.approx(0.25, abs=0.08)
+
+
+def test_threads_add_up() -> None:
+    watch = Stopwatch(["sleep"])
+    threads = [threading.Thread(target=watch.timed("sleep", time.sleep), args=(0.1,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert watch.seconds["sleep"] >= 0.3
+
+
+def test_what_fails_is_counted_and_still_fails() -> None:
+    watch = Stopwatch(["stage"])
+    with pytest.raises(ZeroDivisionError):
+        watch.timed("stage", lambda: time.sleep(0.05) or 1 / 0)()
+    assert watch.seconds["stage"] >= 0.05
+    watch.timed("stage", time.sleep)(0.05)
+    assert watch.seconds["stage"] >= 0.1
+
+
+def test_functions_are_found_by_every_name_and_given_back(photos: Path, extractor) -> None:
+    watch = Stopwatch(list(STAGES))
+    before = {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
+    with watch.watching(STAGES):
+        view = Photo.load(photos / "flower.jpg").view()
+        assert watch.seconds["decode"] > 0
+        assert watch.seconds["describe"] == 0
+        assert batch.describe is not describe
+        release.describe(extractor, [view])
+        assert watch.seconds["describe"] > 0
+    assert batch.describe is release.describe is describe
+    assert before == {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
+
+
+def _held(function) -> object:
+    """What is found now under the name that a function has."""
+    found = __import__(function.__module__, fromlist=["_"])
+    for name in function.__qualname__.split("."):
+        found = getattr(found, name)
+    return found
