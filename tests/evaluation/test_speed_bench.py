@@ -11,8 +11,9 @@ from homing import extractors
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.speed import SpeedBench
+from homing.evaluation.benches.speed import SpeedBench, _copied, _demo_jpegs
 from homing.evaluation.benches.speed_files import STAGES
+from homing.photo import Photo
 
 PHOTOS = ["a", "b", "c"]
 
@@ -147,4 +148,12 @@ def test_a_wrong_call_gets_one_line(
 def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Path) -> None:
     setting = SpeedBench(out=tmp_path)
     assert setting.photos is None
-    assert [way.name for way in setting.ways] == ["plain", "paper", "homing"]
+    assert [way.name for way in setting.ways] == ["plain", "paper", "homing-fast", "homing"]
+
+
+def test_the_demos_photos_are_jpeg_files(tmp_path: Path) -> None:
+    pixels, failures = _copied(_demo_jpegs(tmp_path / "demo"), None, tmp_path / "photos")
+    made = [Photo.load(file) for file in sorted((tmp_path / "photos").iterdir())]
+    assert [photo.format for photo in made] == 12 * ["JPEG"]
+    assert [photo.pixels.shape[0] * photo.pixels.shape[1] for photo in made] == pixels
+    assert not failures

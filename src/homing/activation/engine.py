@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from homing.extractors.base import images_at_once, in_loop
 from homing.objectives import Objective
 
 _SEED = 0
+_alone = threading.Lock()  # two loops at once would wait for each other's memory and cores
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def optimise(
     """
     rooms = [recipe.budget.room(view) for view in views]
     squares = Squares.of(views, rooms, extractor)
-    patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited).cpu()
+    with _alone:
+        patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited).cpu()
     changes = [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
     # Between the network's pixels a pattern is smooth, and so not as loud.
     return [recipe.budget.filled(change) for change in changes]

@@ -27,7 +27,8 @@ _SURVIVES = 0.5  # share of the gain that must be left after writing, or finer t
 class Activation:
     """What came of one photo: the bytes to release, and how they were found to be."""
 
-    photo: Photo
+    sha256: str
+    """Of the photo's own file."""
     data: bytes
     state: Literal["activated", "unchanged"]
     reason: str | None
@@ -154,4 +155,14 @@ class Release:
         self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, written: Tensor, after: float
     ) -> Activation:
         quality = measure(self.view, written)
-        return Activation(self.photo, data, state, reason, quality, self.descriptor, self.code, self.loss_before, after)
+        return Activation(
+            sha256=self.photo.sha256,
+            data=data,
+            state=state,
+            reason=reason,
+            quality=quality,
+            descriptor=self.descriptor,
+            code=self.code,
+            loss_before=self.loss_before,
+            loss_after=after,
+        )

@@ -67,5 +67,7 @@ def activate(
         "Activating",
         WORDS,
         json,
-        lambda opened, report: opened.activate(photos, out, recipe=chosen, format=format, report=report),
+        lambda opened, report: opened.activate(
+            photos, out, recipe=chosen, format=format, report=report, processes=True
+        ),
     )

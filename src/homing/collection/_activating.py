@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from homing._files import make_out, write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
-from homing.activation.batch import Loop, in_batches
+from homing.activation.batch import Loop
 from homing.activation.engine import optimise
+from homing.activation.pipeline import in_batches, size_for
+from homing.activation.workers import File, Work, in_workers, pays_off
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -35,10 +37,17 @@ class ActivationJob:
     """One call of `activate`: photos of one recipe into one folder."""
 
     def __init__(
-        self, collection: Collection, out: Path, recipe: Recipe, format: str | None, loop: Loop = optimise
+        self,
+        collection: Collection,
+        out: Path,
+        recipe: Recipe,
+        format: str | None,
+        loop: Loop = optimise,
+        *,
+        processes: bool = False,
     ) -> None:
         self.collection, self.catalogue = collection, collection.folder.catalogue
-        self.out, self.recipe, self.loop = out, recipe, loop
+        self.out, self.recipe, self.loop, self.processes = out, recipe, loop, processes
         self.format = format_name(format) if format else None
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {self.format}"
@@ -48,7 +57,7 @@ class ActivationJob:
         tasks = self._targets(found)
         make_out(self.out)
         outcomes = []
-        for batch in in_batches(map_ahead(self._prepare, tasks), self._activate):
+        for batch in self._activated(tasks):
             for outcome in self._release(batch):
                 report(outcome)
                 outcomes.append(outcome)
@@ -77,17 +86,35 @@ class ActivationJob:
             raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
         return [_Task(path, target) for target, path in targets.items()]
 
-    def _prepare(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
-        try:
-            photo = Photo.load(task.path)
-            return task, self._done_before(photo, task.path, task.target) or photo
-        except PhotoError as error:
-            return task, Outcome(photo=task.path, state="failed", reason=str(error))
+    def _activated(self, tasks: Sequence[_Task]) -> Iterator[list[tuple[_Task, Activation | PhotoError | Outcome]]]:
+        """What came of the photos, batch by batch, in order."""
+        device = self.collection.extractor.device
+        if self.processes and pays_off(len(tasks), device):
+            work = Work(self.collection.codebook, self.recipe, self.format)
+            return in_workers(map_ahead(self._read, tasks), work)
+        return in_batches(map_ahead(self._load, tasks), self._activate, size_for(device))
 
-    def _done_before(self, photo: Photo, path: Path, target: Path) -> Outcome | None:
+    def _read(self, task: _Task) -> tuple[_Task, File | Outcome]:
+        try:
+            data = read_file(task.path)
+            done = self._done_before(hashlib.sha256(data).hexdigest(), task.path, task.target)
+            return task, done or File(str(task.path), data)
+        except PhotoError as error:
+            return task, _failed(task, error)
+
+    def _load(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
+        _, read = self._read(task)
+        if isinstance(read, Outcome):
+            return task, read
+        try:
+            return task, Photo.decode(read.data, read.name)
+        except PhotoError as error:
+            return task, _failed(task, error)
+
+    def _done_before(self, sha256: str, path: Path, target: Path) -> Outcome | None:
         """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
-        number = self.catalogue.find(photo.sha256)
-        if number is None and (original := self.catalogue.find_released(photo.sha256)) is not None:
+        number = self.catalogue.find(sha256)
+        if number is None and (original := self.catalogue.find_released(sha256)) is not None:
             source, _ = self.catalogue.describe(original)
             raise PhotoError(f"{path}: is the released version of {source} already; release it as it is")
         if not os.path.lexists(target):
@@ -127,8 +154,10 @@ class ActivationJob:
         try:
             releases = self._plan(made) if made else []
             written = []
-            for (task, activation), (number, row) in zip(made, releases, strict=True):
-                failed = self._write(task, activation.data, number)
+            planned = [(*pair, *release) for pair, release in zip(made, releases, strict=True)]
+            # In threads: each file is waited for until it is on disk.
+            failures = map_ahead(lambda each: self._write(each[0], each[1].data, each[2]), planned)
+            for (task, _, number, row), failed in zip(planned, failures, strict=True):
                 outcomes[task] = failed or _outcome(task.path, task.target, row)
                 written += [] if failed else [(number, row)]
             if written:
@@ -140,15 +169,15 @@ class ActivationJob:
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
-            NewPhoto(each.photo.sha256, os.path.abspath(task.path), each.code, each.descriptor.numpy())
+            NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor.numpy())
             for task, each in made
-            if self.catalogue.find(each.photo.sha256) is None
+            if self.catalogue.find(each.sha256) is None
         ]
         if new:
             self.collection.record(new)
         releases = []
         for task, activation in made:
-            number = self.catalogue.find(activation.photo.sha256)
+            number = self.catalogue.find(activation.sha256)
             assert number is not None
             row = ReleaseRow(
                 state=activation.state,

@@ -103,14 +103,17 @@ class Collection:
         format: str | None = None,
         report: Report | None = None,
         loop: Loop = optimise,
+        processes: bool = False,
     ) -> list[Outcome]:
         """Index photos, activate them, and write into the folder `out` what may be released.
 
         Released files have the names they have in the folders given. Photos activated earlier are not done again.
         `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
+        `processes` may be used where thousands of photos wait for a GPU, if the script that asks for them is guarded by
+        `if __name__ == "__main__"` and the network is one that the codebook can name.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
-        job = ActivationJob(self, Path(out), chosen, format, loop)
+        job = ActivationJob(self, Path(out), chosen, format, loop, processes=processes)
         return job.run(gather(_as_paths(photos)), report or _ignore)
 
     def search(

@@ -20,7 +20,7 @@ def speed(
     codebook: Annotated[str, typer.Option(help="A name or a file.")] = "homing-1",
     recipes: Annotated[
         str, typer.Option(help="Recipes of the engine, with commas between; paper is always among them.")
-    ] = "paper,homing",
+    ] = "paper,homing-fast,homing",
     batches: Annotated[
         str | None,
         typer.Option(

@@ -37,7 +37,7 @@ class SpeedBench:
     out: Path
     photos: Path | None = None
     codebook: str = "homing-1"
-    recipes: Sequence[str] = ("paper", "homing")
+    recipes: Sequence[str] = ("paper", "homing-fast", "homing")
     batches: Sequence[int] | None = None
     rounds: int = 3
     limit: int | None = None

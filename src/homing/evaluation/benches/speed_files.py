@@ -32,7 +32,7 @@ from homing.photo import Photo
 COLLECTION = "speed.homing"
 ONE_PROBE: Probes = 1
 STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
-    "decode": (Photo.load, Photo.view),
+    "decode": (Photo.decode, Photo.view),
     "describe": (describe,),
     "loop": (),  # given to the job as it is timed
     "room": (Budget.room,),

@@ -129,8 +129,8 @@ def _loop_table(result: SpeedResult) -> Table:
     plain = {row.batch: row.ms for row in result.loop if row.way == PLAIN.name}
     return Table(
         name="loop",
-        caption="The loop alone: from photos and rooms on the device to what the rooms are filled with. The engine brings "
-        f"that to the size of the photo afterwards, file to file. Memory: {_MEMORY}.",
+        caption="The loop alone: from photos and rooms on the device to what the rooms are filled with; the engine's "
+        f"is brought to the size of the photo afterwards, file to file. Memory: {_MEMORY}.",
         headings=["loop", "batch", "ms per photo", "plain ÷ it", "memory, MB"],
         rows=[
             [_name(row.way), str(row.batch), f"{row.ms:.2f}", f"{plain[row.batch] / row.ms:.2f}", _whole(row.memory_mb)]

@@ -16,7 +16,7 @@ from homing import __version__
 from homing._files import write_atomically, writing
 from homing._parallel import map_ahead
 from homing.activation import Recipe, activate
-from homing.activation.batch import in_batches
+from homing.activation.pipeline import ON_CPU, Size, in_batches, size_for
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.evaluation.protocol.kept import state_of
@@ -87,7 +87,14 @@ def release(
 ) -> ReleasedFiles:
     """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
     move = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
-    return release_moved(originals, folder, move=move, key=f"{codebook.fingerprint} {recipe!r}", advance=advance)
+    return release_moved(
+        originals,
+        folder,
+        move=move,
+        key=f"{codebook.fingerprint} {recipe!r}",
+        advance=advance,
+        size=size_for(extractor.device),
+    )
 
 
 def release_moved(
@@ -97,8 +104,9 @@ def release_moved(
     move: Callable[[Sequence[Photo]], Sequence[Moved | PhotoError]],
     key: str,
     advance: Callable[[], None],
+    size: Size = ON_CPU,
 ) -> ReleasedFiles:
-    """The same with what `move` makes of photos; the key names all that decides it."""
+    """The same with what `move` makes of photos, in batches of this size; the key names all that decides it."""
     for original in originals:
         if not (folder / original.source).resolve().is_relative_to(folder.resolve()):  # over the photo itself, perhaps
             raise HomingError(f"{original.source} would be written outside of {folder}")
@@ -107,7 +115,7 @@ def release_moved(
     for _ in range(len(originals) - len(left)):
         advance()
     started = time.perf_counter()
-    for original, result in chain.from_iterable(in_batches(map_ahead(_load, left), move)):
+    for original, result in chain.from_iterable(in_batches(map_ahead(_load, left), move, size)):
         if not isinstance(result, PhotoError):
             target = folder / original.source
             with writing(target):

@@ -1,0 +1,95 @@
+"""Very many photos for one GPU: processes that each read, move and write some, as threads would wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import torch
+
+from homing import extractors
+from homing._parallel import MANY, in_processes
+from homing.activation.batch import activate
+from homing.activation.pipeline import ON_GPU, batches, moved
+from homing.activation.recipe import Recipe
+from homing.activation.release import Activation
+from homing.codebooks import Codebook
+from homing.errors import PhotoError
+from homing.extractors import Extractor
+from homing.photo import Photo
+
+Item = TypeVar("Item")
+Other = TypeVar("Other")
+
+_TOGETHER = 16  # photos that travel together
+_BYTES = 16 * 2**20  # of their files
+
+
+@dataclass(frozen=True)
+class File:
+    """A photo as it was read: decoding it is the worker's work."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that decides what becomes of a photo; the network is the one that the codebook names."""
+
+    codebook: Codebook
+    recipe: Recipe
+    format: str | None
+
+    def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Each item with what came of its file; what stands in the place of a file is passed on."""
+        move = partial(
+            activate,
+            extractor=_network(self.codebook.extractor),
+            codebook=self.codebook,
+            recipe=self.recipe,
+            format=self.format,
+        )
+        decoded: Iterable[tuple[Any, Any]] = (
+            (item, _decoded(file) if isinstance(file, File) else file) for item, file in items
+        )
+        return [pair for batch in batches(decoded, ON_GPU) for pair in moved(batch, move)]
+
+
+def pays_off(photos: int, device: torch.device) -> bool:
+    """Whether there is so much to do that processes, which take some ten seconds to begin, are faster in the end."""
+    return device.type == "cuda" and photos >= MANY
+
+
+def in_workers(
+    items: Iterable[tuple[Item, File | Other]], work: Work
+) -> Iterator[list[tuple[Item, Activation | PhotoError | Other]]]:
+    """What came of the items, some at a time, in order."""
+    yield from in_processes(work, _some_at_a_time(items), module=__name__)
+
+
+def _some_at_a_time(items: Iterable[tuple[Item, File | Other]]) -> Iterator[list[tuple[Item, File | Other]]]:
+    some: list[tuple[Item, File | Other]] = []
+    size = 0
+    for item, file in items:
+        some.append((item, file))
+        size += len(file.data) if isinstance(file, File) else 0
+        if len(some) == _TOGETHER or size > _BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+@lru_cache(maxsize=1)
+def _network(name: str) -> Extractor:
+    return extractors.load(name)
+
+
+def _decoded(file: File) -> Photo | PhotoError:
+    try:
+        return Photo.decode(file.data, file.name)
+    except PhotoError as error:
+        return error
