@@ -30,17 +30,19 @@ def test_turns_are_those_that_pillow_makes(flower: Photo) -> None:
     image = to_image(flower.view()).resize((64, 64))
     transpose = Image.Transpose
     kinds = (transpose.ROTATE_90, transpose.ROTATE_180, transpose.ROTATE_270)
-    quarters = [image, *(image.transpose(kind) for kind in kinds)]
-    wanted = [*quarters, *map(ImageOps.mirror, quarters)]
+    wanted = [image, *(image.transpose(kind) for kind in kinds), ImageOps.mirror(image)]
     made = turns(to_view(image))
-    assert len(made) == TURNS == 8
+    assert len(made) == TURNS == 5
     for ours, theirs in zip(made, wanted, strict=True):
         np.testing.assert_array_equal(np.asarray(to_image(ours)), np.asarray(theirs))
 
 
-def test_a_turned_query_is_as_near_as_the_photo_itself(filled: Collection, photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("turn", [Image.Transpose.ROTATE_90, Image.Transpose.FLIP_LEFT_RIGHT])
+def test_a_turned_query_is_as_near_as_the_photo_itself(
+    filled: Collection, photos: Path, tmp_path: Path, turn: Image.Transpose
+) -> None:
     with Image.open(photos / "rocket.jpg") as image:
-        ImageOps.mirror(image.transpose(Image.Transpose.ROTATE_90)).save(tmp_path / "turned.png")
+        image.transpose(turn).save(tmp_path / "turned.png")
     as_it_is = filled.search(tmp_path / "turned.png", k=3, rerank=3)
     turned = filled.search(tmp_path / "turned.png", k=3, rerank=3, turned=True)
     assert turned[0].photo == as_it_is[0].photo == str(photos / "rocket.jpg")

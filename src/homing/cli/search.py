@@ -32,7 +32,7 @@ def search(
         ),
     ] = None,
     turned: Annotated[
-        bool, typer.Option("--turned", help="Search for quarter turns and mirror images of the photo as well.")
+        bool, typer.Option("--turned", help="Search for the quarter turns and the mirror image of the photo as well.")
     ] = False,
     rerank: Annotated[
         int | None,

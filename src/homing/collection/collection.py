@@ -128,8 +128,8 @@ class Collection:
     ) -> list[Match]:
         """The nearest references of one photo, nearest first.
 
-        `turned` also searches for its quarter turns and mirror images; each reference keeps its smallest distance. The
-        other options are those of `search_descriptors`.
+        `turned` also searches for its quarter turns and its mirror image; each reference keeps its smallest distance.
+        The other options are those of `search_descriptors`.
         """
         query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
         square = self.extractor.resize(query.view())

@@ -36,7 +36,7 @@ def search(
 ) -> None:
     """Measure what each option of a search adds to the recall, and costs: margins, turned queries, ranking again.
 
-    Every copy is described in eight turns. Interrupted, the same command continues; what was described and released
+    Every copy is described in five turns. Interrupted, the same command continues; what was described and released
     stays in the out folder.
 
     Example:

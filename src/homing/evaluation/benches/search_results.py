@@ -68,7 +68,8 @@ def _table(result: SearchResult) -> Table:
         caption="Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and what an option adds to one "
         "probe. Then what a query costs: codes and full descriptors compared, its time on one core, passes of "
         "the network. Margin: every cell whose centre is so little farther than the nearest, in squared distance. "
-        f"Turned: the query in its {TURNS} turns and mirror images. Ranked again: the {AGAIN} nearest, by descriptors.",
+        f"Turned: as it is, in quarter turns and mirrored, {TURNS} in all. Ranked again: the {AGAIN} nearest, "
+        "by descriptors.",
         headings=["codebook", "recipe", "search", "mean, 95 % interval", "adds", *_COSTS],
         rows=rows,
         groups=range(len(OPTIONS), len(rows), len(OPTIONS)),
