@@ -22,15 +22,19 @@ PAPER = RECIPES["paper"]
 
 
 @pytest.fixture(scope="module")
-def activations(photos, extractor, codebook):
-    loaded = [Photo.load(path) for path in sorted(photos.iterdir())]
+def loaded(photos) -> list[Photo]:
+    return [Photo.load(path) for path in sorted(photos.iterdir())]
+
+
+@pytest.fixture(scope="module")
+def activations(loaded, extractor, codebook):
     return activate(loaded, extractor=extractor, codebook=codebook, recipe=PAPER)
 
 
-def test_what_is_reported_holds_for_the_bytes(activations, extractor, codebook) -> None:
-    for made in activations:
-        assert made.state == "activated"
-        before, after = made.photo.view(), Photo.decode(made.data, "again").view()
+def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, codebook) -> None:
+    for photo, made in zip(loaded, activations, strict=True):
+        assert (made.state, made.sha256) == ("activated", photo.sha256)
+        before, after = photo.view(), Photo.decode(made.data, "again").view()
         assert measure(before, after) == made.quality
         was, now = describe(extractor, [before]), describe(extractor, [after])
         assert codebook.cells(was) == codebook.cells(now)
@@ -44,13 +48,13 @@ def test_the_psnr_asked_for_is_met_on_the_file(activations) -> None:
         assert 43.8 <= made.quality.psnr <= 44.4
 
 
-def test_files_stay_what_they_were(activations) -> None:
-    for made in activations:
+def test_files_stay_what_they_were(loaded, activations) -> None:
+    for photo, made in zip(loaded, activations, strict=True):
         again = Photo.decode(made.data, "again")
-        assert again.format == made.photo.format
-        assert again.pixels.shape == made.photo.pixels.shape
+        assert again.format == photo.format
+        assert again.pixels.shape == photo.pixels.shape
         if again.format == "JPEG":
-            assert len(made.data) < 1.25 * len(made.photo.data)
+            assert len(made.data) < 1.25 * len(photo.data)
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -101,8 +101,9 @@ def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
                 codebook=codebook,
                 advance=advance,
             )
-        with stage("Memory of the loop", len(rows)) as advance:
-            rows = with_memory(rows, ways, photos, codebook=bench.codebook, advance=advance)
+        if extractor.device.type == "cpu":
+            with stage("Memory of the loop", len(rows)) as advance:
+                rows = with_memory(rows, ways, photos, codebook=bench.codebook, advance=advance)
         files = time_files(
             ways,
             folder / "photos",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
@@ -80,12 +81,15 @@ def time_loops(
     for batch in batches:
         calls = {way.name: _call(way, _filled(views, batch), extractor, codebook) for way in ways}
         took: dict[str, list[float]] = {name: [] for name in calls}
+        memory: dict[str, float | None] = dict.fromkeys(calls)
         for _ in range(rounds + 1):
             for name, call in calls.items():
-                took[name].append(1000 * _seconds(call, extractor.device) / batch)
+                with _gpu_memory(extractor.device) as peak:
+                    took[name].append(1000 * _seconds(call, extractor.device) / batch)
+                memory[name] = peak.mb
                 advance()
         rows += [
-            LoopRow(way=name, batch=batch, ms=median(counted), rounds=counted, memory_mb=None)
+            LoopRow(way=name, batch=batch, ms=median(counted), rounds=counted, memory_mb=memory[name])
             for name, (_, *counted) in took.items()
         ]
     return rows
@@ -99,7 +103,7 @@ def with_memory(
     codebook: str,
     advance: Callable[[], None],
 ) -> list[LoopRow]:
-    """The rows with the memory of each, measured in a process of its own: what others left behind does not count."""
+    """The rows with the memory of each on a CPU, in a process of its own: what others left behind does not count."""
     known = {way.name: way for way in ways}
     measured = []
     context = get_context("forkserver")  # whose processes are as new as can be, and need not import all this again
@@ -121,19 +125,32 @@ def _ignore_interrupts() -> None:
 
 
 def _peak_mb(way: Way, photos: Sequence[Path], codebook: str) -> float:
-    """How far the memory in use rises above what network and photos take: the GPU's, or that of the process."""
+    """How far the memory of the process rises above what network and photos take."""
     book = codebooks.load(codebook)
-    extractor = _quick(extractors.load(book.extractor))
+    extractor = extractors.load(book.extractor)
     call = _call(way, [Photo.load(photo).view() for photo in photos], extractor, book)
-    if extractor.device.type == "cuda":
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        call()
-        return (torch.cuda.max_memory_allocated() - before) / MB
     Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
     before = _peak_of_process()
     call()
     return (_peak_of_process() - before) / MB
+
+
+@dataclass
+class _Peak:
+    mb: float | None = None
+
+
+@contextmanager
+def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
+    """How far the GPU's memory in use rises meanwhile; of a CPU nothing is known from inside."""
+    peak = _Peak()
+    if device.type != "cuda":
+        yield peak
+        return
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    yield peak
+    peak.mb = (torch.cuda.max_memory_allocated() - before) / MB
 
 
 def _peak_of_process() -> int:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 _MEMORY = (
-    "each loop in a process of its own: how far what is in use, of the GPU or else of the process, rises above "
-    "what network and photos take, compilation included"
+    "how far what is in use rises above what network and photos take: of the GPU, or of a process that runs this loop "
+    "alone"
 )
 
 
