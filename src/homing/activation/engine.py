@@ -31,8 +31,8 @@ class Squares:
     """(B, 3, S, S), as the network sees the photos."""
     rooms: Tensor
     """(B, 3, S, S): how far each pixel may move."""
-    grey: Tensor
-    """(B, 1, 1, 1), whether a photo has no colour: its channels then move as one."""
+    grey: Tensor | None
+    """(B, 1, 1, 1), whether a photo has no colour: its channels then move as one. None where all have."""
     ratio: Tensor
     """(B,), the width of each photo over its height."""
 
@@ -40,10 +40,11 @@ class Squares:
     def of(cls, views: Sequence[Tensor], rooms: Sequence[Tensor], extractor: Extractor) -> Squares:
         """Of (3, H, W) views and their rooms, as a budget gives them."""
         device = extractor.device
+        grey = [len(room) == 1 for room in rooms]
         return cls(
             torch.stack([extractor.resize(view) for view in views]).to(device),
             torch.stack([_resized(room, extractor.size).expand(3, -1, -1) for room in rooms]).to(device),
-            torch.tensor([len(room) == 1 for room in rooms], device=device)[:, None, None, None],
+            torch.tensor(grey, device=device)[:, None, None, None] if any(grey) else None,
             torch.tensor([view.shape[2] / view.shape[1] for view in views], device=device),
         )
 
@@ -82,9 +83,11 @@ def descend(
     rng = np.random.default_rng(_SEED)
     walk = walk_of(recipe, squares.rooms)
     for _ in range(recipe.steps):
-        moved = Views(squares.pixels + squares.rooms * walk.pattern, squares.ratio)
+        moved = Views(squares.pixels.addcmul(squares.rooms, walk.pattern), squares.ratio)
         pull = _pull(moved, recipe.views, extractor, objective, rng, edited)
-        walk.step(torch.where(squares.grey, pull.mean(dim=1, keepdim=True), pull))
+        if squares.grey is not None:
+            pull = torch.where(squares.grey, pull.mean(dim=1, keepdim=True), pull)
+        walk.step(pull)
     return walk.arrived()
 
 

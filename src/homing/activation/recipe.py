@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homing.errors import HomingError, UnknownNameError
-from homing.perception import JND, Budget
+from homing.perception import JND, Budget, SoftJND
 
 PAPER_BUDGET = JND(psnr=43.8)
+OUR_BUDGET = SoftJND(psnr=43.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,24 +48,27 @@ RECIPES = {
             loose=True,
             steps=2,
             rate=0.5,
+            budget=OUR_BUDGET,
         ),
         Recipe(
             name="homing",
-            summary="keeps clear of other cells, as the photo and as edited copies of it: four times the paper's work",
+            summary="keeps clear of other cells, as the photo and as edited copies of it: three times the paper's work",
             margin=True,
             loose=True,
-            steps=10,
-            rate=0.15,
+            steps=7,
+            rate=0.2,
             views=4,
+            budget=OUR_BUDGET,
         ),
         Recipe(
             name="homing-max",
-            summary="the same with more copies and steps: forty-eight times the paper's work",
+            summary="the same with more copies and steps: fifty times the paper's work",
             margin=True,
             loose=True,
             steps=30,
             rate=0.1,
             views=16,
+            budget=OUR_BUDGET,
         ),
         Recipe(name="paper", summary="Active Image Indexing as published"),
         Recipe(

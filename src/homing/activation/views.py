@@ -48,4 +48,4 @@ def views_of(
         plain = [squares.pixels] if start == 0 else []
         copies = some - len(plain)
         made = [edited(squares.repeat(copies), rng).pixels] if copies else []
-        yield torch.cat([*plain, *made])
+        yield torch.cat([*plain, *made]) if made else squares.pixels
