@@ -22,7 +22,8 @@ def activate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.", show_default="jnd"
+            help="Where pixels may move how far: jnd, jnd-soft, jnd-printed, or linf, the same everywhere.",
+            show_default="the recipe's",
         ),
     ] = None,
     psnr: Annotated[
