@@ -24,7 +24,7 @@ CHUNK = 16  # items that travel together: one by one they would spend longer on 
 
 def map_ahead(work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None) -> Iterator[Result]:
     """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded."""
-    threads = threads or _cores()
+    threads = threads or cores()
     yield from _ahead(ThreadPoolExecutor(threads), work, items, waiting=threads)
 
 
@@ -42,18 +42,21 @@ def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Resu
         yield from results
 
 
-def in_processes(work: Callable[[Item], Result], items: Iterable[Item], *, module: str) -> Iterator[Result]:
-    """Like map, in one process per core. All must be things that can be pickled; the work travels once to each.
+def in_processes(
+    work: Callable[[Item], Result], items: Iterable[Item], *, module: str, processes: int | None = None
+) -> Iterator[Result]:
+    """Like map, in so many processes, or one per core. All must be things that can be pickled.
 
-    The module is the one the work is of: it is imported once for all.
+    The work travels once to each process. The module is the one the work is of: it is imported once for all.
     """
+    processes = processes or cores()
     forked = "forkserver" in get_all_start_methods()
     context = get_context("forkserver" if forked else "spawn")
     if forked:
         context.set_forkserver_preload([module])
-    pool = ProcessPoolExecutor(_cores(), mp_context=context, initializer=_begin, initargs=(work,))
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(work,))
     try:
-        yield from _ahead(pool, _go_on, items, waiting=4 * _cores())
+        yield from _ahead(pool, _go_on, items, waiting=2 * processes)
     except BrokenExecutor as error:
         raise HomingError("a worker was killed, probably for lack of memory; free some and try again") from error
 
@@ -95,5 +98,6 @@ def _go_on(item: Any) -> Any:
     return _work(item)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many there are."""
     return os.cpu_count() or 1

@@ -31,7 +31,10 @@ class UnknownNameError(HomingError):
     """A name that is in no registry; says what was probably meant and what there is."""
 
     def __init__(self, kind: str, name: str, available: Iterable[str]) -> None:
-        names = sorted(available)
+        self._made_of = (kind, name, names := sorted(available))
         near = get_close_matches(name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         super().__init__(f"unknown {kind} '{name}'{hint} Available: {', '.join(names)}")
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str]]]:
+        return type(self), self._made_of

@@ -41,6 +41,7 @@ def test_stays_within_the_budget(views, extractor, codebook) -> None:
 
 def test_a_loose_recipe_keeps_the_budget_as_a_whole_and_not_pixel_by_pixel(views, extractor, codebook) -> None:
     recipe = replace(QUICK, steps=4, loose=True, budget=JND(psnr=40.0))
+    views = [extractor.resize(view) for view in views]  # larger, a pattern is smooth between the network's pixels
     for view, change in zip(views, changes(views, extractor, codebook, recipe), strict=True):
         assert change.square().mean().log10().item() == pytest.approx(-4.0, abs=1e-3)
         assert (change.abs() > recipe.budget.room(view)).any()

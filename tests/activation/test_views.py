@@ -56,7 +56,7 @@ def targets(extractor: NetworkExtractor, squares: Views):
 def test_the_photo_itself_is_always_among_its_views(squares: Views) -> None:
     rng = np.random.default_rng(0)
     for _ in range(2):
-        batches = list(views_of(squares, 8, 3, rng))
+        batches = list(views_of(squares, 8, 3, rng, randomly_edited))
         assert [len(each) for each in batches] == [12, 12, 8]
         first, *copies = torch.cat(batches).view(8, *squares.pixels.shape)
         assert torch.equal(first, squares.pixels)
@@ -96,7 +96,7 @@ def test_each_copy_has_one_edit_and_geometry_is_most_often(squares: Views) -> No
 
 def test_only_one_view_draws_nothing(squares: Views) -> None:
     rng = np.random.default_rng(0)
-    (only,) = views_of(squares, 1, 3, rng)
+    (only,) = views_of(squares, 1, 3, rng, randomly_edited)
     assert torch.equal(only, squares.pixels)
     assert rng.random() == np.random.default_rng(0).random()
 
@@ -104,10 +104,12 @@ def test_only_one_view_draws_nothing(squares: Views) -> None:
 def test_the_pull_is_the_gradient_of_the_mean_over_the_views(small: NetworkExtractor, squares: Views) -> None:
     objective = targets(small, squares)
     pixels = squares.pixels.clone().requires_grad_()
-    views = torch.cat(list(views_of(Views(pixels, squares.ratio), 8, 4, np.random.default_rng(3))))
+    views = torch.cat(list(views_of(Views(pixels, squares.ratio), 8, 4, np.random.default_rng(3), randomly_edited)))
     losses = torch.stack([objective(small(each)) for each in views.split(4)])
     losses.mean(dim=0).sum().backward()
-    ours = _pull(Views(squares.pixels.clone(), squares.ratio), 8, small, objective, np.random.default_rng(3))
+    ours = _pull(
+        Views(squares.pixels.clone(), squares.ratio), 8, small, objective, np.random.default_rng(3), randomly_edited
+    )
     assert pixels.grad.abs().max() > 0
     torch.testing.assert_close(ours, pixels.grad, rtol=1e-4, atol=1e-8)
 

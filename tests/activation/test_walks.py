@@ -62,7 +62,9 @@ def test_where_nothing_pulls_nothing_moves(rooms: torch.Tensor) -> None:
         assert not walk.arrived().any()
 
 
-def test_an_alpha_binds_every_pixel(rooms: torch.Tensor) -> None:
-    loose = Recipe(name="r", summary="", loose=True)
-    assert isinstance(walk_of(loose, rooms), Loose)
-    assert isinstance(walk_of(Recipe(name="r", summary="", loose=True, budget=JND(alpha=3.0)), rooms), Bounded)
+@pytest.mark.parametrize(("budget", "within"), [(JND(psnr=43.8), False), (JND(alpha=3.0), True)])
+def test_an_alpha_binds_every_pixel(rooms: torch.Tensor, budget: JND, within: bool) -> None:
+    walk = walk_of(Recipe(name="r", summary="", loose=True, rate=0.5, budget=budget), rooms)
+    for seed in range(3):
+        walk.step(torch.randn(rooms.shape, generator=torch.Generator().manual_seed(seed)))
+    assert (walk.arrived().abs().max() <= 1) == within

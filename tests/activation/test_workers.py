@@ -14,7 +14,7 @@ from homing.photo import Photo
 FAST = RECIPES["homing-fast"]
 
 
-def test_workers_write_what_activate_writes(photos: Path, extractor, codebook) -> None:
+def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
     names = ("flower.jpg", "chelsea.png")
     files = [File(name, (photos / name).read_bytes()) for name in names]
     items = [(files[0].name, files[0]), ("bad", File("bad.jpg", b"hello")), ("done", "before"), ("too", files[1])]
@@ -38,9 +38,7 @@ def test_processes_are_for_thousands_of_photos_and_a_gpu() -> None:
     assert not pays_off(5000, torch.device("cpu"))
 
 
-def test_a_job_in_processes_ends_as_one_without(
-    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_in_processes_ends_as_one_without(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homing.collection._activating.pays_off", lambda *_: True)
     (tmp_path / "in").mkdir()
     for name in ("flower.jpg", "rocket.jpg"):

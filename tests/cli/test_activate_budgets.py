@@ -29,7 +29,7 @@ def activate(cat: Path, out: str, *options: object) -> dict:
 def test_a_budget_is_chosen_by_name_and_strength(cat: Path) -> None:
     linf = activate(cat, "linf", "--budget", "linf", "--alpha", 4)
     assert linf["linf"] == 4
-    assert 36 < linf["psnr"] < 38
+    assert 36 < linf["psnr"] < 39  # most pixels are at their bound
     used, printed = (activate(cat, name, "--budget", name) for name in ("jnd", "jnd-printed"))
     assert used["psnr"] == pytest.approx(printed["psnr"], abs=0.2) == pytest.approx(43.8, abs=0.2)
     assert used["released"] != printed["released"]

@@ -126,7 +126,7 @@ def test_another_run_does_nothing_twice(disc21: Path, out: Path, monkeypatch: py
     def never(*_: object, **__: object) -> None:
         raise AssertionError("done again")
 
-    monkeypatch.setattr(copies, "edited_copies", lambda *arguments: never() if list(arguments[1]) else iter(()))
+    monkeypatch.setattr(copies, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
     monkeypatch.setattr(releasing, "activate", never)
     monkeypatch.setattr(Codebook, "train", never)
     monkeypatch.setattr(

@@ -34,7 +34,7 @@ def moved(loop, views, extractor, codebook, recipe) -> tuple[list[torch.Tensor],
 
 def test_three_steps_are_those_written_out_by_hand(views, extractor, codebook) -> None:
     view, recipe = views[0], replace(PAPER, steps=3, rate=0.5, fidelity=2.0)
-    target = codebook.reconstruct(describe(extractor, [view]))
+    target, given = codebook.reconstruct(describe(extractor, [view])), extractor.as_given()
     room = recipe.budget.room(view)
     delta, mean, square = (torch.zeros_like(view) for _ in range(3))
     for step in (1, 2, 3):
@@ -43,7 +43,7 @@ def test_three_steps_are_those_written_out_by_hand(views, extractor, codebook) -
         image = torch.nn.functional.interpolate(
             (view + change)[None], (extractor.size,) * 2, mode="bilinear", antialias=True
         )
-        loss = (extractor(image) - target).square().sum() + 2.0 * change.square().mean()
+        loss = (given(image) - target).square().sum() + 2.0 * change.square().mean()
         (gradient,) = torch.autograd.grad(loss, delta)
         mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
         step_size = 0.5 / (1 - 0.9**step)
@@ -74,7 +74,7 @@ def test_a_change_is_as_large_as_the_photo_however_large(extractor, codebook) ->
 def test_the_engine_does_the_same_work(views, extractor, codebook) -> None:
     before = objective_for(codebook, describe(extractor, views))(describe(extractor, views))
     ours, theirs = (before - moved(loop, views, extractor, codebook, PAPER)[1] for loop in (optimise, plain))
-    torch.testing.assert_close(ours, theirs, rtol=0.1, atol=0.0)
+    torch.testing.assert_close(ours, theirs, rtol=0.15, atol=0.0)
 
 
 def test_alpha_three_costs_what_the_paper_says(photos, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:

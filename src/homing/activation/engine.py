@@ -20,7 +20,7 @@ from homing.extractors.base import images_at_once, in_loop
 from homing.objectives import Objective
 
 _SEED = 0
-_alone = threading.Lock()  # two loops at once would wait for each other's memory and cores
+_alone = threading.Lock()  # two loops in one process would wait for each other's memory and cores
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,7 @@ def optimise(
     squares = Squares.of(views, rooms, extractor)
     with _alone:
         patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited).cpu()
-    changes = [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
-    # Between the network's pixels a pattern is smooth, and so not as loud.
-    return [recipe.budget.filled(change) for change in changes]
+    return [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
 
 
 def descend(
@@ -97,7 +95,7 @@ def _pull(
     extractor: Extractor,
     objective: Objective,
     rng: np.random.Generator,
-    edited: Edited = randomly_edited,
+    edited: Edited,
 ) -> Tensor:
     """The gradient of the objective at (B, 3, S, S) squares, mean over so many views of each."""
     pixels = squares.pixels.requires_grad_()

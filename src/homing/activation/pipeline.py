@@ -40,10 +40,10 @@ def size_for(device: torch.device) -> Size:
 def in_batches(
     items: Iterable[tuple[Item, Photo | Other]], move: Move[Result], size: Size = ON_CPU
 ) -> Iterator[list[tuple[Item, Result | PhotoError | Other]]]:
-    """Each item with what `move`, such as `activate` with its settings, makes of its photo; batch by batch, in order.
+    """Each item with what `move`, such as `activate` with its settings, makes of its photo; batch by batch.
 
-    What stands in the place of a photo is passed on in a list of its own. Where the memory does not suffice for a
-    batch its halves are tried, down to single photos, which then give an error.
+    What stands in the place of a photo is passed on at once, in a list of its own. Where the memory does not suffice
+    for a batch its halves are tried, down to single photos, which then give an error.
     """
     yield from map_ahead(partial(moved, move=move), batches(items, size), threads=AT_ONCE)
 

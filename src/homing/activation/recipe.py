@@ -18,9 +18,9 @@ class Recipe:
     name: str
     summary: str
     steps: int = 10
-    rate: float = 1.0
+    rate: float = 1.0  # Adam's; of a loose recipe, how loud a step is, as a share of the budget
     margin: bool = False  # keep clear of other cells, instead of going to one point as in the paper
-    fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference
+    fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference; loose recipes have none
     budget: Budget = PAPER_BUDGET
     loose: bool = False  # a PSNR is kept by the change as a whole, not by each pixel within its room; see walks.py
     views: int = 1  # of each photo at each step: itself, and randomly edited copies of it

@@ -16,7 +16,7 @@ from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
 from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
-from homing.photo import Photo
+from homing.photo import QUICKER, Photo
 
 _LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _GENTLER = (0.5, 0.25)
@@ -33,7 +33,7 @@ class Activation:
     state: Literal["activated", "unchanged"]
     reason: str | None
     quality: Quality
-    descriptor: Tensor
+    descriptor: np.ndarray
     code: np.ndarray
     loss_before: float  # what the objective of the codebook's family says of the original, and of what is released
     loss_after: float
@@ -60,6 +60,14 @@ class _Trial:
     @property
     def same_cell(self) -> bool:
         return int(self.release.codebook.cells(self.descriptor)) == self.release.cell
+
+    def smaller(self, format: str | None, finer: bool) -> bytes:
+        """The file with more effort spent on its size, if that is known to leave its pixels alone."""
+        if self.written.format not in QUICKER:
+            return self.written.data
+        data = self.moved.encode(format, finer)
+        same = np.array_equal(Photo.decode(data, self.written.name).pixels, self.written.pixels)
+        return data if same else self.written.data
 
     @property
     def lost_nothing(self) -> bool:
@@ -93,8 +101,9 @@ class Release:
         for trial, finer, note in self._ways(budget, format):
             refusal = self._refuse(trial, budget)
             if not refusal:
-                data = trial.moved.encode(format, finer)  # the trial's pixels, in a smaller file
-                return self._activation(data, "activated", note, trial.written.view(), trial.loss)
+                return self._activation(
+                    trial.smaller(format, finer), "activated", note, trial.written.view(), trial.loss
+                )
         if format is None:
             return self._activation(self.photo.data, "unchanged", refusal, self.view, self.loss_before)
         data = self.photo.encode(format, finer=True)
@@ -161,7 +170,7 @@ class Release:
             state=state,
             reason=reason,
             quality=quality,
-            descriptor=self.descriptor,
+            descriptor=self.descriptor.numpy(),
             code=self.code,
             loss_before=self.loss_before,
             loss_after=after,

@@ -36,9 +36,7 @@ def randomly_edited(views: Views, rng: np.random.Generator) -> Views:
     return random_edits(views, EDITS, rng, often=OFTEN, families=FAMILIES, counts=(1.0,))
 
 
-def views_of(
-    squares: Views, count: int, at_once: int, rng: np.random.Generator, edited: Edited = randomly_edited
-) -> Iterator[Tensor]:
+def views_of(squares: Views, count: int, at_once: int, rng: np.random.Generator, edited: Edited) -> Iterator[Tensor]:
     """So many views of each of B squares, at most `at_once` together: (n·B, 3, S, S), first of all as they are.
 
     The edits are drawn anew for each view.

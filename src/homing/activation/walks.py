@@ -29,9 +29,10 @@ class Walk(Protocol):
 
 def walk_of(recipe: Recipe, rooms: Tensor) -> Walk:
     """The recipe's way to walk in (B, 3, S, S) rooms."""
+    if not recipe.loose:
+        return Bounded(rooms, recipe.rate, recipe.fidelity)
     # Who states how far pixels may move means each of them.
-    loose = recipe.loose and recipe.budget.alpha is None
-    return Loose(rooms, recipe.rate) if loose else Bounded(rooms, recipe.rate, recipe.fidelity)
+    return Loose(rooms, recipe.rate, most=None if recipe.budget.alpha is None else 1.0)
 
 
 class Bounded:
@@ -62,11 +63,12 @@ class Loose:
 
     Adam's first steps go by the sign alone: pixels that hardly matter move as far as those that do, and what they cost
     is missing elsewhere. In proportion to the gradient, a few pixels would take all. Each step is as loud as the
-    budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down.
+    budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down. Where there is a
+    `most`, no pixel goes beyond that share of its room all the same.
     """
 
-    def __init__(self, rooms: Tensor, rate: float) -> None:
-        self._rooms, self._rate = rooms, rate
+    def __init__(self, rooms: Tensor, rate: float, most: float | None = None) -> None:
+        self._rooms, self._rate, self._most = rooms, rate, most
         self._allowed = TYPICAL * _loudness(rooms)
         self._velocity = torch.zeros_like(rooms)
         self.pattern = torch.zeros_like(rooms)
@@ -82,7 +84,8 @@ class Loose:
 
     def arrived(self) -> Tensor:
         """As loud as is allowed."""
-        return self.pattern * self._gain(self.pattern)
+        pattern = self.pattern * self._gain(self.pattern)
+        return pattern if self._most is None else pattern.clamp(-self._most, self._most)
 
     def _gain(self, pattern: Tensor) -> Tensor:
         """What makes patterns as loud as is allowed; a pattern of nothing stays nothing."""

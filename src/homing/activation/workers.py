@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 
 from homing import extractors
-from homing._parallel import MANY, in_processes
+from homing._parallel import MANY, cores, in_processes
 from homing.activation.batch import activate
 from homing.activation.pipeline import ON_GPU, batches, moved
 from homing.activation.recipe import Recipe
@@ -25,6 +25,7 @@ Other = TypeVar("Other")
 
 _TOGETHER = 16  # photos that travel together
 _BYTES = 16 * 2**20  # of their files
+_GPU_MEMORY = 4 * 2**30  # that a process may take
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,16 @@ def pays_off(photos: int, device: torch.device) -> bool:
 def in_workers(
     items: Iterable[tuple[Item, File | Other]], work: Work
 ) -> Iterator[list[tuple[Item, Activation | PhotoError | Other]]]:
-    """What came of the items, some at a time, in order."""
-    yield from in_processes(work, _some_at_a_time(items), module=__name__)
+    """What came of the items, some at a time."""
+    yield from in_processes(work, _some_at_a_time(items), module=__name__, processes=_as_many_as_fit())
+
+
+def _as_many_as_fit() -> int:
+    """One per core, as long as the GPU has memory for a network and a batch of each."""
+    if not torch.cuda.is_available():
+        return cores()
+    free, _ = torch.cuda.mem_get_info()
+    return max(1, min(cores(), free // _GPU_MEMORY))
 
 
 def _some_at_a_time(items: Iterable[tuple[Item, File | Other]]) -> Iterator[list[tuple[Item, File | Other]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Literal
 
 import faiss
@@ -40,6 +41,7 @@ _ONE_BY_ONE = (
     faiss.IndexIVFLocalSearchQuantizer,
     faiss.IndexIVFProductLocalSearchQuantizer,
 )
+_local_search = threading.Lock()  # FAISS keeps its times in one place for all threads
 _GRAPHS = (faiss.IndexHNSWFlat, faiss.IndexHNSWPQ, faiss.IndexHNSWSQ, faiss.IndexHNSWRaBitQ)
 
 
@@ -89,8 +91,11 @@ class Quantiser:
     def encode(self, rows: np.ndarray) -> np.ndarray:
         """The codes an index stores; nothing is added anywhere."""
         turned = self.turn(rows)
-        parts = np.split(turned, len(turned)) if isinstance(self.codec, _ONE_BY_ONE) else [turned]
-        return np.concatenate([self.codec.sa_encode(part) for part in parts])
+        if not isinstance(self.codec, _ONE_BY_ONE):
+            codes: np.ndarray = self.codec.sa_encode(turned)
+            return codes
+        with _local_search:
+            return np.concatenate([self.codec.sa_encode(part) for part in np.split(turned, len(turned))])
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
         """The descriptors that stand behind codes."""

@@ -89,7 +89,9 @@ class ActivationJob:
     def _activated(self, tasks: Sequence[_Task]) -> Iterator[list[tuple[_Task, Activation | PhotoError | Outcome]]]:
         """What came of the photos, batch by batch, in order."""
         device = self.collection.extractor.device
-        if self.processes and pays_off(len(tasks), device):
+        # Workers load the network by its name, and run the engine.
+        elsewhere = self.processes and self.loop is optimise and not self.collection.extractor_given
+        if elsewhere and pays_off(len(tasks), device):
             work = Work(self.collection.codebook, self.recipe, self.format)
             return in_workers(map_ahead(self._read, tasks), work)
         return in_batches(map_ahead(self._load, tasks), self._activate, size_for(device))
@@ -169,7 +171,7 @@ class ActivationJob:
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
-            NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor.numpy())
+            NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor)
             for task, each in made
             if self.catalogue.find(each.sha256) is None
         ]

@@ -41,6 +41,7 @@ class Collection:
         self._index: FaissIndex | None = None
         self._revision = -1  # of the catalogue, that the index stands for
         self._kept = False  # whether the snapshot on disk is that index
+        self.extractor_given = extractor is not None  # by the user, and perhaps known under no name
         if extractor is not None:
             self.extractor = extractor
 
@@ -109,8 +110,8 @@ class Collection:
 
         Released files have the names they have in the folders given. Photos activated earlier are not done again.
         `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
-        `processes` may be used where thousands of photos wait for a GPU, if the script that asks for them is guarded by
-        `if __name__ == "__main__"` and the network is one that the codebook can name.
+        With `processes` thousands of photos for a GPU are read and written by several; a script that asks for them is
+        guarded by `if __name__ == "__main__"`.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         job = ActivationJob(self, Path(out), chosen, format, loop, processes=processes)
@@ -132,8 +133,8 @@ class Collection:
         The other options are those of `search_descriptors`.
         """
         query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
-        square = self.extractor.resize(query.view())
-        descriptors = describe(self.extractor, turns(square) if turned else [square])
+        view = query.view()
+        descriptors = describe(self.extractor, turns(self.extractor.resize(view)) if turned else [view])
         return self.search_descriptors(descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank)[0]
 
     def search_descriptors(

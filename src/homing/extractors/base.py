@@ -48,19 +48,21 @@ class NetworkExtractor:
     ) -> None:
         self.name, self.size = name, size
         self.device = torch.device(device) if device else default_device()
-        # In the order of memory that convolutions work in, on GPUs and CPUs alike.
-        self._given = network.eval().to(self.device).to(memory_format=torch.channels_last)
         for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
             parameter.requires_grad_(False)
         self._mean = torch.tensor(mean, device=self.device)[:, None, None]
         self._std = torch.tensor(std, device=self.device)[:, None, None]
-        example = torch.linspace(-1, 1, 3 * size * size, device=self.device).view(1, 3, size, size)
-        self._network = folded(self._given, example)
+        example = torch.linspace(-1, 1, 3 * size * size).view(1, 3, size, size)
+        lighter = folded(network.eval().cpu(), example)  # a GPU's rounding would hide what folding changes
+        # In the order of memory that convolutions work in, on GPUs and CPUs alike.
+        self._given, self._network = (
+            each.to(self.device).to(memory_format=torch.channels_last) for each in (network, lighter)
+        )
         # CPUs that could compute in half precision were not faster by it.
         self._half = self.device.type == "cuda" and computes_in_half(self.device)
         self._looped: Callable[[Tensor], Tensor] = self.__call__
         with torch.no_grad():
-            self.dim = int(self(example).shape[1])
+            self.dim = int(self(example.to(self.device)).shape[1])
         self.fingerprint = _fingerprint(network.state_dict(), f"{size} {tuple(mean)} {tuple(std)}")
 
     def __call__(self, images: Tensor) -> Tensor:

@@ -20,12 +20,13 @@ class CellMargin:
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._centres = codebook.every_centroid.to(originals)
+        self._lengths = self._centres.square().sum(dim=1)
         self._cells = codebook.cells(originals).to(originals.device)
         self._codes = originals if codebook.family == "cells" else codebook.reconstruct(originals)
 
     def __call__(self, descriptors: Tensor) -> Tensor:
         """The loss of each of (B, D) descriptors: (B,)."""
         # ‖x‖² is the same for all cells, and leaves their shares as they are.
-        nearness = 2 * descriptors @ self._centres.T.to(descriptors) - self._centres.square().sum(dim=1)
+        nearness = 2 * descriptors @ self._centres.T.to(descriptors) - self._lengths
         margin = TEMPERATURE * F.cross_entropy(nearness / TEMPERATURE, self._cells, reduction="none")
         return margin + CODE * (descriptors - self._codes).square().sum(dim=1)

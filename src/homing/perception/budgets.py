@@ -58,12 +58,6 @@ class Budget(ABC):
         shape = shape[:, None, None] * self.map(view)
         return self._strength(shape) * shape
 
-    def filled(self, change: Tensor) -> Tensor:
-        """A (3, H, W) change as loud as the PSNR allows; where an alpha is given, as it is."""
-        if self.psnr is None:
-            return change
-        return change * (10 ** (-self.psnr / 20) / change.square().mean().sqrt().clamp_min(1e-8))
-
     def _strength(self, shape: Tensor) -> float:
         if self.alpha is not None:
             return self.alpha

@@ -1,8 +1,8 @@
 """File <-> Photo; nothing of the file is lost."""
 
 from homing.photo.folders import Found, gather
-from homing.photo.formats import SUFFIXES, format_name
+from homing.photo.formats import QUICKER, SUFFIXES, format_name
 from homing.photo.photo import Photo, read_file
 from homing.photo.square import Square, read_square
 
-__all__ = ["SUFFIXES", "Found", "Photo", "Square", "format_name", "gather", "read_file", "read_square"]
+__all__ = ["QUICKER", "SUFFIXES", "Found", "Photo", "Square", "format_name", "gather", "read_file", "read_square"]

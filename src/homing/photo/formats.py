@@ -9,6 +9,10 @@ SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "AVI
 _SHORT = {"JPG": "JPEG", "TIF": "TIFF"}
 
 
+QUICKER = ("JPEG", "PNG")
+"""The formats that can be written with less effort: a larger file of the same pixels."""
+
+
 def format_name(name: str) -> str:
     """The format a user means by `name`: any case, "jpg" and "tif" too."""
     upper = name.upper()

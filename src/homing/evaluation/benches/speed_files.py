@@ -82,7 +82,7 @@ def time_files(
 ) -> FilesFound:
     """Release the photos of a folder with each way in turn, as a user does, each time for a new collection.
 
-    The first round, in which a loop may be compiled, is not counted; its files are those that others edit.
+    The first round is not counted; its files are those that others edit.
     """
     release = partial(_release, photos=photos, extractor=extractor, codebook=codebook)
     count = sum(1 for _ in photos.iterdir())
