@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,17 @@ def computes_in_half(device: torch.device) -> bool:
         return bool(torch.cuda.is_bf16_supported())
     can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer PyTorch knows
     return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
+
+
+def compiled(
+    function: Callable[..., Tensor], device: torch.device, *, dynamic: bool | None = None
+) -> Callable[..., Tensor]:
+    """The function, compiled on a GPU. Older ones and installations without a compiler do without: the same, later."""
+    can = device.type == "cuda" and find_spec("triton") is not None
+    if not can or torch.cuda.get_device_capability(device) < (7, 0):
+        return function
+    made: Callable[..., Tensor] = torch.compile(function, dynamic=dynamic)
+    return made
 
 
 def send(numbers: np.ndarray, device: torch.device) -> Tensor:

@@ -17,7 +17,7 @@ from homing.activation.recipe import Recipe
 from homing.activation.release import Activation
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, NetworkExtractor
 from homing.photo import Photo
 
 Item = TypeVar("Item")
@@ -25,6 +25,7 @@ Other = TypeVar("Other")
 
 _TOGETHER = 16  # photos that travel together
 _BYTES = 16 * 2**20  # of their files
+_PASSES = 500_000  # of the network
 _GPU_MEMORY = 4 * 2**30  # that a process may take
 
 
@@ -43,12 +44,13 @@ class Work:
     codebook: Codebook
     recipe: Recipe
     format: str | None
+    compiled: bool = False
 
     def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Each item with what came of its file; what stands in the place of a file is passed on."""
         move = partial(
             activate,
-            extractor=_network(self.codebook.extractor),
+            extractor=_network(self.codebook.extractor, self.compiled),
             codebook=self.codebook,
             recipe=self.recipe,
             format=self.format,
@@ -62,6 +64,11 @@ class Work:
 def pays_off(photos: int, device: torch.device) -> bool:
     """Whether there is so much to do that processes, which take some ten seconds to begin, are faster in the end."""
     return device.type == "cuda" and photos >= MANY
+
+
+def worth_compiling(photos: int, recipe: Recipe) -> bool:
+    """Whether the half minute that compiling takes is won back."""
+    return photos * recipe.steps * recipe.views >= _PASSES
 
 
 def in_workers(
@@ -93,8 +100,9 @@ def _some_at_a_time(items: Iterable[tuple[Item, File | Other]]) -> Iterator[list
 
 
 @lru_cache(maxsize=1)
-def _network(name: str) -> Extractor:
-    return extractors.load(name)
+def _network(name: str, compiled: bool) -> Extractor:
+    extractor = extractors.load(name)
+    return extractor.compiled() if compiled and isinstance(extractor, NetworkExtractor) else extractor
 
 
 def _decoded(file: File) -> Photo | PhotoError:

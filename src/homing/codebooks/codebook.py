@@ -121,7 +121,7 @@ class Codebook:
 
     @cached_property
     def codewords(self) -> Tensor:
-        """The codewords of each sub-space of a product quantiser, as it sees descriptors: (M, 256, d/M)."""
+        """The codewords of each sub-space of a product quantiser, as it sees descriptors: (M, 2^bits, d/M)."""
         return torch.from_numpy(self.quantiser.codewords())
 
     def words(self, descriptors: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
-from homing.activation.workers import File, Work, in_workers, pays_off
+from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -92,7 +92,8 @@ class ActivationJob:
         # Workers load the network by its name, and run the engine.
         elsewhere = self.processes and self.loop is optimise and not self.collection.extractor_given
         if elsewhere and pays_off(len(tasks), device):
-            work = Work(self.collection.codebook, self.recipe, self.format)
+            compiled = worth_compiling(len(tasks), self.recipe)
+            work = Work(self.collection.codebook, self.recipe, self.format, compiled)
             return in_workers(map_ahead(self._read, tasks), work)
         return in_batches(map_ahead(self._load, tasks), self._activate, size_for(device))
 

@@ -16,7 +16,7 @@ class CodewordMargin:
     """Σ T · cross-entropy of −‖x_m − c_mj‖²/T over the codewords j of each of M sub-spaces m, plus ½ ‖x − q(x_o)‖².
 
     Any choice of codewords is a code, and their squared distances add up: the sum is T times the cross-entropy over all
-    256^M codes there can be, as the margin of cells is over all cells. T is 0.05/M.
+    codes there can be, as the margin of cells is over all cells. T is 0.05/M.
     """
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homing._extras import version_of_extra
+from homing._machine import compiled
 from homing._parallel import map_ahead
 from homing.edits.differentiable import Ranges
 from homing.extractors.trained import DescriptorNetwork, check_numbers, trained, write_network
@@ -23,7 +24,7 @@ from homing.training.pairs import Batch, Pairs
 from homing.training.settings import EDITS, MILD, OFTEN, Settings
 from homing.training.squares import Squares
 from homing.training.starting import starting_network
-from homing.training.trainer import READERS, Made, compiled, in_half, warm_up_and_cosine
+from homing.training.trainer import READERS, Made, in_half, warm_up_and_cosine
 from homing.training.whitening import whiten
 
 HEAD_RATE = 2.0  # the projection starts from nothing, the trunk does not

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -65,12 +64,6 @@ def warm_up_and_cosine(optimiser: torch.optim.Optimizer, steps: int) -> torch.op
         return 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
 
     return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
-
-
-def compiled(network: Callable[..., Tensor], device: torch.device) -> Callable[..., Tensor]:
-    """The network, compiled on a GPU. Older ones and installations without a compiler do without: the same, later."""
-    can = device.type == "cuda" and find_spec("triton") is not None
-    return torch.compile(network) if can and torch.cuda.get_device_capability(device) >= (7, 0) else network
 
 
 def in_half(device: torch.device) -> torch.autocast:

@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._machine import send
+from homing._machine import compiled, send
 from homing._parallel import map_ahead
 from homing.edits.differentiable import Views
 from homing.extractors.trained import write_network
 from homing.perception import JND, jnd_map
 from homing.training.batches import EDITING, Batches
 from homing.training.squares import Squares
-from homing.training.trainer import READERS, Made, compiled, in_half, warm_up_and_cosine
+from homing.training.trainer import READERS, Made, in_half, warm_up_and_cosine
 from homing.watermarks.copies import EDITS, edited
 from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork, read_hidden
 from homing.watermarks.settings import LOUD, HiddenSettings

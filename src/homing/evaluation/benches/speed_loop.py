@@ -76,7 +76,8 @@ def time_loops(
     On a GPU the engine's network is compiled: the first round, in which that happens, is not counted. A batch that has
     room for more views than there are holds some of them more than once.
     """
-    extractor = _quick(extractor)
+    if isinstance(extractor, NetworkExtractor):
+        extractor = extractor.compiled()  # the plain loop takes the network as it was given all the same
     rows = []
     for batch in batches:
         calls = {way.name: _call(way, _filled(views, batch), extractor, codebook) for way in ways}
@@ -169,13 +170,6 @@ def _call(way: Way, views: Sequence[Tensor], extractor: Extractor, codebook: Cod
         return partial(plain_descent, *there, extractor=extractor, objective=objective, recipe=way.recipe)
     squares = Squares.of(views, rooms, extractor)
     return partial(descend, squares, extractor=extractor, objective=objective, recipe=way.recipe)
-
-
-def _quick(extractor: Extractor) -> Extractor:
-    """Compiled where that helps; the plain loop takes the network as it was given all the same."""
-    if isinstance(extractor, NetworkExtractor) and extractor.device.type == "cuda":
-        return extractor.compiled()
-    return extractor
 
 
 def _filled(some: Sequence[Item], batch: int) -> list[Item]:
