@@ -11,6 +11,7 @@ PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
     ["_extras", "_files", "_machine", "_parallel"],
+    ["_places"],
     ["photo", "edits"],
     ["perception", "extractors"],
     ["codebooks"],

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homing._files import make_out, write_atomically
 from homing._parallel import map_ahead
+from homing._places import Address, Place, is_below, is_taken, make_folder, recorded, write_whole
 from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
@@ -19,7 +19,7 @@ from homing.activation.workers import File, Work, in_workers, pays_off, worth_co
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
-from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
+from homing.photo import SUFFIXES, FoundAt, Photo, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class _Task:
     """A photo's file, and where what is released of it goes."""
 
-    path: Path
-    target: Path
+    path: Place
+    target: Place
 
 
 class ActivationJob:
@@ -39,7 +39,7 @@ class ActivationJob:
     def __init__(
         self,
         collection: Collection,
-        out: Path,
+        out: Place,
         recipe: Recipe,
         format: str | None,
         loop: Loop = optimise,
@@ -52,10 +52,10 @@ class ActivationJob:
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {self.format}"
 
-    def run(self, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
+    def run(self, found: Sequence[FoundAt[Place]], report: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos; each one's file is on disk when it is reported."""
         tasks = self._targets(found)
-        make_out(self.out)
+        make_folder(self.out)
         outcomes = []
         for batch in self._activated(tasks):
             for outcome in self._release(batch):
@@ -63,17 +63,16 @@ class ActivationJob:
                 outcomes.append(outcome)
         return outcomes
 
-    def _targets(self, found: Sequence[Found]) -> list[_Task]:
+    def _targets(self, found: Sequence[FoundAt[Place]]) -> list[_Task]:
         """The released file of each photo; what lies in the out folder already is no input."""
         if not found:
             raise HomingError("no photos were given")
-        if Path(os.path.realpath(self.out)).is_relative_to(os.path.realpath(self.collection.folder.path)):
+        if is_below(self.out, self.collection.folder.path):
             raise HomingError(f"the out folder {self.out} lies inside the collection; choose another")
         suffix = SUFFIXES[self.format] if self.format else None
-        inside = Path(os.path.realpath(self.out))
-        targets: dict[Path, Path] = {}
+        targets: dict[Place, Place] = {}
         for item in found:
-            if Path(os.path.realpath(item.path)).is_relative_to(inside):
+            if is_below(item.path, self.out):
                 continue
             target = self.out / (item.name.with_suffix(suffix) if suffix else item.name)
             if target in targets:
@@ -114,13 +113,13 @@ class ActivationJob:
         except PhotoError as error:
             return task, _failed(task, error)
 
-    def _done_before(self, sha256: str, path: Path, target: Path) -> Outcome | None:
+    def _done_before(self, sha256: str, path: Place, target: Place) -> Outcome | None:
         """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
         number = self.catalogue.find(sha256)
         if number is None and (original := self.catalogue.find_released(sha256)) is not None:
             source, _ = self.catalogue.describe(original)
             raise PhotoError(f"{path}: is the released version of {source} already; release it as it is")
-        if not os.path.lexists(target):
+        if not is_taken(target):
             return None
         row = self._release_in(number, target) if number is not None else None
         if number is None or row is None:
@@ -130,7 +129,7 @@ class ActivationJob:
         self.catalogue.confirm_releases([(number, row)])
         return _outcome(path, target, row)
 
-    def _release_in(self, number: int, target: Path) -> ReleaseRow | None:
+    def _release_in(self, number: int, target: Place) -> ReleaseRow | None:
         """What homing released of a photo into this file, if that is what the file holds."""
         if not target.is_file():
             return None
@@ -172,7 +171,7 @@ class ActivationJob:
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
-            NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor)
+            NewPhoto(each.sha256, recorded(task.path), each.code, each.descriptor)
             for task, each in made
             if self.catalogue.find(each.sha256) is None
         ]
@@ -199,8 +198,7 @@ class ActivationJob:
     def _write(self, task: _Task, data: bytes, number: int) -> Outcome | None:
         """Write the file of one photo; what happened where that was not possible."""
         try:
-            task.target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(task.target, data, new=self._release_in(number, task.target) is None)
+            write_whole(task.target, data, new=self._release_in(number, task.target) is None)
         except PhotoError as error:
             return _failed(task, error)
         except OSError as error:
@@ -214,13 +212,15 @@ def _failed(task: _Task, error: HomingError) -> Outcome:
     return Outcome(photo=task.path, state="failed", reason=reason)
 
 
-def _outcome(path: Path, target: Path, row: ReleaseRow) -> Outcome:
+def _outcome(path: Place, target: Place, row: ReleaseRow) -> Outcome:
     reason = f"{path}: {row.reason}" if row.reason else None
     return Outcome(
         photo=path, state=row.state, released=target, psnr=row.psnr, ssim=row.ssim, linf=row.linf, reason=reason
     )
 
 
-def _key(target: Path) -> str:
+def _key(target: Place) -> str:
     """A released file under the one name it has however its folder was spelt."""
+    if isinstance(target, Address):
+        return str(target)
     return str(Path(os.path.realpath(target.parent)) / target.name)

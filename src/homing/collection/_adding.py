@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from homing._parallel import map_ahead
+from homing._places import Place, recorded
 from homing.collection.catalogue import NewPhoto
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import describe
-from homing.photo import Found, Photo, read_file
+from homing.photo import FoundAt, Photo, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -29,17 +28,19 @@ BATCH = 16  # no faster in larger ones on a CPU, and each photo in it takes some
 class _Ready:
     """A new photo, small enough to wait for its batch."""
 
-    path: Path
+    path: Place
     sha256: str
     square: Tensor
 
 
-def add_photos(collection: Collection, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
+def add_photos(
+    collection: Collection, found: Sequence[FoundAt[Place]], report: Callable[[Outcome], None]
+) -> list[Outcome]:
     """Index photos; each is on disk when it is reported."""
     catalogue, extractor = collection.folder.catalogue, collection.extractor
     one_at_a_time = Lock()  # photos are decoded side by side, but their views are many times larger
 
-    def prepare(item: Found) -> _Ready | Outcome:
+    def prepare(item: FoundAt[Place]) -> _Ready | Outcome:
         try:
             data = read_file(item.path)
             sha256 = hashlib.sha256(data).hexdigest()
@@ -80,7 +81,7 @@ def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
     descriptors = describe(collection.extractor, [item.square for item in batch])
     codes = collection.codebook.encode(descriptors)
     photos = [
-        NewPhoto(item.sha256, os.path.abspath(item.path), code, descriptor)
+        NewPhoto(item.sha256, recorded(item.path), code, descriptor)
         for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
     ]
     try:

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from homing._places import Place
+
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What came of one photo of a job; a reason is one line that begins with the photo's path."""
 
-    photo: Path
+    photo: Place
     state: Literal["added", "known", "activated", "unchanged", "failed"]
-    released: Path | None = None
+    released: Place | None = None
     psnr: float | None = None
     ssim: float | None = None
     linf: float | None = None

@@ -13,6 +13,7 @@ from statistics import fmean
 
 from homing._extras import load_extra
 from homing._files import writing
+from homing._places import recorded
 from homing.collection import Collection, Outcome
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -102,8 +103,13 @@ def steps() -> int:
 def before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list[Released]]:
     """The photos as they were, and as they were released; the seed of either is the photo's place among them all."""
     in_order = sorted(outcomes, key=lambda outcome: outcome.photo)
-    before = [Released(str(each.photo.absolute()), each.photo, seed) for seed, each in enumerate(in_order)]
-    after = [replace(photo, file=each.released) for photo, each in zip(before, in_order, strict=True) if each.released]
+    named = [recorded(each.photo) for each in in_order]
+    before = [Released(name, Path(name), seed) for seed, name in enumerate(named)]
+    after = [
+        replace(photo, file=Path(recorded(each.released)))
+        for photo, each in zip(before, in_order, strict=True)
+        if each.released
+    ]
     return before, after
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from homing._files import write_atomically
+from homing._places import recorded
 from homing.edits import parse
 from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
 from homing.evaluation.results.page import embed, render
@@ -41,7 +42,7 @@ def write_report(result: DemoResult) -> None:
 def _row(result: DemoResult, outcome: Outcome) -> _Row:
     assert outcome.released is not None
     before, after = Photo.load(outcome.photo).view(), Photo.load(outcome.released).view()
-    passive, activated = _telling(result, str(outcome.photo.absolute()))
+    passive, activated = _telling(result, recorded(outcome.photo))
     copy = parse(activated.edit)(to_image(after), activated.seed)
     pictures = {
         "before": to_image(before),

@@ -1,8 +1,19 @@
 """File <-> Photo; nothing of the file is lost."""
 
-from homing.photo.folders import Found, gather
+from homing.photo.folders import Found, FoundAt, gather
 from homing.photo.formats import QUICKER, SUFFIXES, format_name
 from homing.photo.photo import Photo, read_file
 from homing.photo.square import Square, read_square
 
-__all__ = ["QUICKER", "SUFFIXES", "Found", "Photo", "Square", "format_name", "gather", "read_file", "read_square"]
+__all__ = [
+    "QUICKER",
+    "SUFFIXES",
+    "Found",
+    "FoundAt",
+    "Photo",
+    "Square",
+    "format_name",
+    "gather",
+    "read_file",
+    "read_square",
+]

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing._places import Place, place
 from homing.errors import PhotoError
 from homing.photo import _colour, _encode
 from homing.photo._decode import decode
@@ -20,16 +21,16 @@ from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
 
 
-def read_file(path: Path) -> bytes:
-    """The bytes of a regular file; nothing of them is decoded."""
+def read_file(path: Place) -> bytes:
+    """The bytes of a regular file, or of one far away; nothing of them is decoded."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        name = os.fsencode(path).decode(errors="replace")
+        name = os.fsencode(str(path)).decode(errors="replace")
         raise PhotoError(f"{name}: the name is not valid UTF-8; rename the file") from None
     try:
         # Asked before opening: to open a FIFO is to wait for its writer.
-        if not stat.S_ISREG(path.stat().st_mode):
+        if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
             raise PhotoError(f"{path}: not a regular file; a photo is expected")
         return path.read_bytes()
     except OSError as error:
@@ -62,9 +63,9 @@ class Photo:
                 array.setflags(write=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Photo:
-        """The photo in the file at `path`."""
-        return cls.decode(read_file(Path(path)), str(path))
+    def load(cls, path: str | Place) -> Photo:
+        """The photo in the file at `path`, which may be an address such as https://host/beach.jpg."""
+        return cls.decode(read_file(place(path)), str(path))
 
     @classmethod
     def decode(cls, data: bytes, name: str) -> Photo:

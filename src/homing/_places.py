@@ -1,0 +1,173 @@
+"""Where photos lie: a path on this machine, or an address anywhere that fsspec reaches, such as s3://bucket/photos."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+from homing._files import make_out, write_atomically
+from homing.errors import HomingError
+
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
+# Where a file is there when all of it is: elsewhere others would see halves.
+_WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+
+
+@dataclass(frozen=True, order=True)
+class Address:
+    """A file or folder that is not on this machine, or inside an archive: SCHEME://…, or SCHEME://…::ADDRESS."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __truediv__(self, name: str | PurePath) -> Address:
+        inner, chain, outer = self.text.partition("::")
+        below = PurePath(name).as_posix()
+        return Address(f"{inner if inner.endswith('/') else inner + '/'}{below}{chain}{outer}")
+
+    @property
+    def name(self) -> str:
+        """The last part of it."""
+        return PurePosixPath(self.text.partition("::")[0].partition("://")[2].partition("?")[0]).name
+
+    @property
+    def suffix(self) -> str:
+        """What its name ends with, from the last dot on."""
+        return PurePosixPath(self.name).suffix
+
+    def read_bytes(self) -> bytes:
+        """What the file holds; OSError if that cannot be read."""
+        system, path = self._reached()
+        with _as_os_error():
+            data: bytes = system.cat_file(path)
+            return data
+
+    @property
+    def scheme(self) -> str:
+        """What stands before ://."""
+        return self.text.partition("://")[0].lower()
+
+    def write(self, data: bytes, *, new: bool) -> None:
+        """Put a file there, whole or not at all; a `new` one not over another: FileExistsError."""
+        system, path = self._reached()
+        with _as_os_error():
+            system.pipe_file(path, data, mode="create" if new else "overwrite")
+
+    def is_dir(self) -> bool:
+        """Whether there are files below it."""
+        system, path = self._reached()
+        with _as_os_error():
+            return bool(system.isdir(path))
+
+    def exists(self) -> bool:
+        """Whether there is a file or a folder."""
+        system, path = self._reached()
+        with _as_os_error():
+            system.invalidate_cache()  # what was listed before may have changed: others write there, too
+            return bool(system.exists(path))
+
+    def is_file(self) -> bool:
+        """Whether there is a file."""
+        system, path = self._reached()
+        with _as_os_error():
+            return bool(system.isfile(path))
+
+    def files(self) -> Iterator[PurePosixPath]:
+        """The files below it, at any depth, by their names relative to it."""
+        system, path = self._reached()
+        with _as_os_error():
+            found = system.find(path)
+        start = path.rstrip("/")
+        for file in found:
+            name = PurePosixPath(file.removeprefix(start).lstrip("/"))
+            if ".." in name.parts:  # what is released of it would be written somewhere else
+                raise HomingError(f"{self} holds a file whose name leads out of it, {name}; it is not read")
+            yield name
+
+    def _reached(self) -> tuple[Any, str]:
+        """The file system of it, and its path there."""
+        from fsspec.core import url_to_fs
+
+        try:
+            system, path = url_to_fs(self.text)
+        except ImportError as error:
+            extra = _EXTRAS.get(self.scheme)
+            mend = f"get it: pip install 'homing[{extra}]'" if extra else _line(error)
+            raise HomingError(f"{self}: the library for {self.scheme}:// is missing; {mend}") from error
+        except ValueError as error:
+            raise HomingError(f"{self}: cannot be reached: {_line(error)}") from error
+        return system, str(path)
+
+
+Place = Path | Address
+
+
+def place(text: str | Place) -> Place:
+    """What a user named: an address, or a path; file:// is a path."""
+    if isinstance(text, Address):
+        return text
+    name = os.fspath(text)
+    if isinstance(text, str) and _SCHEME.match(name):
+        return Path(_LOCAL.sub("", name)) if _LOCAL.match(name) else Address(name)
+    return Path(name)
+
+
+def recorded(where: Place) -> str:
+    """A place as it is written down: an address as it is, a path from the root on."""
+    return str(where) if isinstance(where, Address) else os.path.abspath(where)
+
+
+def is_below(where: Place, folder: Place) -> bool:
+    """Whether a place lies in a folder, however the two are spelt."""
+    if isinstance(where, Path) and isinstance(folder, Path):
+        return Path(os.path.realpath(where)).is_relative_to(os.path.realpath(folder))
+    return str(where).startswith(str(folder).rstrip("/") + "/")
+
+
+def is_taken(where: Place) -> bool:
+    """Whether there is anything under this name."""
+    return where.exists() if isinstance(where, Address) else os.path.lexists(where)
+
+
+def make_folder(out: Place) -> None:
+    """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
+    if isinstance(out, Path):
+        make_out(out)
+    elif out.scheme not in _WHOLE:
+        raise HomingError(f"cannot write into {out}: files appear whole only with {', '.join(_WHOLE)}; choose one")
+
+
+def write_whole(where: Place, data: bytes, *, new: bool) -> None:
+    """Write a file that is seen whole or not at all; a `new` one not over another: FileExistsError."""
+    if isinstance(where, Address):
+        where.write(data, new=new)
+    else:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(where, data, new=new)
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Whatever a library raises about a far file is an OSError here, with its reason in one line."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+    except Exception as error:
+        raise OSError(errno.EIO, _line(error)) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
