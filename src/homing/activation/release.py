@@ -18,7 +18,7 @@ from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import QUICKER, Photo
 
-_LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
+LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _GENTLER = (0.5, 0.25)
 _SURVIVES = 0.5  # share of the gain that must be left after writing, or finer tables are tried
 
@@ -156,7 +156,7 @@ class Release:
             )
         if not trial.same_cell:
             return "moving its pixels takes it out of its own cell"
-        if trial.loss > self.loss_before - _LOWER * abs(self.loss_before):
+        if trial.loss > self.loss_before - LOWER * abs(self.loss_before):
             return "moving its pixels within the budget brings it no nearer to its place in the index"
         return ""
 

@@ -1,0 +1,78 @@
+"""homing migrate: from one codebook to another, side by side until the switch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from homing.cli._screen import AsJson, CollectionPath, messages, print_json, progress, screen
+from homing.errors import HomingError
+
+if TYPE_CHECKING:
+    from homing.collection import Migration
+
+
+def migrate(
+    collection: CollectionPath,
+    codebook: Annotated[
+        str | None, typer.Option(help="Build the next generation for this bundled codebook, or file of your own.")
+    ] = None,
+    switch: Annotated[bool, typer.Option("--switch", help="Let the next generation answer from now on.")] = False,
+    leave_missing: Annotated[
+        bool, typer.Option("--leave-missing", help="Switch even if photos could not be carried over.")
+    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete the generation before the switch.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Move a collection to another codebook.
+
+    First the next generation is built beside the current one, which goes on answering; the same command continues what
+    was interrupted, and adds what came meanwhile. It says which activated photos keep their gain. Both can be searched
+    (homing search --generation next). Then the collection is switched over; the previous generation stays until
+    forgotten.
+
+    Examples:
+
+        homing migrate holiday.homing --codebook mine.codebook
+
+        homing migrate holiday.homing --switch
+
+        homing migrate holiday.homing --forget
+    """
+    from homing import collection as rooms
+    from homing.collection.migration import count
+
+    if sum((codebook is not None, switch, forget)) != 1:
+        raise HomingError("one of --codebook NAME_OR_FILE, --switch and --forget is needed")
+    if forget:
+        rooms.forget(collection)
+        if not json:
+            screen.print(f"{collection} has forgotten its previous generation.", highlight=False)
+        return
+    if codebook is not None:
+        with progress("Migrating", count(collection), resumable=True) as advance:
+            done = rooms.migrate(collection, codebook, advance=advance)
+    else:
+        done = rooms.switch(collection, leave_missing=leave_missing)
+    if json:
+        print_json(asdict(done))
+    else:
+        _tell(done, "Switched to" if switch else "Built")
+    raise typer.Exit(int(bool(done.missing)))
+
+
+def _tell(done: Migration, what: str) -> None:
+    for reason in done.missing:
+        messages.print(Text(f"missing   {reason}", style="red"), soft_wrap=True)
+    for each in (*done.again, *done.unknown):
+        messages.print(Text(f"again     {each.photo}: {each.reason}", style="yellow"), soft_wrap=True)
+    lost = f", {len(done.missing):,} are missing" if done.missing else ""
+    screen.print(
+        f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"
+        f" {len(done.keep):,} keep their gain, {len(done.again):,} should be activated again,"
+        f" of {len(done.unknown):,} nobody can tell.",
+        highlight=False,
+    )

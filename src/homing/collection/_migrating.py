@@ -1,0 +1,159 @@
+"""The job of carrying the references of one generation over to the next: new codes, and what is left of the gain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing import extractors
+from homing._parallel import map_ahead
+from homing._places import place
+from homing.activation.release import LOWER
+from homing.collection._transfer import PhotoRow, SentOut, Transfer
+from homing.collection.folder import Folder
+from homing.errors import PhotoError
+from homing.extractors import Extractor, describe
+from homing.objectives import has_objective, objective_for
+from homing.photo import Photo, read_file
+
+BATCH = 16
+GONE = "its released file is not there any more, so nobody can tell whether it keeps its gain"
+Advance = Callable[[], None]
+
+
+class Carrying:
+    """From the catalogue of one generation to that of the next; called again it continues."""
+
+    def __init__(self, old: Folder, new: Folder, extractor: Extractor | None, advance: Advance) -> None:
+        self._old, self._new = old, new
+        self._given, self._advance = extractor, advance
+        self.missing: list[str] = []
+        """Of each reference that cannot be carried over, why."""
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        """The network of the next generation."""
+        extractor = self._given or extractors.load(self._new.codebook.extractor)
+        self._new.codebook.check(extractor)
+        return extractor
+
+    @property
+    def same_network(self) -> bool:
+        """Whether the descriptors that are kept are those of the new codebook's network, too."""
+        return self._old.codebook.extractor_fingerprint == self._new.codebook.extractor_fingerprint
+
+    def run(self, old: Transfer, new: Transfer) -> None:
+        """Make the next catalogue hold what the old one holds now."""
+        self.missing.clear()
+        self._carry_photos(old, new)
+        self._carry_releases(old, new)
+
+    def _carry_photos(self, old: Transfer, new: Transfer) -> None:
+        last = 0
+        for rows in old.photos():
+            known = new.known(last, rows[-1].id)
+            last = rows[-1].id
+            there = {row.id: row for row in rows}
+            same = {number for number, (sha256, _) in known.items() if _hash(there.get(number)) == sha256}
+            new.drop([number for number in known if number not in same], [])
+            new.rename([(row.source, row.id) for row in rows if row.id in same and known[row.id][1] != row.source])
+            self._done(len(same))
+            wanted = [row for row in rows if row.id not in same]
+            size = len(rows) if self.same_network else BATCH
+            for start in range(0, len(wanted), size):
+                some = wanted[start : start + size]
+                if ready := self._coded(some):
+                    new.take_photos(ready)
+                self._done(len(some))
+        new.drop(list(new.known(last)), [])
+
+    def _done(self, count: int) -> None:
+        for _ in range(count):
+            self._advance()
+
+    def _coded(self, rows: Sequence[PhotoRow]) -> list[PhotoRow]:
+        """References with the codes of the new codebook, and the descriptors of its network."""
+        if self.same_network:
+            descriptors = _rows(rows)
+            vectors = [row.vector for row in rows]
+        else:
+            squares = map_ahead(lambda row: self._square(row.source, row.sha256), rows)
+            readable = [(row, square) for row, square in zip(rows, squares, strict=True) if square is not None]
+            if not readable:
+                return []
+            rows = [row for row, _ in readable]
+            descriptors = describe(self.extractor, [square for _, square in readable])
+            vectors = [vector.tobytes() for vector in descriptors.numpy().astype(np.float16)]
+        codes = self._new.codebook.encode(descriptors)
+        return [
+            row._replace(code=code.tobytes(), vector=vector)
+            for row, code, vector in zip(rows, codes, vectors, strict=True)
+        ]
+
+    def _square(self, source: str, sha256: str) -> Tensor | None:
+        """What the network sees of a file, if it is still the one that was indexed."""
+        try:
+            return self._seen(source, sha256)
+        except PhotoError as error:
+            self.missing.append(str(error))
+            return None
+
+    def _seen(self, path: str, sha256: str) -> Tensor:
+        data = read_file(place(path))
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise PhotoError(f"{path}: is not the file any more that was indexed; put that back")
+        return self.extractor.resize(Photo.decode(data, path).view())
+
+    def _carry_releases(self, old: Transfer, new: Transfer) -> None:
+        for rows in new.releases():
+            new.drop([], [row for row in rows if not old.has_release(row)])
+        for rows in old.releases():
+            wanted = [row for row in rows if not new.has_release(row)]
+            for start in range(0, len(wanted), BATCH):
+                some = wanted[start : start + BATCH]
+                originals = new.descriptors(np.array([row.photo for row in some]))
+                new.take_releases(list(self._judged([row for row in some if row.photo in originals], originals)))
+
+    def _judged(self, rows: Sequence[SentOut], originals: dict[int, np.ndarray]) -> Iterator[SentOut]:
+        """Releases as they are seen from the new codebook: those that lost their gain count as unchanged."""
+        # Under another recipe's name `activate` does them again.
+        before = f"for codebook {self._old.codebook.fingerprint[:12]}: "
+        for row in rows:
+            reason = self._loss(row, originals[row.photo]) if row.state == "activated" else row.reason
+            if row.state == "activated" and reason is None:
+                yield row
+            else:
+                yield row._replace(state="unchanged", reason=reason, recipe=before + row.recipe)
+
+    def _loss(self, row: SentOut, original: np.ndarray) -> str | None:
+        """Why a released photo has no gain with the new codebook; None if it has."""
+        codebook = self._new.codebook
+        if not has_objective(codebook):
+            return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
+        try:
+            released = describe(self.extractor, [self._seen(row.path, row.sha256)])
+        except PhotoError:
+            return GONE
+        first = torch.from_numpy(original.astype(np.float32))[None]
+        if int(codebook.cells(released)) != int(codebook.cells(first)):
+            return "it lies in another cell than its original"
+        objective = objective_for(codebook, first)
+        before, after = float(objective(first)), float(objective(released))
+        if after > before - LOWER * abs(before):
+            return "it lies no nearer to its place in the index than its original"
+        return None
+
+
+def _rows(rows: Sequence[PhotoRow]) -> Tensor:
+    """The descriptors that are kept of references: (N, D)."""
+    numbers = np.frombuffer(b"".join(row.vector for row in rows), np.float16)
+    return torch.from_numpy(numbers.reshape(len(rows), -1).astype(np.float32))
+
+
+def _hash(row: PhotoRow | None) -> str | None:
+    return row.sha256 if row is not None else None

@@ -1,0 +1,134 @@
+"""From one codebook to another: both answer side by side until the collection is switched over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from homing import codebooks
+from homing.collection._migrating import GONE, Carrying
+from homing.collection._transfer import Transfer
+from homing.collection.folder import Folder, create_folder, open_folder
+from homing.collection.generations import forget_previous, generation, make_current, place_of
+from homing.errors import CollectionError
+from homing.extractors import Extractor
+
+_SEALED = "it was switched to another codebook meanwhile; open the collection again"
+
+
+@dataclass(frozen=True)
+class Released:
+    """A file that was activated for the old codebook, and what the new one makes of it."""
+
+    photo: str
+    released: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Migration:
+    """How far the next generation is, and which activated files keep their gain there."""
+
+    generation: Path
+    codebook: str
+    photos: int
+    """References that were carried over."""
+    missing: list[str]
+    """Of those that could not be, a line each: another network needs the files again."""
+    keep: list[Released]
+    again: list[Released]
+    """Should be activated again."""
+    unknown: list[Released]
+    """Nobody can tell: the released files are gone."""
+
+
+def migrate(
+    path: str | Path,
+    codebook: str | Path | codebooks.Codebook,
+    *,
+    extractor: Extractor | None = None,
+    advance: Callable[[], None] = lambda: None,
+) -> Migration:
+    """Build the next generation of a collection, for another codebook; interrupted, it continues when called again.
+
+    New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
+    `advance` is called for each reference that is done.
+    """
+    path = Path(os.path.abspath(path))
+    book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
+    with _opened(generation(path)) as old:
+        if old.codebook.fingerprint == book.fingerprint:
+            raise CollectionError(f"{path} has codebook '{book.name}' ({book.fingerprint[:12]}) already")
+        target = place_of(path, "next")
+        if not target.exists():
+            strangers = old.background is not None and codebooks.has_background(book)
+            create_folder(target, book, codebooks.bundled_background(book) if strangers else None)
+        with _opened(target) as new:
+            if new.codebook.fingerprint != book.fingerprint:
+                raise CollectionError(
+                    f"{path} migrates to codebook '{new.codebook.name}' ({new.codebook.fingerprint[:12]}) already; "
+                    f"go on with that, or delete {target} to begin with another"
+                )
+            return _carried(old, new, extractor, advance)
+
+
+def switch(path: str | Path, *, extractor: Extractor | None = None, leave_missing: bool = False) -> Migration:
+    """Let the next generation answer in place of the current one, with all that was added meanwhile.
+
+    Refuses to lose references that could not be carried over, unless it is told to `leave_missing` ones.
+    """
+    path = Path(os.path.abspath(path))
+    with _opened(generation(path)) as old, _opened(generation(path, "next")) as new:
+        _carried(old, new, extractor, lambda: None)  # most of it, while others may still write
+        with closing(Transfer(old.path / "catalogue.sqlite")) as held, held.sealing(_SEALED):
+            done = _carried(old, new, extractor, lambda: None)
+            if done.missing and not leave_missing:
+                raise CollectionError(
+                    f"{len(done.missing):,} photos could not be carried over, the first: "
+                    f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
+                )
+    make_current(path)
+    return done
+
+
+def forget(path: str | Path) -> None:
+    """Delete the generation that answered before the switch."""
+    forget_previous(Path(os.path.abspath(path)))
+
+
+def count(path: str | Path) -> int:
+    """How many references there are to carry over."""
+    with _opened(generation(Path(path))) as old:
+        return old.catalogue.counts()["photos"]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Folder]:
+    folder = open_folder(path)
+    with closing(folder.catalogue):
+        yield folder
+
+
+def _carried(old: Folder, new: Folder, extractor: Extractor | None, advance: Callable[[], None]) -> Migration:
+    files = (closing(Transfer(each.path / "catalogue.sqlite")) for each in (old, new))
+    with next(files) as before, next(files) as after:
+        carrying = Carrying(old, new, extractor, advance)
+        carrying.run(before, after)
+        verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}
+        for rows in before.releases():
+            for row in rows:
+                seen = after.verdict(row) if row.state == "activated" and row.written else None
+                if seen is not None:
+                    source, state, reason = seen
+                    kind = "keep" if state == "activated" else "unknown" if reason == GONE else "again"
+                    verdicts[kind].append(Released(source, row.path, reason))
+        return Migration(
+            generation=new.path,
+            codebook=new.codebook.name,
+            photos=after.counts()["photos"],
+            missing=carrying.missing,
+            **verdicts,
+        )
