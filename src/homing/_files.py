@@ -51,6 +51,24 @@ def _linked(temporary: Path, path: Path) -> bool:
     return True
 
 
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A draft to fill, which takes the folder's name when it is done: the folder appears whole or not at all.
+
+    What stands under the name must be an empty folder, or nothing.
+    """
+    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        sync_folder(draft)
+        draft.replace(path)
+        sync_folder(path.parent)
+    finally:
+        if draft.exists():
+            shutil.rmtree(draft)
+
+
 def make_out(folder: Path) -> None:
     """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
     try:

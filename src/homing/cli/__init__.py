@@ -8,7 +8,22 @@ import warnings
 
 import typer
 
-from homing.cli import activate, add, bench, codebook, compare, demo, extractors, info, init, listing, search, train
+from homing.cli import (
+    activate,
+    add,
+    bench,
+    codebook,
+    compare,
+    demo,
+    export,
+    extractors,
+    info,
+    init,
+    listing,
+    migrate,
+    search,
+    train,
+)
 from homing.cli._screen import fail
 from homing.errors import HomingError
 
@@ -29,6 +44,9 @@ app.command("activate")(activate.activate)
 app.command("search")(search.search)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
+app.command("migrate")(migrate.migrate)
+app.command("export")(export.export)
+app.command("import")(export.import_)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)

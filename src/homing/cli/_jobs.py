@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def run(
     path: Path,
-    photos: list[Path],
+    photos: list[str],
     description: str,
     words: dict[str, str],
     json: bool,

@@ -35,6 +35,12 @@ CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", readable=F
 PhotoPaths = Annotated[
     list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
 ]
+PhotoPlaces = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos: paths, or addresses such as s3://bucket/photos."
+    ),
+]
 
 
 class _Rate(ProgressColumn):

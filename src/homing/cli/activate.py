@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from homing.cli._jobs import run
-from homing.cli._screen import AsJson, CollectionPath, PhotoPaths
+from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces
 
 WORDS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
 
 
 def activate(
     collection: CollectionPath,
-    photos: PhotoPaths,
-    out: Annotated[Path, typer.Option(help="Where the files to release are written; made if it does not exist.")],
+    photos: PhotoPlaces,
+    out: Annotated[
+        str,
+        typer.Option(
+            help="Where the files to release are written, made if it does not exist; or an address: s3://bucket/released."
+        ),
+    ],
     recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "homing",
     budget: Annotated[
         str | None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from homing.cli._jobs import run
-from homing.cli._screen import AsJson, CollectionPath, PhotoPaths
+from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces
 
 WORDS = {"added": "added", "known": "known already", "failed": "failed"}
 
 
-def add(collection: CollectionPath, photos: PhotoPaths, json: AsJson = False) -> None:
+def add(collection: CollectionPath, photos: PhotoPlaces, json: AsJson = False) -> None:
     """Index photos as they are, so that copies of them can be found.
 
     Examples:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from homing.cli._screen import AsJson, CollectionPath, PhotoPaths, messages, print_json, progress, screen, table
+from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces, messages, print_json, progress, screen, table
 
 if TYPE_CHECKING:
+    from homing._places import Place
     from homing.collection import Match
 
 
 def search(
     collection: CollectionPath,
-    photos: PhotoPaths,
+    photos: PhotoPlaces,
     k: Annotated[int, typer.Option("-k", min=1, help="How many matches to show.")] = 10,
     probes: Annotated[
         int | None,
@@ -38,6 +38,9 @@ def search(
         int | None,
         typer.Option(min=1, help="Compare so many of the nearest again, by the full descriptors of their originals."),
     ] = None,
+    generation: Annotated[
+        str, typer.Option(help="Of a collection that migrates: current, next or previous.")
+    ] = "current",
     json: AsJson = False,
 ) -> None:
     """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
@@ -54,10 +57,10 @@ def search(
     from homing.errors import PhotoError
     from homing.photo import gather
 
-    answers: list[tuple[Path, list[Match]]] = []
-    failures: dict[Path, str] = {}
+    answers: list[tuple[Place, list[Match]]] = []
+    failures: dict[Place, str] = {}
     found = gather(photos)
-    with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
+    with Collection.open(collection, generation=generation) as opened, progress("Searching", len(found)) as advance:
         for item in found:
             try:
                 matches = opened.search(item.path, k=k, probes=probes, margin=margin, turned=turned, rerank=rerank)
@@ -78,7 +81,7 @@ def search(
     raise typer.Exit(int(bool(failures)))
 
 
-def _show(query: Path, matches: list[Match], nothing: str) -> None:
+def _show(query: Place, matches: list[Match], nothing: str) -> None:
     screen.print(Text(str(query), style="bold"), soft_wrap=True)
     rows = table("", "distance", "by", "photo", "state")
     for rank, match in enumerate(matches, start=1):

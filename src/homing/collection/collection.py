@@ -11,11 +11,14 @@ import numpy as np
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._places import Address, Place, place
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
+from homing.collection import generations
 from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
+from homing.collection._exporting import Export, export_folder, import_folder
 from homing.collection.catalogue import NewPhoto
 from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, load_index, open_folder, save_index
 from homing.collection.outcome import Info, Match, Outcome
@@ -25,7 +28,7 @@ from homing.extractors import Extractor, describe
 from homing.indexes import FaissIndex, compare_again
 from homing.photo import Photo, gather
 
-Paths = str | Path | Iterable[str | Path]
+Paths = str | Place | Iterable[str | Place]
 Report = Callable[[Outcome], None]
 
 
@@ -63,12 +66,21 @@ class Collection:
         return cls.open(path, extractor=extractor)
 
     @classmethod
-    def open(cls, path: str | Path, *, extractor: Extractor | None = None) -> Collection:
-        """An existing collection; `extractor` is needed only where the codebook's is one of your own."""
-        folder = open_folder(Path(path))
+    def open(cls, path: str | Path, *, extractor: Extractor | None = None, generation: str = "current") -> Collection:
+        """An existing collection; `extractor` is needed only where the codebook's is one of your own.
+
+        Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
+        """
+        folder = open_folder(generations.generation(Path(path), generation))
         if extractor is not None:
             folder.codebook.check(extractor)
         return cls(folder, extractor)
+
+    @classmethod
+    def from_export(cls, path: str | Path, export: str | Path, *, extractor: Extractor | None = None) -> Collection:
+        """A new collection of what `export` wrote as Parquet: the same references, releases and answers."""
+        import_folder(Path(path), Path(export))
+        return cls.open(path, extractor=extractor)
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -92,13 +104,16 @@ class Collection:
         return self._index
 
     def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
-        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes."""
+        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
+
+        Photos are paths, or addresses such as s3://bucket/photos, here, in `activate` and in `search`.
+        """
         return add_photos(self, gather(_as_paths(photos)), report or _ignore)
 
     def activate(
         self,
         photos: Paths,
-        out: str | Path,
+        out: str | Place,
         *,
         recipe: str | Recipe = "homing",
         format: str | None = None,
@@ -114,12 +129,12 @@ class Collection:
         guarded by `if __name__ == "__main__"`.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
-        job = ActivationJob(self, Path(out), chosen, format, loop, processes=processes)
+        job = ActivationJob(self, place(out), chosen, format, loop, processes=processes)
         return job.run(gather(_as_paths(photos)), report or _ignore)
 
     def search(
         self,
-        photo: str | Path | Photo,
+        photo: str | Place | Photo,
         *,
         k: int = 10,
         probes: int | None = None,
@@ -132,7 +147,7 @@ class Collection:
         `turned` also searches for its quarter turns and its mirror image; each reference keeps its smallest distance.
         The other options are those of `search_descriptors`.
         """
-        query = photo if isinstance(photo, Photo) else Photo.load(Path(photo))
+        query = photo if isinstance(photo, Photo) else Photo.load(photo)
         view = query.view()
         descriptors = describe(self.extractor, turns(self.extractor.resize(view)) if turned else [view])
         return self.search_descriptors(descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank)[0]
@@ -167,6 +182,13 @@ class Collection:
             [self._match(*each) for each in zip(*row, strict=True) if each[0] >= 0]
             for row in zip(*(every[:, :k].tolist() for every in (ids, distances, compared)), strict=True)
         ]
+
+    def export(self, out: str | Path, *, format: str = "parquet") -> Export:
+        """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
+
+        A README.md there says how to read it. `arrays` is the quantiser alone.
+        """
+        return export_folder(self.folder, Path(out), format)
 
     def info(self) -> Info:
         """What the collection holds."""
@@ -217,8 +239,8 @@ class Collection:
         return Match(source, distance, state, "descriptor" if compared else "code")
 
 
-def _as_paths(photos: Paths) -> list[Path]:
-    return [Path(photos)] if isinstance(photos, str | Path) else [Path(each) for each in photos]
+def _as_paths(photos: Paths) -> list[str | Place]:
+    return [photos] if isinstance(photos, str | Path | Address) else list(photos)
 
 
 def _ignore(_: Outcome) -> None:

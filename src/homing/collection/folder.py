@@ -14,9 +14,8 @@ import hashlib
 import json
 import logging
 import os
-import secrets
-import shutil
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from homing._files import sync_folder, write_atomically
+from homing._files import whole_folder, write_atomically
 from homing.codebooks import Background, Codebook
 from homing.collection.catalogue import Catalogue
 from homing.errors import CollectionError
@@ -49,8 +48,13 @@ class Folder:
     catalogue: Catalogue
 
 
-def create_folder(path: Path, codebook: Codebook, background: Background | None) -> None:
-    """Make a new, empty collection; it appears whole or not at all."""
+def create_folder(
+    path: Path,
+    codebook: Codebook,
+    background: Background | None,
+    fill: Callable[[Path], None] = lambda _: None,
+) -> None:
+    """Make a new collection; it appears whole or not at all. It is empty but for what `fill` puts into its draft."""
     path = Path(os.path.abspath(path))
     if (path / "collection.toml").is_file():
         about = _settings(path)
@@ -60,17 +64,12 @@ def create_folder(path: Path, codebook: Codebook, background: Background | None)
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CollectionError(f"{path} exists and is not empty; choose another name for the collection")
-    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        draft.mkdir(parents=True)
-        _fill(draft, codebook, background)
-        draft.replace(path)
-        sync_folder(path.parent)
+        with whole_folder(path) as draft:
+            _fill(draft, codebook, background)
+            fill(draft)
     except OSError as error:
         raise CollectionError(f"cannot make a collection at {path}: {error.strerror}") from error
-    finally:
-        if draft.exists():
-            shutil.rmtree(draft)
 
 
 def _fill(draft: Path, codebook: Codebook, background: Background | None) -> None:
@@ -102,13 +101,17 @@ def open_folder(path: Path) -> Folder:
         )
     if not (path / "catalogue.sqlite").is_file():
         raise CollectionError(f"{path} has lost its catalogue.sqlite; restore it from a backup")
+    return Folder(path, codebook, read_background(path, codebook), Catalogue(path / "catalogue.sqlite"))
+
+
+def read_background(path: Path, codebook: Codebook) -> Background | None:
+    """The strangers in a folder, if there are some."""
     strangers = path / "background"
     try:
         data = strangers.read_bytes() if strangers.is_file() else None
     except OSError as error:
         raise CollectionError(f"{strangers} cannot be read: {error.strerror}") from error
-    background = Background.from_bytes(data, codebook, str(strangers)) if data is not None else None
-    return Folder(path, codebook, background, Catalogue(path / "catalogue.sqlite"))
+    return Background.from_bytes(data, codebook, str(strangers)) if data is not None else None
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -106,6 +106,18 @@ class FaissIndex:
         cells = self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1
         return int(min(cells, max(1, FAST_CODES * cells // max(len(self), 1))))
 
+    def standalone(self) -> Any:
+        """One FAISS index that needs nothing of homing: takes descriptors as they are, searches as `search` does."""
+        index: Any = faiss.IndexPreTransform(self.faiss) if self._codebook.quantiser.transforms else self.faiss
+        for transform in reversed(self._codebook.quantiser.transforms):
+            index.prepend_transform(transform)
+        if self._codebook.has_cells:
+            self.faiss.nprobe = probes = self.fast_probes()
+            _reach(self.faiss.quantizer, max(_CELLS_REACH, 2 * probes))
+        else:
+            _reach(self.faiss.index, REACH)
+        return index
+
     def to_bytes(self) -> bytes:
         """The index as the bytes of one FAISS file."""
         return self._store.to_bytes()

@@ -1,0 +1,115 @@
+"""References and releases as Parquet files, and back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from homing._extras import load_extra
+from homing._files import writing
+from homing.codebooks import Codebook
+from homing.collection._transfer import PIECE, PhotoRow, SentOut, Transfer
+from homing.errors import CollectionError
+
+PHOTOS, RELEASES = "photos.parquet", "releases.parquet"
+_FINGERPRINT = b"homing.codebook"
+
+
+def write_parquet(catalogue: Transfer, codebook: Codebook, folder: Path) -> int:
+    """Write all references and releases into a folder; gives how many references there are."""
+    arrow, count = _arrow(), 0
+    with _table(folder / PHOTOS, _photos_schema(codebook)) as write:
+        for rows in catalogue.photos():
+            *texts, codes, vectors = (list(column) for column in zip(*rows, strict=True))
+            numbers = arrow.array(np.frombuffer(b"".join(vectors), np.float16))
+            descriptors = arrow.FixedSizeListArray.from_arrays(numbers, codebook.dim)
+            write([*texts, arrow.array(codes, arrow.binary(codebook.code_size)), descriptors])
+            count += len(rows)
+    with _table(folder / RELEASES, _releases_schema(codebook)) as write:
+        for sent in catalogue.releases():
+            write([list(column) for column in zip(*sent, strict=True)])
+    return count
+
+
+def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
+    """The references that `write_parquet` wrote, in pieces; refuses those of another codebook."""
+    for batch in _batches(folder / PHOTOS, _photos_schema(codebook), codebook):
+        *columns, descriptors = batch.columns
+        vectors = descriptors.flatten().to_numpy(zero_copy_only=False).reshape(batch.num_rows, -1)
+        columns.append([vector.tobytes() for vector in vectors.astype(np.float16)])
+        yield [
+            PhotoRow(*row)
+            for row in zip(*(each if isinstance(each, list) else each.to_pylist() for each in columns), strict=True)
+        ]
+
+
+def read_releases(folder: Path, codebook: Codebook) -> Iterator[list[SentOut]]:
+    """The releases that `write_parquet` wrote, in pieces."""
+    for batch in _batches(folder / RELEASES, _releases_schema(codebook), codebook):
+        yield [SentOut(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+
+
+def _arrow() -> Any:
+    load_extra("pyarrow.parquet", "export")
+    return load_extra("pyarrow", "export")
+
+
+def _schema(columns: Iterable[tuple[str, Any]], codebook: Codebook) -> Any:
+    arrow = _arrow()
+    fields = [arrow.field(name, kind, nullable=name == "reason") for name, kind in columns]
+    return arrow.schema(fields, metadata={_FINGERPRINT: codebook.fingerprint.encode()})
+
+
+def _photos_schema(codebook: Codebook) -> Any:
+    arrow = _arrow()
+    kinds = (arrow.int64(), *4 * (arrow.string(),), arrow.binary(codebook.code_size))
+    columns = zip(PhotoRow._fields, (*kinds, arrow.list_(arrow.float16(), codebook.dim)), strict=True)
+    return _schema(((name if name != "vector" else "descriptor", kind) for name, kind in columns), codebook)
+
+
+def _releases_schema(codebook: Codebook) -> Any:
+    arrow = _arrow()
+    text, real = arrow.string(), arrow.float64()
+    kinds = (arrow.int64(), text, text, text, text, real, real, real, text, arrow.int64(), text)
+    return _schema(zip(SentOut._fields, kinds, strict=True), codebook)
+
+
+@contextmanager
+def _table(path: Path, schema: Any) -> Iterator[Any]:
+    """A function that takes the columns of a few rows, and puts them behind those in a new file."""
+    arrow = _arrow()
+    with writing(path), path.open("xb") as file:
+        with arrow.parquet.ParquetWriter(file, schema) as writer:
+            yield lambda columns: writer.write_batch(
+                arrow.record_batch(
+                    [
+                        column if isinstance(column, arrow.Array) else arrow.array(column, field.type)
+                        for column, field in zip(columns, schema, strict=True)
+                    ],
+                    schema=schema,
+                )
+            )
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
+    arrow = _arrow()
+    try:
+        with arrow.parquet.ParquetFile(path) as file:
+            made_with = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
+            if made_with != codebook.fingerprint:
+                raise CollectionError(
+                    f"{path} holds codes of codebook {made_with[:12] or 'unknown'}, beside it lies '{codebook.name}' "
+                    f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
+                )
+            if not file.schema_arrow.equals(schema):
+                raise CollectionError(f"{path} has other columns than an export of homing; export it again")
+            yield from file.iter_batches(PIECE)
+    except (OSError, arrow.ArrowException) as error:
+        raise CollectionError(f"{path} cannot be read, or is damaged: {' '.join(str(error).split())}") from error

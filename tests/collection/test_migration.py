@@ -1,0 +1,204 @@
+"""From one codebook to another: nothing is lost, both answer, and the switch is one step."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+import torch
+from tests.conftest import descriptors
+from torch import nn
+
+from homing.codebooks import Codebook
+from homing.collection import Collection, forget, migrate, switch
+from homing.errors import CollectionError, HomingError
+from homing.extractors import NetworkExtractor, describe
+from homing.photo import Photo
+
+
+def network(seed: int) -> NetworkExtractor:
+    torch.manual_seed(seed)
+    layers = nn.Sequential(
+        nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.Conv2d(8, 32, 5, stride=4), nn.AdaptiveAvgPool2d(1)
+    )
+    return NetworkExtractor(layers, name="tiny", size=64, device="cpu")
+
+
+TINY = network(0)
+
+
+def book(spec: str = "IVF4,PQ8x4", tiny: NetworkExtractor = TINY, seed: int = 0) -> Codebook:
+    rows = descriptors(500, seed=seed, dim=tiny.dim).numpy()
+    return Codebook.train(rows, spec=spec, extractor=tiny, name=f"{spec} {seed}")
+
+
+@pytest.fixture
+def path(photos: Path, tmp_path: Path) -> Path:
+    """A collection of four photos, two of them activated."""
+    shutil.copytree(photos, tmp_path / "photos")
+    with Collection.create(tmp_path / "c", codebook=book(), extractor=TINY) as made:
+        made.add(tmp_path / "photos")
+        some = [tmp_path / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
+        assert {each.state for each in made.activate(some, tmp_path / "out", recipe="paper")} == {"activated"}
+    return tmp_path / "c"
+
+
+def answers(path: Path, generation: str = "current", extractor: NetworkExtractor = TINY) -> list:
+    with Collection.open(path, extractor=extractor, generation=generation) as opened:
+        return [opened.search(photo, k=4) for photo in sorted((path.parent / "photos").iterdir())]
+
+
+def test_both_answer_until_the_switch_and_after(path: Path) -> None:
+    before, new = answers(path), book("PQ8x4")
+    done = migrate(path, new, extractor=TINY)
+    assert (done.photos, done.missing) == (4, [])
+    assert answers(path) == before
+    with Collection.open(path, extractor=TINY, generation="next") as opened:
+        assert opened.codebook.fingerprint == new.fingerprint
+        for ids, codes in opened.folder.catalogue.codes():
+            kept = opened.folder.catalogue.descriptors(ids)
+            rows = torch.from_numpy(np.stack([kept[number] for number in ids.tolist()]).astype(np.float32))
+            assert np.array_equal(codes, new.encode(rows))
+    after = answers(path, "next")
+    for photo, matches in zip(sorted((path.parent / "photos").iterdir()), after, strict=True):
+        assert str(photo) in [match.photo for match in matches if match.distance == matches[0].distance]
+    switch(path, extractor=TINY)
+    assert answers(path) == after
+    assert answers(path, "previous") == before
+    forget(path)
+    assert answers(path) == after
+    with pytest.raises(CollectionError, match="no previous generation"):
+        answers(path, "previous")
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2"]
+    migrate(path, book("PQ4x4"), extractor=TINY)
+    switch(path, extractor=TINY)
+    forget(path)
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3"]
+    assert {match.photo for matches in answers(path) for match in matches} == {
+        str(photo) for photo in (path.parent / "photos").iterdir()
+    }
+
+
+def test_the_gain_is_that_of_the_released_files(path: Path) -> None:
+    new = book("IVF4,PQ8x4", seed=5)
+    done = migrate(path, new, extractor=TINY)
+    assert len(done.keep) + len(done.again) == 2
+    assert not done.unknown
+    kept = {each.photo for each in done.keep}
+    for name in ("flower.jpg", "rocket.jpg"):
+        original, released = (
+            describe(TINY, [Photo.load(folder / name).view()])
+            for folder in (path.parent / "photos", path.parent / "out")
+        )
+        code = new.reconstruct(original)
+        nearer = (released - code).norm() ** 2 < 0.999 * (original - code).norm() ** 2
+        inside = new.cells(original) == new.cells(released)
+        assert (str(path.parent / "photos" / name) in kept) == bool(nearer and inside)
+
+
+def test_the_same_quantiser_keeps_every_gain_and_none_is_left_where_there_is_nothing_to_gain(path: Path) -> None:
+    with Collection.open(path, extractor=TINY) as opened:
+        old = opened.codebook
+    same = faiss.serialize_index(old.new_faiss()).tobytes()
+    about = {"name": "twin", "extractor": "tiny", "extractor_fingerprint": old.extractor_fingerprint}
+    twin = Codebook(same, old.unrelated, spec="IVF4,PQ8x04", **about)
+    assert len(migrate(path, twin, extractor=TINY).keep) == 2
+    shutil.rmtree(path / "generation-2")
+    lost = migrate(path, book("Flat"), extractor=TINY)
+    assert [each.reason for each in lost.again] == ["'Flat' keeps descriptors whole: there is nothing to gain"] * 2
+
+
+def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -> None:
+    (path.parent / "out" / "rocket.jpg").rename(path.parent / "elsewhere.jpg")
+    done = migrate(path, book("RQ4x4"), extractor=TINY)
+    assert [Path(each.released).name for each in done.unknown] == ["rocket.jpg"]
+    (path.parent / "elsewhere.jpg").rename(path.parent / "out" / "rocket.jpg")
+    switch(path, extractor=TINY)
+    with Collection.open(path, extractor=TINY) as opened:
+        assert opened.info().activated == len(done.keep)
+        assert [each.state for each in opened.add(path.parent / "out")] == ["known"] * 2
+        outcomes = opened.activate(path.parent / "photos" / "rocket.jpg", path.parent / "out", recipe="paper")
+        assert [each.state for each in outcomes] == ["activated"]
+
+
+def test_what_comes_meanwhile_comes_along_and_late_writers_are_told(path: Path, tmp_path: Path, photos: Path) -> None:
+    migrate(path, book("PQ8x4"), extractor=TINY)
+    late = tmp_path / "late.png"
+    shutil.copy(photos / "camera.png", late)
+    late.write_bytes(late.read_bytes() + b"another file")
+    writer = Collection.open(path, extractor=TINY)
+    assert [each.state for each in writer.add(late)] == ["added"]
+    with sqlite3.connect(path / "catalogue.sqlite") as database:  # and one is removed, another moved
+        database.execute("PRAGMA foreign_keys = ON")
+        database.execute("DELETE FROM photos WHERE source LIKE '%chelsea.png'")
+        database.execute("UPDATE photos SET source = '/moved.jpg' WHERE source LIKE '%flower.jpg'")
+    assert switch(path, extractor=TINY).photos == 4
+    later = tmp_path / "later.png"
+    later.write_bytes(late.read_bytes() + b"!")
+    (told,) = writer.add(later)
+    assert told.state == "failed"
+    assert "open the collection again" in (told.reason or "")
+    writer.close()
+    with Collection.open(path, extractor=TINY) as opened:
+        names = {Path(match.photo).name for match in opened.search(late, k=9)}
+        assert names == {"camera.png", "late.png", "moved.jpg", "rocket.jpg"}
+        assert [each.state for each in opened.add(later)] == ["added"]
+
+
+def test_interrupted_it_continues(path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("homing.collection._transfer.Transfer.photos.__defaults__", (2,))
+    with pytest.raises(KeyboardInterrupt):
+        migrate(path, book("PQ8x4"), extractor=TINY, advance=_stop_at(2))
+    with Collection.open(path, extractor=TINY, generation="next") as opened:
+        assert opened.info().photos == 2
+    assert migrate(path, book("PQ8x4"), extractor=TINY).photos == 4
+
+
+def _stop_at(number: int) -> Callable[[], None]:
+    left = iter(range(number - 1))
+
+    def advance() -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    return advance
+
+
+def test_another_network_reads_the_files_again(path: Path) -> None:
+    other = network(1)
+    gone = path.parent / "photos" / "camera.png"
+    kept = gone.read_bytes()
+    gone.write_bytes(kept + b"changed")
+    done = migrate(path, book(tiny=other), extractor=other)
+    assert done.photos == 3
+    assert [reason.startswith(str(gone)) for reason in done.missing] == [True]
+    with pytest.raises(CollectionError, match="--leave-missing"):
+        switch(path, extractor=other)
+    with Collection.open(path, extractor=TINY) as still:
+        assert still.codebook.extractor_fingerprint == TINY.fingerprint
+        assert [each.state for each in still.add(gone)] == ["added"], "the old generation is not sealed"
+    gone.write_bytes(kept)
+    assert migrate(path, book(tiny=other), extractor=other).photos == 4
+    assert switch(path, extractor=other, leave_missing=True).photos == 4
+    for photo, matches in zip(sorted((path.parent / "photos").iterdir()), answers(path, extractor=other), strict=True):
+        assert str(photo) in [match.photo for match in matches if match.distance == matches[0].distance]
+
+
+def test_senseless_calls_are_refused(path: Path) -> None:
+    with pytest.raises(CollectionError, match="already"):
+        migrate(path, book(), extractor=TINY)
+    with pytest.raises(CollectionError, match="no next generation"):
+        switch(path)
+    migrate(path, book("PQ8x4"), extractor=TINY)
+    with pytest.raises(CollectionError, match="migrates to codebook 'PQ8x4 0'"):
+        migrate(path, book("RQ4x4"), extractor=TINY)
+    with pytest.raises(HomingError, match="did you mean 'next'"):
+        Collection.open(path, generation="nxt")
+    with pytest.raises(CollectionError, match="no previous generation"):
+        forget(path)
+    (path / "current").write_text("two")
+    with pytest.raises(CollectionError, match="damaged"):
+        Collection.open(path)
