@@ -62,7 +62,7 @@ def test_a_crash_between_the_plan_and_the_file_is_finished_by_the_next_run(
 ) -> None:
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._activating.write_atomically", _crash)
+        patch.setattr("homing._places.write_atomically", _crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(photos / "flower.jpg", out, recipe="paper-fast")
     assert collection.info().activated == 0
@@ -75,7 +75,7 @@ def test_a_crash_while_releasing_again_forgets_nothing(
 ) -> None:
     published = (activated / "flower.jpg").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._activating.write_atomically", _crash)
+        patch.setattr("homing._places.write_atomically", _crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(photos / "flower.jpg", activated, recipe="paper")
     assert (activated / "flower.jpg").read_bytes() == published

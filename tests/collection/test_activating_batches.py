@@ -45,7 +45,7 @@ def test_a_crash_within_a_batch_is_finished_by_the_next_run(
         write_atomically(target, data, new=new)
 
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._activating.write_atomically", crash)
+        patch.setattr("homing._places.write_atomically", crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(photos, out, recipe="paper-fast", report=reported.append)
     assert reported == []
