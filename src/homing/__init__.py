@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from homing.collection import Collection, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
-    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, SoftJND, measure
+    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
     from homing.photo import Photo
 
 __version__ = version("homing")
@@ -29,7 +29,7 @@ _ROOMS = {
     "collection": ("Collection", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "SoftJND", "measure"),
+    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -52,7 +52,6 @@ __all__ = [
     "PrintedJND",
     "Quality",
     "Recipe",
-    "SoftJND",
     "__version__",
     "activate",
     "measure",

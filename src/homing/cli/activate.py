@@ -22,7 +22,7 @@ def activate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Where pixels may move how far: jnd, jnd-soft, jnd-printed, or linf, the same everywhere.",
+            help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.",
             show_default="the recipe's",
         ),
     ] = None,
