@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from homing.activation import RECIPES, Activation, Recipe, activate
     from homing.codebooks import Codebook
-    from homing.collection import Collection, Info, Match, Outcome
+    from homing.collection import Collection, Finding, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
     from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
@@ -26,7 +26,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _ROOMS = {
     "activation": ("RECIPES", "Activation", "Recipe", "activate"),
     "codebooks": ("Codebook",),
-    "collection": ("Collection", "Info", "Match", "Outcome"),
+    "collection": ("Collection", "Finding", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
     "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
@@ -42,6 +42,7 @@ __all__ = [
     "Codebook",
     "Collection",
     "Extractor",
+    "Finding",
     "HomingError",
     "Info",
     "Linf",

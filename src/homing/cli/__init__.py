@@ -8,7 +8,22 @@ import warnings
 
 import typer
 
-from homing.cli import activate, add, bench, codebook, compare, demo, extractors, info, init, listing, search, train
+from homing.cli import (
+    activate,
+    add,
+    bench,
+    check,
+    codebook,
+    compare,
+    demo,
+    extractors,
+    info,
+    init,
+    listing,
+    remove,
+    search,
+    train,
+)
 from homing.cli._screen import fail
 from homing.errors import HomingError
 
@@ -26,9 +41,11 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("add")(add.add)
 app.command("activate")(activate.activate)
+app.command("remove")(remove.remove)
 app.command("search")(search.search)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
+app.command("check")(check.check)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)
