@@ -71,7 +71,7 @@ def make_out(folder: Path) -> None:
 
 def is_case_blind(folder: Path) -> bool:
     """Whether names that differ in case alone are one name in a folder, as on FAT."""
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="case-") as file:
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp") as file:  # what a kill leaves is no photo
         return (folder / Path(file.name).name.upper()).exists()
 
 
