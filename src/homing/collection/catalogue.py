@@ -82,22 +82,30 @@ class Catalogue(Database):
         with self._change() as change:
             revision = self._advance(change)
             self._drop(change, instead_of, revision)
+            hashes = json.dumps([photo.sha256 for photo in photos])
+            rows = change.execute(
+                "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))", (hashes,)
+            )
+            known = {sha256 for (sha256,) in rows}  # in this transaction, and before it
             # An id is never given twice: an index that still holds a removed reference must not take it for another.
             (last,) = change.execute(
                 "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
             ).fetchone()
             for photo in photos:
-                number = last + 1
-                done = change.execute(
-                    "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?) ON CONFLICT (sha256) DO NOTHING",
-                    (number, photo.sha256, photo.source, photo.code.tobytes()),
-                )
-                if done.rowcount:
-                    vector = photo.descriptor.astype(np.float16).tobytes()
-                    change.execute("INSERT INTO descriptors VALUES (?, ?)", (number, vector))
-                    last = number
-                ids.append(number if done.rowcount else None)
+                ids.append(None if photo.sha256 in known else (last := last + 1))
+                known.add(photo.sha256)
+            self._insert(change, [(number, photo) for number, photo in zip(ids, photos, strict=True) if number])
             return ids, revision
+
+    def _insert(self, change: sqlite3.Connection, new: Sequence[tuple[int, NewPhoto]]) -> None:
+        change.executemany(
+            "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)",
+            ((number, photo.sha256, photo.source, photo.code.tobytes()) for number, photo in new),
+        )
+        change.executemany(
+            "INSERT INTO descriptors VALUES (?, ?)",
+            ((number, photo.descriptor.astype(np.float16).tobytes()) for number, photo in new),
+        )
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         """Remove references with all that is known of them, all or none.
