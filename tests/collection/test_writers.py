@@ -197,6 +197,9 @@ def test_readers_always_get_whole_answers(
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="not there any more"), one_writer(tmp_path / "nowhere"):
+        pass
+    assert not (tmp_path / "nowhere").exists()
     (tmp_path / "writer.lock").mkdir()
     with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), one_writer(tmp_path):
         pass

@@ -17,6 +17,8 @@ def one_writer(folder: Path) -> Iterator[None]:
 
     The system lets go of it when a process ends, however it ends.
     """
+    if not folder.is_dir():  # the lock would make it anew
+        raise CollectionError(f"{folder} cannot be changed: it is not there any more")
     # Of its own for each job: the same lock taken twice, by another thread or by the same one, is refused as well.
     lock = FileLock(folder / "writer.lock")
     try:
