@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from homing._files import make_out, write_atomically
+from homing._files import make_folder, make_out, write_atomically
 from homing.errors import HomingError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
@@ -19,31 +19,47 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "ht
 _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+# A user and a password before the host, and what a signed address is signed with.
+_SECRET = re.compile(
+    r"(?<=://)[^/@\s]+(?=@)|(?<=[?&])[^=&\s]*(?:sig|token|key|secret|password|credential|auth)[^=&\s]*=[^&:\s'\"]*",
+    re.IGNORECASE,
+)
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True, order=True, repr=False)
 class Address:
-    """A file or folder that is not on this machine, or inside an archive: SCHEME://…, or SCHEME://…::ADDRESS."""
+    """A file or folder that is not on this machine, or inside an archive: SCHEME://…, or SCHEME://…::ADDRESS.
 
-    text: str
+    As a text, which messages and catalogues hold, it is without passwords and signatures.
+    """
+
+    full: str
 
     def __str__(self) -> str:
-        return self.text
+        return _SECRET.sub("***", self.full)
+
+    __repr__ = __str__
 
     def __truediv__(self, name: str | PurePath) -> Address:
-        inner, chain, outer = self.text.partition("::")
+        inner, chain, outer = self.full.partition("::")
         below = PurePath(name).as_posix()
         return Address(f"{inner if inner.endswith('/') else inner + '/'}{below}{chain}{outer}")
 
     @property
+    def way(self) -> PurePosixPath:
+        """From the scheme to the name, as a path: s3:/bucket/photos/beach.jpg."""
+        inner = str(self).partition("::")[0]
+        return PurePosixPath(inner.partition("?")[0] if self.scheme in ("http", "https") else inner)
+
+    @property
     def name(self) -> str:
         """The last part of it."""
-        return PurePosixPath(self.text.partition("::")[0].partition("://")[2].partition("?")[0]).name
+        return self.way.name
 
     @property
     def suffix(self) -> str:
         """What its name ends with, from the last dot on."""
-        return PurePosixPath(self.name).suffix
+        return self.way.suffix
 
     def read_bytes(self) -> bytes:
         """What the file holds; OSError if that cannot be read."""
@@ -55,7 +71,7 @@ class Address:
     @property
     def scheme(self) -> str:
         """What stands before ://."""
-        return self.text.partition("://")[0].lower()
+        return self.full.partition("://")[0].lower()
 
     def write(self, data: bytes, *, new: bool) -> None:
         """Put a file there, whole or not at all; a `new` one not over another: FileExistsError."""
@@ -99,12 +115,12 @@ class Address:
         from fsspec.core import url_to_fs
 
         try:
-            system, path = url_to_fs(self.text)
+            system, path = url_to_fs(self.full)
         except ImportError as error:
-            extra = _EXTRAS.get(self.scheme)
-            mend = f"get it: pip install 'homing[{extra}]'" if extra else _line(error)
-            raise HomingError(f"{self}: the library for {self.scheme}:// is missing; {mend}") from error
-        except ValueError as error:
+            extras = [_EXTRAS[scheme] for scheme in re.findall(r"(\w+)://", self.full.lower()) if scheme in _EXTRAS]
+            mend = f"get it: pip install 'homing[{extras[0]}]'" if extras else _line(error)
+            raise HomingError(f"{self}: the library for such addresses is missing; {mend}") from error
+        except Exception as error:  # whatever a library says about settings and rights
             raise HomingError(f"{self}: cannot be reached: {_line(error)}") from error
         return system, str(path)
 
@@ -123,7 +139,7 @@ def place(text: str | Place) -> Place:
 
 
 def recorded(where: Place) -> str:
-    """A place as it is written down: an address as it is, a path from the root on."""
+    """A place as it is written down: an address without secrets, a path from the root on."""
     return str(where) if isinstance(where, Address) else os.path.abspath(where)
 
 
@@ -139,7 +155,7 @@ def is_taken(where: Place) -> bool:
     return where.exists() if isinstance(where, Address) else os.path.lexists(where)
 
 
-def make_folder(out: Place) -> None:
+def make_ready(out: Place) -> None:
     """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
     if isinstance(out, Path):
         make_out(out)
@@ -152,7 +168,7 @@ def write_whole(where: Place, data: bytes, *, new: bool) -> None:
     if isinstance(where, Address):
         where.write(data, new=new)
     else:
-        where.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(where.parent)
         write_atomically(where, data, new=new)
 
 
@@ -170,4 +186,4 @@ def _as_os_error() -> Iterator[None]:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return _SECRET.sub("***", " ".join(str(error).split())) or type(error).__name__

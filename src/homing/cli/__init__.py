@@ -12,6 +12,7 @@ from homing.cli import (
     activate,
     add,
     bench,
+    check,
     codebook,
     compare,
     demo,
@@ -21,6 +22,7 @@ from homing.cli import (
     init,
     listing,
     migrate,
+    remove,
     search,
     train,
 )
@@ -41,12 +43,14 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("add")(add.add)
 app.command("activate")(activate.activate)
+app.command("remove")(remove.remove)
 app.command("search")(search.search)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("migrate")(migrate.migrate)
 app.command("export")(export.export)
 app.command("import")(export.import_)
+app.command("check")(check.check)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)

@@ -35,12 +35,11 @@ CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", readable=F
 PhotoPaths = Annotated[
     list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
 ]
-PhotoPlaces = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos: paths, or addresses such as s3://bucket/photos."
-    ),
-]
+_PLACES = typer.Argument(
+    metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos: paths, or addresses such as s3://bucket/photos."
+)
+PhotoPlaces = Annotated[list[str], _PLACES]
+SomePhotoPlaces = Annotated[list[str] | None, _PLACES]
 
 
 class _Rate(ProgressColumn):
@@ -109,7 +108,13 @@ def print_facts(facts: dict[str, object]) -> None:
     screen.print(made)
 
 
+def line(text: object, style: str = "") -> Text:
+    """One line whatever the names of files in it: what would break it, or speak to the terminal, is written out."""
+    shown = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
+    return Text("".join(shown), style=style)
+
+
 def fail(error: object) -> int:
     """Say in one line why the call was wrong."""
-    messages.print(Text(f"homing: {error}", style="red"), soft_wrap=True)
+    messages.print(line(f"homing: {error}", "red"), soft_wrap=True)
     return 2

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces, messages, print_json, progress, screen, table
+from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces, line, messages, print_json, progress, screen, table
 
 if TYPE_CHECKING:
     from homing._places import Place
@@ -67,7 +66,7 @@ def search(
                 answers.append((item.path, matches))
             except PhotoError as error:
                 failures[item.path] = str(error)
-                messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
+                messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
             advance()
         nothing = "nothing in the cells looked into" if len(opened.index) else "the collection is empty: homing add"
     if json:
@@ -82,8 +81,8 @@ def search(
 
 
 def _show(query: Place, matches: list[Match], nothing: str) -> None:
-    screen.print(Text(str(query), style="bold"), soft_wrap=True)
+    screen.print(line(query, "bold"), soft_wrap=True)
     rows = table("", "distance", "by", "photo", "state")
     for rank, match in enumerate(matches, start=1):
-        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", match.by, Text(match.photo), match.state)
+        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", match.by, line(match.photo), match.state)
     screen.print(rows if matches else f"  {nothing}")

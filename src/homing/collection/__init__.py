@@ -1,7 +1,22 @@
 """A folder that holds one user's references: catalogue, codes, descriptors, index."""
 
+from homing.collection._removing import Named
+from homing.collection.checking import check
 from homing.collection.collection import Collection
 from homing.collection.migration import Migration, Released, forget, migrate, switch
-from homing.collection.outcome import Info, Match, Outcome
+from homing.collection.outcome import Finding, Info, Match, Outcome
 
-__all__ = ["Collection", "Info", "Match", "Migration", "Outcome", "Released", "forget", "migrate", "switch"]
+__all__ = [
+    "Collection",
+    "Finding",
+    "Info",
+    "Match",
+    "Migration",
+    "Named",
+    "Outcome",
+    "Released",
+    "check",
+    "forget",
+    "migrate",
+    "switch",
+]

@@ -54,23 +54,21 @@ class Carrying:
         self._carry_releases(old, new)
 
     def _carry_photos(self, old: Transfer, new: Transfer) -> None:
-        last = 0
+        last, gone = 0, []
         for rows in old.photos():
-            known = new.known(last, rows[-1].id)
+            known = new.sources(last, rows[-1].id)
             last = rows[-1].id
-            there = {row.id: row for row in rows}
-            same = {number for number, (sha256, _) in known.items() if _hash(there.get(number)) == sha256}
-            new.drop([number for number in known if number not in same], [])
-            new.rename([(row.source, row.id) for row in rows if row.id in same and known[row.id][1] != row.source])
-            self._done(len(same))
-            wanted = [row for row in rows if row.id not in same]
+            gone += list(known.keys() - {row.id for row in rows})
+            new.rename([(row.source, row.id) for row in rows if known.get(row.id, row.source) != row.source])
+            wanted = [row for row in rows if row.id not in known]
+            self._done(len(rows) - len(wanted))
             size = len(rows) if self.same_network else BATCH
             for start in range(0, len(wanted), size):
                 some = wanted[start : start + size]
                 if ready := self._coded(some):
                     new.take_photos(ready)
                 self._done(len(some))
-        new.drop(list(new.known(last)), [])
+        new.remove([*gone, *new.sources(last)])
 
     def _done(self, count: int) -> None:
         for _ in range(count):
@@ -110,10 +108,8 @@ class Carrying:
         return self.extractor.resize(Photo.decode(data, path).view())
 
     def _carry_releases(self, old: Transfer, new: Transfer) -> None:
-        for rows in new.releases():
-            new.drop([], [row for row in rows if not old.has_release(row)])
         for rows in old.releases():
-            wanted = [row for row in rows if not new.has_release(row)]
+            wanted = [row for row in rows if not new.has_release(row, but_for=GONE)]
             for start in range(0, len(wanted), BATCH):
                 some = wanted[start : start + BATCH]
                 originals = new.descriptors(np.array([row.photo for row in some]))
@@ -153,7 +149,3 @@ def _rows(rows: Sequence[PhotoRow]) -> Tensor:
     """The descriptors that are kept of references: (N, D)."""
     numbers = np.frombuffer(b"".join(row.vector for row in rows), np.float16)
     return torch.from_numpy(numbers.reshape(len(rows), -1).astype(np.float32))
-
-
-def _hash(row: PhotoRow | None) -> str | None:
-    return row.sha256 if row is not None else None

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from homing.collection.catalogue import Catalogue
+from homing.errors import CollectionError
 
 PIECE = 10_000  # rows at a time: of 512 dimensions, some 10 MB
 
@@ -58,11 +59,13 @@ class Transfer(Catalogue):
         while rows := self._all(
             "SELECT id, sha256, source,"
             " coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive'),"
-            " added, code, vector FROM photos JOIN descriptors ON photo = id WHERE id > ? ORDER BY id LIMIT ?",
+            " added, code, vector FROM photos LEFT JOIN descriptors ON photo = id WHERE id > ? ORDER BY id LIMIT ?",
             last,
             size,
         ):
             last = rows[-1][0]
+            if any(row[-1] is None for row in rows):
+                raise CollectionError("references have lost their descriptors; mend that first: homing check --repair")
             yield [PhotoRow(*row) for row in rows]
 
     def releases(self, size: int = PIECE) -> Iterator[list[SentOut]]:
@@ -78,61 +81,51 @@ class Transfer(Catalogue):
     def take_photos(self, rows: Sequence[PhotoRow]) -> None:
         """Record references under the ids they had, all or none."""
         with self._change() as change:
+            self._advance(change)
+            if self._one("SELECT 1 FROM photos WHERE id > ?", rows[0].id):
+                # An index follows references that come in the order of their ids; with these it is built anew.
+                change.execute("DELETE FROM facts WHERE name LIKE 'snapshot%'")
             change.executemany(
                 "INSERT INTO photos (id, sha256, source, code, added) VALUES (?, ?, ?, ?, ?)",
                 [(row.id, row.sha256, row.source, row.code, row.added) for row in rows],
             )
             change.executemany("INSERT INTO descriptors VALUES (?, ?)", [(row.id, row.vector) for row in rows])
-            change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
 
     def take_releases(self, rows: Sequence[SentOut]) -> None:
-        """Record what was released, all or none."""
+        """Record what was released, all or none, in place of what was known of the same files."""
         columns, places = ", ".join(SentOut._fields), ", ".join("?" * len(SentOut._fields))
         with self._change() as change:
-            change.executemany(f"INSERT INTO releases ({columns}) VALUES ({places})", rows)
+            change.executemany(f"INSERT OR REPLACE INTO releases ({columns}) VALUES ({places})", rows)
 
-    def known(self, after: int, to: int | None = None) -> dict[int, tuple[str, str]]:
-        """Hash and source of the references whose ids lie behind one and, if that is given, no farther than another."""
-        rows = self._all(
-            "SELECT id, sha256, source FROM photos WHERE id > ? AND id <= ?", after, 2**62 if to is None else to
+    def sources(self, after: int, to: int = 2**62) -> dict[int, str]:
+        """The sources of the references whose ids lie behind one and no farther than another."""
+        return dict(self._all("SELECT id, source FROM photos WHERE id > ? AND id <= ?", after, to))
+
+    def has_release(self, row: SentOut, but_for: str) -> bool:
+        """Whether this was released, or planned, here as well, `but_for` one reason; state and recipe may differ."""
+        query = (
+            "SELECT 1 FROM releases WHERE photo = ? AND path = ? AND sha256 = ? AND written = ? AND changed = ?"
+            " AND reason IS NOT ?"
         )
-        return {number: (sha256, source) for number, sha256, source in rows}
-
-    def has_release(self, row: SentOut) -> bool:
-        """Whether this was released, or planned, here as well; state, recipe and reason may differ."""
-        query = "SELECT 1 FROM releases WHERE photo = ? AND path = ? AND sha256 = ? AND written = ? AND changed = ?"
-        return bool(self._all(query, row.photo, row.path, row.sha256, row.written, row.changed))
-
-    def drop(self, photos: Sequence[int], releases: Sequence[SentOut]) -> None:
-        """Forget references, with all that hangs on them, and releases."""
-        if not photos and not releases:
-            return
-        with self._change() as change:
-            change.executemany("DELETE FROM photos WHERE id = ?", [(number,) for number in photos])
-            change.executemany(
-                "DELETE FROM releases WHERE photo = ? AND path = ? AND sha256 = ?",
-                [(row.photo, row.path, row.sha256) for row in releases],
-            )
-            change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
+        return bool(self._all(query, row.photo, row.path, row.sha256, row.written, row.changed, but_for))
 
     def rename(self, sources: Sequence[tuple[str, int]]) -> None:
         """Say where the files of references lie now."""
-        if not sources:
-            return
-        with self._change() as change:
-            change.executemany("UPDATE photos SET source = ? WHERE id = ?", sources)
+        if sources:
+            with self._change() as change:
+                change.executemany("UPDATE photos SET source = ? WHERE id = ?", sources)
 
-    @contextmanager
-    def sealing(self, message: str) -> Iterator[None]:
-        """Nobody writes references or releases while this lasts, nor, if it goes well, ever after."""
-        with self._change() as change:
-            yield
-            for table in ("photos", "descriptors", "releases"):
-                for verb in ("INSERT", "UPDATE", "DELETE"):
-                    change.execute(
-                        f"CREATE TRIGGER IF NOT EXISTS sealed_{table}_{verb} BEFORE {verb} ON {table}"
-                        f" BEGIN SELECT RAISE(ABORT, '{message}'); END"
-                    )
+    def last_id(self) -> int:
+        """The largest id that was ever given."""
+        row = self._one("SELECT max(coalesce(max(id), 0), (SELECT coalesce(max(photo), 0) FROM removed)) FROM photos")
+        assert row is not None
+        return int(row[0])
+
+    def reserve(self, last: int) -> None:
+        """Give no id up to this one to another reference."""
+        if last > self.last_id():
+            with self._change() as change:
+                change.execute("INSERT INTO removed VALUES (?, ?)", (last, self._advance(change)))
 
     def verdict(self, row: SentOut) -> tuple[str, str, str | None] | None:
         """The source, state and reason of what was released elsewhere, as this catalogue sees it."""

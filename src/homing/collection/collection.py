@@ -15,13 +15,17 @@ from homing._places import Address, Place, place
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
-from homing.collection import generations
 from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
 from homing.collection._exporting import Export, export_folder, import_folder
+from homing.collection._live import LiveIndex, settled
+from homing.collection._removing import Named, find_named, remove_named
+from homing.collection._sources import passive_photos
+from homing.collection._writing import changing
 from homing.collection.catalogue import NewPhoto
-from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, load_index, open_folder, save_index
-from homing.collection.outcome import Info, Match, Outcome
+from homing.collection.checking import check_opened
+from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, open_folder
+from homing.collection.outcome import Finding, Info, Match, Outcome
 from homing.collection.turning import turns
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -29,21 +33,21 @@ from homing.indexes import FaissIndex, compare_again
 from homing.photo import Photo, gather
 
 Paths = str | Place | Iterable[str | Place]
+What = int | str | Place
 Report = Callable[[Outcome], None]
 
 
 class Collection:
     """References of one user in one folder. Use it as a context manager, or close it.
 
-    What `add` and `activate` report is on disk by then: it survives a crash. Interrupted jobs continue when called
-    again.
+    What `add`, `activate` and `remove` report is on disk by then: it survives a crash. Interrupted jobs continue when
+    called again. One job at a time changes a collection, a second one is refused; searches go on meanwhile, and see
+    what others change.
     """
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         self.folder = folder
-        self._index: FaissIndex | None = None
-        self._revision = -1  # of the catalogue, that the index stands for
-        self._kept = False  # whether the snapshot on disk is that index
+        self._live = LiveIndex(folder)
         self.extractor_given = extractor is not None  # by the user, and perhaps known under no name
         if extractor is not None:
             self.extractor = extractor
@@ -71,7 +75,7 @@ class Collection:
 
         Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
         """
-        folder = open_folder(generations.generation(Path(path), generation))
+        folder = open_folder(Path(path), generation)
         if extractor is not None:
             folder.codebook.check(extractor)
         return cls(folder, extractor)
@@ -97,18 +101,16 @@ class Collection:
     @property
     def index(self) -> FaissIndex:
         """The index of all references the catalogue holds now, whoever added them."""
-        revision = self.folder.catalogue.revision
-        if self._index is None or self._revision != revision:
-            self._index, self._kept = load_index(self.folder)
-            self._revision = revision
-        return self._index
+        return self._live.current()
 
-    def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
+    def add(self, photos: Paths, *, replace: bool = False, report: Report | None = None) -> list[Outcome]:
         """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
 
-        Photos are paths, or addresses such as s3://bucket/photos, here, in `activate` and in `search`.
+        Photos are paths, or addresses such as s3://bucket/photos, here, in `activate` and in `search`. With `replace` a
+        photo takes the place of the one that was added from the same path before, and is no more.
         """
-        return add_photos(self, gather(_as_paths(photos)), report or _ignore)
+        with changing(self.folder):
+            return add_photos(self, gather(_as_paths(photos)), report or _ignore, replace=replace)
 
     def activate(
         self,
@@ -130,7 +132,40 @@ class Collection:
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         job = ActivationJob(self, place(out), chosen, format, loop, processes=processes)
-        return job.run(gather(_as_paths(photos)), report or _ignore)
+        with changing(self.folder):
+            return job.run(gather(_as_paths(photos)), report or _ignore)
+
+    def activate_passive(
+        self,
+        out: str | Place,
+        *,
+        recipe: str | Recipe = "homing",
+        format: str | None = None,
+        report: Report | None = None,
+        processes: bool = False,
+    ) -> list[Outcome]:
+        """Activate all references that are still passive, from the files they were added from.
+
+        Released files have the names they have below the folder that all references have in common. Those whose file
+        is gone, or is another by now, fail. The options are those of `activate`.
+        """
+        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        with changing(self.folder):
+            found, expected = passive_photos(self.folder.catalogue)
+            job = ActivationJob(self, place(out), chosen, format, expected=expected, processes=processes)
+            return job.run(found, report or _ignore) if found else []
+
+    def find(self, what: What | Iterable[What]) -> Named:
+        """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
+        return find_named(self.folder.catalogue, [what] if isinstance(what, What) else what)
+
+    def remove(self, what: What | Iterable[What]) -> list[Outcome]:
+        """Remove the references that are meant, as `find` finds them, all at once.
+
+        What names none fails, the others are removed all the same. Files that were released are left where they are.
+        """
+        with changing(self.folder):
+            return remove_named(self.folder, self.find(what))
 
     def search(
         self,
@@ -152,6 +187,7 @@ class Collection:
         descriptors = describe(self.extractor, turns(self.extractor.resize(view)) if turned else [view])
         return self.search_descriptors(descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank)[0]
 
+    @settled
     def search_descriptors(
         self,
         descriptors: Tensor,
@@ -172,8 +208,7 @@ class Collection:
             raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
         if rerank is not None and rerank < k:
             raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
-        index = self.index
-        distances, ids = index.search(descriptors, min(rerank or k, max(len(index), 1)), probes, margin)
+        distances, ids = self.index.search(descriptors, rerank or k, probes, margin)
         compared = np.zeros(ids.shape, dtype=bool)
         if rerank is not None:
             queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1]).numpy()
@@ -194,21 +229,27 @@ class Collection:
         """What the collection holds."""
         counts = self.folder.catalogue.counts()
         return Info(
-            path=self.folder.path,
+            path=self.folder.home,
             codebook=self.codebook.name,
             spec=self.codebook.spec,
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
             background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=sum(file.stat().st_size for file in self.folder.path.iterdir()),
+            bytes_on_disk=sum(file.stat().st_size for file in self.folder.home.rglob("*")),
             **counts,
         )
+
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        """What is not as it should be on disk; `repair` mends what can be mended without losing anything.
+
+        A collection too damaged to be opened is checked by `homing.collection.check`.
+        """
+        return check_opened(self.folder, lambda: self.extractor, repair=repair)
 
     def close(self) -> None:
         """Keep a snapshot of the index for the next opening, and let go of the files."""
         try:
-            if self._index is not None and not self._kept:
-                save_index(self.folder, self._index, self._revision)
+            self._live.keep()
         finally:
             self.folder.catalogue.close()
 
@@ -220,15 +261,12 @@ class Collection:
     ) -> None:
         self.close()
 
-    def record(self, photos: Sequence[NewPhoto]) -> list[int | None]:
-        """Put references into the catalogue and the index; gives the id of each, None where it was known."""
-        ids, revision = self.folder.catalogue.add(photos)
-        # An index that is not loaded, or that another process has made stale, is built anew when it is needed.
-        if self._index is not None and revision == self._revision + 1:
-            new = [(photo.code, number) for photo, number in zip(photos, ids, strict=True) if number is not None]
-            if new:
-                self._index.add(np.stack([code for code, _ in new]), np.array([number for _, number in new]))
-            self._revision, self._kept = revision, False
+    def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+        """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
+
+        What they come `instead_of` is removed at once.
+        """
+        ids, _ = self.folder.catalogue.add(photos, instead_of=instead_of)
         return ids
 
     def _match(self, number: int, distance: float, compared: bool) -> Match:
@@ -236,7 +274,7 @@ class Collection:
             assert self.folder.background is not None
             return Match(self.folder.background.name(number - BACKGROUND_IDS), distance, "background")
         source, state = self.folder.catalogue.describe(number)
-        return Match(source, distance, state, "descriptor" if compared else "code")
+        return Match(source, distance, state, "descriptor" if compared else "code", number)
 
 
 def _as_paths(photos: Paths) -> list[str | Place]:

@@ -1,9 +1,10 @@
-"""The generations of a collection: one answers, the next is built beside it, the previous one stays until forgotten.
+"""The generations of a collection: one answers, the next is built beside it, those before it stay until forgotten.
 
 holiday.homing/
   …                 the first generation: a collection as it was made
   generation-2/     the next one: a collection of its own, with another codebook
-  current           which one answers, if it is not the first
+  current           which one answers, if it is not the first, and whether it is alone: those before it forgotten
+  writer.lock       one for all of them
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from homing._files import sync_folder, write_atomically
+from homing._files import write_atomically
 from homing.errors import CollectionError, UnknownNameError
 
 GENERATIONS = {"previous": -1, "current": 0, "next": 1}
-_FILES = ("index.faiss", "background", "catalogue.sqlite-shm", "catalogue.sqlite-wal", "catalogue.sqlite", "codebook")
 _SETTINGS = "collection.toml"
+_FILES = (
+    _SETTINGS,
+    "codebook",
+    "background",
+    "index.faiss",
+    *(f"catalogue.sqlite{end}" for end in ("", "-shm", "-wal")),
+)
 
 
 def generation(path: Path, which: str = "current") -> Path:
@@ -24,42 +31,78 @@ def generation(path: Path, which: str = "current") -> Path:
     if which not in GENERATIONS:
         raise UnknownNameError("generation", which, GENERATIONS)
     folder = place_of(path, which)
-    if which != "current" and not (folder / _SETTINGS).is_file():
+    if which == "current" and folder != path and not folder.is_dir():
+        raise CollectionError(f"{folder}, which {path / 'current'} names, is not there; restore it from a backup")
+    if which != "current" and which not in beside(path):
         raise CollectionError(f"{path} has no {which} generation; homing migrate makes a next one")
     return folder
 
 
 def place_of(path: Path, which: str) -> Path:
     """Where the folder of a generation is, or would be."""
-    number = _current(path) + GENERATIONS[which]
-    return path if number == 1 else path / f"generation-{number}"
+    return _folder(path, _current(path)[0] + GENERATIONS[which])
+
+
+def beside(path: Path) -> list[str]:
+    """Which generations there are beside the one that answers: next, previous."""
+    number, alone = _current(path)
+    possible = ["next", *(["previous"] if number > 1 and not alone else [])]
+    return [which for which in possible if (place_of(path, which) / _SETTINGS).is_file()]
 
 
 def make_current(path: Path) -> None:
     """Let the next generation answer from now on; one file changes, so it is this one or that at any instant."""
     generation(path, "next")
-    write_atomically(path / "current", f"{_current(path) + 1}\n".encode())
+    _write(path, f"{_current(path)[0] + 1}\n")
 
 
 def forget_previous(path: Path) -> None:
-    """Delete the previous generation; what a crash leaves of it is deleted by the next call."""
-    folder = generation(path, "previous")
+    """Delete the generations before the one that answers; what a crash leaves of them is deleted by the next call."""
+    if not forgotten(path):
+        generation(path, "previous")
+        _write(path, f"{_current(path)[0]} alone\n")
+    for each in forgotten(path):
+        delete(each)
+
+
+def forgotten(path: Path) -> list[Path]:
+    """What is still there of generations that were forgotten."""
+    number, alone = _current(path)
+    if not alone:
+        return []
+    places = [*(path / name for name in _FILES), *(_folder(path, before) for before in range(2, number))]
+    return [each for each in places if each.exists()]
+
+
+def delete(each: Path) -> None:
+    """Delete a file, or a folder with all that is in it."""
     try:
-        for name in _FILES:
-            (folder / name).unlink(missing_ok=True)
-        # The settings last: as long as they are there, there is something to forget.
-        (folder / _SETTINGS).unlink()
-        if folder == path:
-            sync_folder(path)
+        if each.is_dir():
+            shutil.rmtree(each)
         else:
-            shutil.rmtree(folder)
+            each.unlink()
     except OSError as error:
-        raise CollectionError(f"cannot delete {folder}: {error.strerror}") from error
+        raise CollectionError(f"cannot delete {each}: {error.strerror}") from error
 
 
-def _current(path: Path) -> int:
+def _folder(path: Path, number: int) -> Path:
+    return path if number == 1 else path / f"generation-{number}"
+
+
+def _current(path: Path) -> tuple[int, bool]:
+    """The number of the generation that answers, and whether those before it are forgotten."""
     file = path / "current"
     try:
-        return int(file.read_text()) if file.is_file() else 1
+        number, *more = file.read_text().split() if file.is_file() else ["1"]
+        if more not in ([], ["alone"]):
+            raise ValueError(more)
+        return int(number), bool(more)
     except (OSError, ValueError) as error:
         raise CollectionError(f"{file} cannot be read, or is damaged; it holds the number of a generation") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_atomically(path / "current", text.encode())
+    except OSError as error:
+        raise CollectionError(f"cannot write {path / 'current'}: {error.strerror}") from error

@@ -11,12 +11,11 @@ from pathlib import Path
 from homing import codebooks
 from homing.collection._migrating import GONE, Carrying
 from homing.collection._transfer import Transfer
+from homing.collection._writing import changing, one_writer
 from homing.collection.folder import Folder, create_folder, open_folder
-from homing.collection.generations import forget_previous, generation, make_current, place_of
+from homing.collection.generations import forget_previous, make_current, place_of
 from homing.errors import CollectionError
 from homing.extractors import Extractor
-
-_SEALED = "it was switched to another codebook meanwhile; open the collection again"
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,16 @@ def migrate(
     New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
     `advance` is called for each reference that is done.
     """
-    path = Path(os.path.abspath(path))
+    home = Path(os.path.abspath(path))
     book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
-    with _opened(generation(path)) as old:
+    with _opened(home) as old, changing(old):
         if old.codebook.fingerprint == book.fingerprint:
             raise CollectionError(f"{path} has codebook '{book.name}' ({book.fingerprint[:12]}) already")
-        target = place_of(path, "next")
+        target = place_of(home, "next")
         if not target.exists():
             strangers = old.background is not None and codebooks.has_background(book)
             create_folder(target, book, codebooks.bundled_background(book) if strangers else None)
-        with _opened(target) as new:
+        with _opened(home, "next") as new:
             if new.codebook.fingerprint != book.fingerprint:
                 raise CollectionError(
                     f"{path} migrates to codebook '{new.codebook.name}' ({new.codebook.fingerprint[:12]}) already; "
@@ -80,41 +79,51 @@ def switch(path: str | Path, *, extractor: Extractor | None = None, leave_missin
 
     Refuses to lose references that could not be carried over, unless it is told to `leave_missing` ones.
     """
-    path = Path(os.path.abspath(path))
-    with _opened(generation(path)) as old, _opened(generation(path, "next")) as new:
-        _carried(old, new, extractor, lambda: None)  # most of it, while others may still write
-        with closing(Transfer(old.path / "catalogue.sqlite")) as held, held.sealing(_SEALED):
-            done = _carried(old, new, extractor, lambda: None)
-            if done.missing and not leave_missing:
-                raise CollectionError(
-                    f"{len(done.missing):,} photos could not be carried over, the first: "
-                    f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
-                )
-    make_current(path)
+    home = Path(os.path.abspath(path))
+    with _opened(home) as old, changing(old), _opened(home, "next") as new:
+        done = _carried(old, new, extractor, lambda: None)
+        if done.missing and not leave_missing:
+            raise CollectionError(
+                f"{len(done.missing):,} photos could not be carried over, the first: "
+                f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
+            )
+        with _transfers(old, new) as (before, after):
+            after.reserve(before.last_id())
+        make_current(home)
     return done
 
 
 def forget(path: str | Path) -> None:
-    """Delete the generation that answered before the switch."""
-    forget_previous(Path(os.path.abspath(path)))
+    """Delete the generations that answered before the switch."""
+    home = Path(os.path.abspath(path))
+    with one_writer(home):
+        forget_previous(home)
 
 
 def count(path: str | Path) -> int:
     """How many references there are to carry over."""
-    with _opened(generation(Path(path))) as old:
+    with _opened(Path(path)) as old:
         return old.catalogue.counts()["photos"]
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Folder]:
-    folder = open_folder(path)
+def _opened(home: Path, which: str = "current") -> Iterator[Folder]:
+    folder = open_folder(home, which)
     with closing(folder.catalogue):
         yield folder
 
 
+@contextmanager
+def _transfers(old: Folder, new: Folder) -> Iterator[tuple[Transfer, Transfer]]:
+    with (
+        closing(Transfer(old.path / "catalogue.sqlite")) as before,
+        closing(Transfer(new.path / "catalogue.sqlite")) as after,
+    ):
+        yield before, after
+
+
 def _carried(old: Folder, new: Folder, extractor: Extractor | None, advance: Callable[[], None]) -> Migration:
-    files = (closing(Transfer(each.path / "catalogue.sqlite")) for each in (old, new))
-    with next(files) as before, next(files) as after:
+    with _transfers(old, new) as (before, after):
         carrying = Carrying(old, new, extractor, advance)
         carrying.run(before, after)
         verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}

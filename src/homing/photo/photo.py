@@ -65,7 +65,8 @@ class Photo:
     @classmethod
     def load(cls, path: str | Place) -> Photo:
         """The photo in the file at `path`, which may be an address such as https://host/beach.jpg."""
-        return cls.decode(read_file(place(path)), str(path))
+        where = place(path)
+        return cls.decode(read_file(where), str(where))
 
     @classmethod
     def decode(cls, data: bytes, name: str) -> Photo:

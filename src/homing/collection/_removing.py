@@ -1,0 +1,74 @@
+"""References leave a collection: found by id, path or folder, and removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+
+from homing._places import Address, Place, place
+from homing.collection.catalogue import Catalogue
+from homing.collection.folder import Folder
+from homing.collection.generations import beside, place_of
+from homing.collection.outcome import Outcome
+from homing.collection.settings import open_catalogue
+
+
+@dataclass(frozen=True)
+class Named:
+    """The references that a user named, each once, and what names none."""
+
+    ids: list[int]
+    unknown: list[Outcome]
+
+
+def find_named(catalogue: Catalogue, what: Iterable[int | str | Place]) -> Named:
+    """References by their ids, by the paths they were added from, or by a folder that these lie in."""
+    ids: dict[int, None] = {}
+    unknown = []
+    for each in dict.fromkeys(what):
+        found = catalogue.existing([each]) if isinstance(each, int) else _at(catalogue, place(each))
+        ids |= dict.fromkeys(found)
+        if not found:
+            unknown.append(Outcome(photo=place(str(each)), state="failed", reason=_reason(each)))
+    return Named(list(ids), unknown)
+
+
+def remove_named(folder: Folder, named: Named) -> list[Outcome]:
+    """Remove references in one transaction; files that were released of them are left where they are.
+
+    Then they leave the generations beside this one, too: they have the same ids in all of them.
+    """
+    removed = folder.catalogue.remove(named.ids) if named.ids else []
+    for which in beside(folder.home) if removed else []:
+        with closing(open_catalogue(place_of(folder.home, which))) as catalogue:
+            catalogue.remove(named.ids)
+    return [
+        Outcome(photo=place(source), state="removed", released=None if released is None else place(released))
+        for _, source, released in removed
+    ] + named.unknown
+
+
+def _at(catalogue: Catalogue, path: Place) -> list[int]:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return []  # no reference has such a path
+    if isinstance(path, Address):
+        inner, chain, outer = str(path).partition("::")
+        below = [number for number in catalogue.below(inner) if catalogue.describe(number)[0].endswith(chain + outer)]
+        return [*(number for number, _ in catalogue.at(str(path))), *below]
+    spellings = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+    return [
+        number
+        for spelling in spellings
+        for number in (*(number for number, _ in catalogue.at(spelling)), *catalogue.below(spelling))
+    ]
+
+
+def _reason(what: int | str | Place) -> str:
+    if isinstance(what, int):
+        return f"{what}: no reference has this id"
+    name = os.fsencode(str(place(what))).decode(errors="replace")
+    return f"{name}: no reference was added from this path, or from a folder of this name"

@@ -1,0 +1,203 @@
+"""Generations and all else that happens to a collection: photos come and go, somebody else writes, a crash, a check."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+from tests.conftest import descriptors
+from torch import nn
+
+from homing.codebooks import Codebook
+from homing.collection import Collection, Outcome, check, forget, migrate, switch
+from homing.errors import BusyError, CollectionError
+from homing.extractors import NetworkExtractor
+
+NEW = "PQ12x4"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A collection of six small photos."""
+    tiny_photos(tmp_path / "photos", 6)
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        made.add(tmp_path / "photos")
+    return tmp_path / "c"
+
+
+def opened(path: Path, generation: str = "current") -> Collection:
+    return Collection.open(path, extractor=tiny_extractor(), generation=generation)
+
+
+def migrated(path: Path, spec: str = NEW):
+    return migrate(path, tiny_codebook(spec), extractor=tiny_extractor())
+
+
+def switched(path: Path):
+    return switch(path, extractor=tiny_extractor())
+
+
+def names(path: Path, generation: str = "current") -> dict[str, int]:
+    """The photos that a search finds, and their ids."""
+    with opened(path, generation) as collection:
+        matches = collection.search(next((path.parent / "photos").iterdir()), k=99)
+        assert len(collection.index) == collection.info().photos == len(matches)
+        return {Path(match.photo).name: match.id for match in matches}
+
+
+def test_what_is_removed_leaves_all_generations_at_once(path: Path) -> None:
+    migrated(path)
+    with opened(path) as current, opened(path, "next") as waiting:
+        assert len(waiting.index) == 6
+        current.remove(path.parent / "photos" / "0001.jpg")
+        assert len(waiting.index) == 5, "also for those who have it open"
+    assert "0001.jpg" not in names(path, "next")
+    switched(path)
+    with opened(path) as current:
+        current.remove(path.parent / "photos" / "0002.png")
+    assert names(path) == names(path, "previous") == {"0000.png": 1, "0003.jpg": 4, "0004.png": 5, "0005.jpg": 6}
+
+
+def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_path: Path) -> None:
+    migrated(path)
+    photos = path.parent / "photos"
+    new = tiny_photos(tmp_path / "new", 8, seed=1)
+    with opened(path) as current, opened(path, "next") as waiting:
+        assert len(waiting.index) == 6
+        current.add(new[6])
+        shutil.copy(new[0], photos / "0000.png")
+        assert [each.state for each in current.add(photos / "0000.png", replace=True)] == ["replaced"]
+        moved = (photos / "0003.jpg").rename(photos / "moved.jpg")
+        assert [each.state for each in current.add(moved)] == ["moved"]
+        assert migrated(path).photos == 7
+        assert len(waiting.index) == 7
+        current.activate(new[7], tmp_path / "out", recipe="paper-fast")
+    assert switched(path).photos == 8
+    expected = {"0000.png": 8, "0001.jpg": 2, "0002.png": 3, "moved.jpg": 4, "0004.png": 5, "0005.jpg": 6}
+    assert names(path) == expected | {"0006.png": 7, "0007.jpg": 9}
+    with opened(path) as current:
+        assert current.info().passive == 7
+        assert current.check() == []
+
+
+def test_an_id_is_not_given_again_after_a_migration(path: Path) -> None:
+    with opened(path) as current:
+        current.remove(6)
+    migrated(path)
+    switched(path)
+    forget(path)
+    with opened(path) as current:
+        assert [each.state for each in current.add(path.parent / "photos")] == ["known"] * 5 + ["added"]
+    assert names(path)["0005.jpg"] == 7
+
+
+def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
+    more = tiny_photos(tmp_path / "more", 3, seed=2)
+    carried, go_on = threading.Event(), threading.Event()
+
+    def advance() -> None:
+        carried.set()
+        go_on.wait(30)
+
+    job = threading.Thread(target=migrate, args=(path, tiny_codebook(NEW)), kwargs={"advance": advance})
+    job.start()
+    assert carried.wait(30)
+    with opened(path) as current:
+        assert len(current.search(more[0])) == 6, "searches go on"
+        with pytest.raises(BusyError):
+            current.add(more)
+        with pytest.raises(BusyError):
+            switched(path)
+        with pytest.raises(BusyError):
+            migrated(path)
+    go_on.set()
+    job.join()
+
+    busy: list[type[Exception]] = []
+
+    def while_adding(_: Outcome) -> None:
+        for change in (migrated, switched, forget):
+            with pytest.raises(BusyError) as told:
+                change(path)
+            busy.append(told.type)
+
+    with opened(path) as current:
+        current.add(more[0], report=while_adding)
+    assert len(busy) == 3
+    assert switched(path).photos == 7
+
+
+def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path) -> None:
+    more = tiny_photos(tmp_path / "more", 1, seed=2)
+    migrated(path)
+    with opened(path, "next") as waiting, pytest.raises(CollectionError, match="open the collection again"):
+        waiting.add(more)
+    with opened(path) as late:
+        switched(path)
+        with pytest.raises(CollectionError, match="open the collection again"):
+            late.add(more)
+        assert len(late.search(more[0])) == 6, "who has it open still searches it"
+        forget(path)
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "writer.lock"]
+    with opened(path) as current:
+        assert [each.state for each in current.add(more)] == ["added"]
+
+
+def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> None:
+    for spec in (NEW, "IVF4,PQ12x4"):
+        migrated(path, spec)
+        switched(path)
+    before = names(path)
+    assert sorted(each.name for each in path.glob("generation-*")) == ["generation-2", "generation-3"]
+    (path / "current").write_text("3 alone\n")  # a kill came right after this step
+    with pytest.raises(CollectionError, match="no previous generation"):
+        opened(path, "previous")
+    found = check(path)
+    assert {each.part for each in found} == {"file"}
+    assert all("forgotten" in each.problem for each in found)
+    (path / "codebook").unlink()  # or later
+    forget(path)
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "writer.lock"]
+    assert check(path) == []
+    assert names(path) == before
+
+
+def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:
+    migrated(path)
+    names(path, "next")  # which keeps a snapshot
+    assert check(path) == []
+    (path / "generation-2" / "index.faiss").write_bytes(b"scribble")
+    draft = path / ".0123456789abcdef.tmp"  # of a next generation, which a kill came upon
+    shutil.copytree(path / "generation-2", draft)
+    old = (path / "codebook").stat().st_mtime - 10_000
+    os.utime(draft, (old, old))
+    assert [each.part for each in check(path)] == ["file", "index"]
+    assert all(each.mended for each in check(path, repair=True))
+    assert check(path) == []
+    assert not draft.exists()
+    switched(path)
+    (path / "collection.toml").write_text("")  # of the previous generation
+    assert [each.part for each in check(path)] == ["settings"]
+    assert all(each.mended for each in check(path, repair=True))
+    assert len(names(path, "previous")) == 6
+    shutil.rmtree(path / "generation-2")
+    with pytest.raises(CollectionError, match="restore it from a backup"):
+        check(path)
+
+
+def test_photos_that_were_missing_take_their_place_when_they_are_back(path: Path) -> None:
+    other = NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="other", size=24, device="cpu")
+    wanted = Codebook.train(descriptors(500, dim=other.dim).numpy(), spec=NEW, extractor=other, name="other")
+    assert wanted.extractor_fingerprint != tiny_codebook().extractor_fingerprint
+    (path.parent / "photos" / "0002.png").rename(path.parent / "away.png")
+    done = migrate(path, wanted, extractor=other)
+    assert (done.photos, len(done.missing)) == (5, 1)
+    with Collection.open(path, extractor=other, generation="next") as waiting:
+        assert len(waiting.index) == 5
+    (path.parent / "away.png").rename(path.parent / "photos" / "0002.png")
+    assert switch(path, extractor=other).photos == 6
+    with Collection.open(path, extractor=other) as current:
+        assert sorted(match.id for match in current.search(path.parent / "photos" / "0002.png")) == [1, 2, 3, 4, 5, 6]
+        assert current.check() == []
