@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -16,13 +17,14 @@ from homing.errors import HomingError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
 # Where a file is there when all of it is: elsewhere others would see halves.
-_WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
+_WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "http", "https", "memory")
+_WEB = ("http", "https")
 _LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-# A user and a password before the host, and what a signed address is signed with.
-_SECRET = re.compile(
-    r"(?<=://)[^/@\s]+(?=@)|(?<=[?&])[^=&\s]*(?:sig|token|key|secret|password|credential|auth)[^=&\s]*=[^&:\s'\"]*",
-    re.IGNORECASE,
+# Who asks, before the host; in an archive or in memory it would be the name of a file.
+_USER = re.compile(r"\b(?!(?:zip|tar|libarchive|memory|dir)://)([a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
+_SIGNED = re.compile(
+    r"([?&][^=&\s]*(?:sig|token|key|secret|password|credential|auth)[^=&\s]*=)(?:(?!::)[^&\s'\"])*", re.IGNORECASE
 )
 
 
@@ -36,7 +38,7 @@ class Address:
     full: str
 
     def __str__(self) -> str:
-        return _SECRET.sub("***", self.full)
+        return _without_secrets(self.full)
 
     __repr__ = __str__
 
@@ -49,7 +51,7 @@ class Address:
     def way(self) -> PurePosixPath:
         """From the scheme to the name, as a path: s3:/bucket/photos/beach.jpg."""
         inner = str(self).partition("::")[0]
-        return PurePosixPath(inner.partition("?")[0] if self.scheme in ("http", "https") else inner)
+        return PurePosixPath(inner.partition("?")[0] if self.scheme in _WEB else inner)
 
     @property
     def name(self) -> str:
@@ -77,7 +79,10 @@ class Address:
         """Put a file there, whole or not at all; a `new` one not over another: FileExistsError."""
         system, path = self._reached()
         with _as_os_error():
-            system.pipe_file(path, data, mode="create" if new else "overwrite")
+            if self.scheme in _WEB:  # a PUT, for which fsspec leaves out what it is asked for otherwise
+                system.pipe_file(path, data, headers={"If-None-Match": "*"} if new else {})
+            else:
+                system.pipe_file(path, data, mode="create" if new else "overwrite")
 
     def is_dir(self) -> bool:
         """Whether there are files below it."""
@@ -86,11 +91,17 @@ class Address:
             return bool(system.isdir(path))
 
     def exists(self) -> bool:
-        """Whether there is a file or a folder."""
+        """Whether there is a file or a folder; OSError if nobody can tell, where fsspec would say no."""
         system, path = self._reached()
         with _as_os_error():
             system.invalidate_cache()  # what was listed before may have changed: others write there, too
-            return bool(system.exists(path))
+            if self.scheme in _WEB:
+                return bool(system.exists(path, strict=True))
+            try:
+                system.info(path)
+            except FileNotFoundError:
+                return False
+            return True
 
     def is_file(self) -> bool:
         """Whether there is a file."""
@@ -182,8 +193,14 @@ def _as_os_error() -> Iterator[None]:
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
     except Exception as error:
+        if getattr(error, "status", None) == HTTPStatus.PRECONDITION_FAILED:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
         raise OSError(errno.EIO, _line(error)) from error
 
 
 def _line(error: Exception) -> str:
-    return _SECRET.sub("***", " ".join(str(error).split())) or type(error).__name__
+    return _without_secrets(" ".join(str(error).split())) or type(error).__name__
+
+
+def _without_secrets(text: str) -> str:
+    return _SIGNED.sub(r"\1***", _USER.sub(r"\1***@", text))

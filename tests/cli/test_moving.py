@@ -1,17 +1,19 @@
 """Migrating, exporting and importing as a person or a script calls them; a process that is killed on the way."""
 
 import json
-import os
 import random
 import sqlite3
 import subprocess
 import time
+import zipfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from test_cli import HOMING, homing
 from tests.conftest import descriptors, train
+from torch import Tensor
 
 from homing.collection import Collection
 from homing.collection.catalogue import NewPhoto
@@ -56,6 +58,22 @@ def test_wrong_calls_are_told_in_one_line(arguments, told: str, tmp_path: Path, 
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_photos_of_an_archive_are_added_found_and_removed(photos: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as file:
+        for each in photos.iterdir():
+            file.write(each, each.name)
+    address, collection = f"zip://::{tmp_path / 'photos.zip'}", tmp_path / "c"
+    homing("init", collection)
+    assert "4 added" in homing("add", collection, address).stdout
+    flower = address.replace("://", "://flower.jpg")
+    (found,) = json.loads(homing("search", collection, flower, "-k", 1, "--json").stdout)
+    assert (found["query"], found["matches"][0]["photo"]) == (flower, flower)
+    assert "1 reference removed" in homing("remove", collection, flower, "--yes").stdout
+    told = homing("add", collection, "http://agency:sesame@127.0.0.1:9/photos/", code=2).stderr
+    assert "http://***@127.0.0.1:9/photos/ cannot be read" in told
+    assert len(told.strip().splitlines()) == 1
+
+
 def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
     count = 30_000
     path, book = tmp_path / "c", train("IVF16,PQ8x8")
@@ -66,43 +84,48 @@ def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
         collection.record([NewPhoto(f"{n:064x}", f"/{n}.jpg", code, row) for n, (code, row) in pairs])
     new = train("PQ8x8")
     new.write(tmp_path / "new.codebook")
-    migrating = [HOMING, "migrate", str(path), "--codebook", str(tmp_path / "new.codebook")]
+    building = ("migrate", path, "--codebook", tmp_path / "new.codebook")
     draw, done = random.Random(0), 0
     for _ in range(4):
         wanted = draw.randrange(done, count)
-        process = subprocess.Popen(migrating, env=os.environ, stdout=subprocess.DEVNULL)
-        while process.poll() is None and carried(path) <= wanted:
-            time.sleep(0.002)
-        process.kill()
-        process.wait()
+        kill(building, lambda wanted=wanted: carried(path) > wanted)
         assert carried(path) >= done, "what was carried over stays"
         done = min(carried(path), count - 1)
-    homing("migrate", path, "--codebook", tmp_path / "new.codebook")
-    switching = subprocess.Popen([HOMING, "migrate", str(path), "--switch"], stdout=subprocess.DEVNULL)
-    while switching.poll() is None and not sealed(path):
-        time.sleep(0.001)
-    switching.kill()
-    switching.wait()
-    if not (path / "current").exists():
-        homing("migrate", path, "--switch")
+        assert answers(path, rows) == (book.fingerprint, count, "/7.jpg")
+    homing(*building)
+    for which, fingerprints in (("--switch", {book.fingerprint, new.fingerprint}), ("--forget", {new.fingerprint})):
+        for _ in range(3):
+            moment = time.monotonic() + draw.uniform(0.5, 3)
+            kill(("migrate", path, which), lambda moment=moment: time.monotonic() > moment)
+            fingerprint, *others = answers(path, rows)
+            assert fingerprint in fingerprints, "one of the two, whole"
+            assert others == [count, "/7.jpg"]
+        subprocess.run([HOMING, "migrate", str(path), which], check=False)  # which says so, if it is done already
+    assert answers(path, rows)[0] == new.fingerprint
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "writer.lock"]
+
+
+def kill(command: tuple, ready: Callable[[], bool]) -> None:
+    """Run a command in a process of its own, and kill it when it is time."""
+    process = subprocess.Popen([HOMING, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not ready():
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+
+
+def answers(path: Path, rows: Tensor) -> tuple[str, int, str]:
+    """The codebook, the size, and what the eighth photo finds."""
     with Collection.open(path) as opened:
-        assert opened.codebook.fingerprint == new.fingerprint
-        assert opened.info().photos == count
-        assert len(opened.index) == count
-        assert [match.photo for match in opened.search_descriptors(rows[7:8], k=1)[0]] == ["/7.jpg"]
+        assert len(opened.index) == opened.info().photos
+        (match,) = opened.search_descriptors(rows[7:8], k=1)[0]
+        return opened.codebook.fingerprint, len(opened.index), match.photo
 
 
 def carried(path: Path) -> int:
     """How many references the next generation has."""
-    return _ask(path / "generation-2", "SELECT count(*) FROM photos")
-
-
-def sealed(path: Path) -> int:
-    return _ask(path, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'")
-
-
-def _ask(folder: Path, query: str) -> int:
-    if not (folder / "catalogue.sqlite").is_file():
+    file = path / "generation-2" / "catalogue.sqlite"
+    if not file.is_file():
         return 0
-    with closing(sqlite3.connect(folder / "catalogue.sqlite")) as database:
-        return int(database.execute(query).fetchone()[0])
+    with closing(sqlite3.connect(file)) as database:
+        return int(database.execute("SELECT count(*) FROM photos").fetchone()[0])

@@ -1,0 +1,142 @@
+"""Photos that lie elsewhere: in memory, in an archive, behind a web server, in a bucket; all of them for real."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import fsspec
+import pytest
+from tests.collection.tiny import tiny_codebook, tiny_extractor
+
+from homing.collection import Collection
+
+NAMES = ["camera.png", "chelsea.png", "deep/flower.jpg", "rocket.jpg"]
+OTHERS = ["notes.txt", ".hidden.jpg"]
+
+
+class _Web(SimpleHTTPRequestHandler):
+    """Shows a folder, takes files into it, and may ask who is there."""
+
+    user: str | None = None
+
+    def do_GET(self) -> None:
+        if self._is_welcome():
+            super().do_GET()
+
+    def do_HEAD(self) -> None:
+        if self._is_welcome():
+            super().do_HEAD()
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        path = Path(self.translate_path(self.path))
+        if path.exists() and self.headers["If-None-Match"] == "*":
+            self.send_error(412)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        self.send_response(201)
+        self.end_headers()
+
+    def _is_welcome(self) -> bool:
+        expected = f"Basic {base64.b64encode(self.user.encode()).decode()}" if self.user else None
+        if expected and self.headers["Authorization"] != expected:
+            self.send_error(401)
+            return False
+        return True
+
+    def log_message(self, *_: object) -> None:
+        """Not on the screen."""
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., tuple[ThreadingHTTPServer, str]]]:
+    """Starts real web servers on this machine, each of one folder; gives server and address."""
+    running: list[tuple[ThreadingHTTPServer, Thread]] = []
+
+    def start(folder: Path, user: str | None = None) -> tuple[ThreadingHTTPServer, str]:
+        handler = type("Web", (_Web,), {"user": user})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        running.append((server, thread))
+        return server, f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server, thread in running:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def folder(photos: Path, tmp_path: Path) -> Path:
+    """Four photos, one of them deeper, and what is no photo."""
+    for name in NAMES:
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((photos / path.name).read_bytes())
+    for name in OTHERS:
+        (tmp_path / "photos" / name).write_text("no photo")
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def web(folder: Path, serve) -> str:
+    return serve(folder.parent)[1] + "/photos"
+
+
+@pytest.fixture
+def archive(folder: Path, tmp_path: Path) -> str:
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as file:
+        for name in [*NAMES, *OTHERS]:
+            file.write(folder / name, f"in/{name}")
+    return f"zip://in::{tmp_path / 'photos.zip'}"
+
+
+@pytest.fixture
+def memory(folder: Path) -> Iterator[str]:
+    system = fsspec.filesystem("memory")
+    for name in [*NAMES, *OTHERS]:
+        system.pipe_file(f"/bucket/photos/{name}", (folder / name).read_bytes())
+    yield "memory://bucket/photos"
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket on a real S3 server on this machine."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    s3fs.S3FileSystem.clear_instance_cache()
+    system = s3fs.S3FileSystem()
+    agency = f"agency-{secrets.token_hex(4)}"  # all servers of one process have the same buckets
+    system.mkdir(agency)
+    for name in [*NAMES, *OTHERS]:
+        system.pipe_file(f"{agency}/photos/{name}", (folder / name).read_bytes())
+    yield f"s3://{agency}/photos"
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Collection]:
+    """An empty collection that is quick to work with."""
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        yield made
