@@ -13,7 +13,7 @@ from homing.codebooks import Codebook
 from homing.collection import Collection, check, migrate
 from homing.errors import HomingError
 from homing.extractors import NetworkExtractor
-from homing.photo import Photo, gather
+from homing.photo import gather
 
 
 def states(outcomes: list) -> list[str]:

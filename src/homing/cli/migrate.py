@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from homing.cli._screen import AsJson, CollectionPath, messages, print_json, progress, screen
+from homing.cli._screen import AsJson, CollectionPath, line, messages, print_json, progress, screen
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -66,9 +65,9 @@ def migrate(
 
 def _tell(done: Migration, what: str) -> None:
     for reason in done.missing:
-        messages.print(Text(f"missing   {reason}", style="red"), soft_wrap=True)
+        messages.print(line(f"missing   {reason}", "red"), soft_wrap=True)
     for each in (*done.again, *done.unknown):
-        messages.print(Text(f"again     {each.photo}: {each.reason}", style="yellow"), soft_wrap=True)
+        messages.print(line(f"again     {each.photo}: {each.reason}", "yellow"), soft_wrap=True)
     lost = f", {len(done.missing):,} are missing" if done.missing else ""
     screen.print(
         f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"

@@ -115,7 +115,7 @@ def _as_faiss(folder: Folder, catalogue: Transfer, draft: Path) -> tuple[int, di
     listing = io.StringIO(newline="")
     lines = csv.writer(listing)
     lines.writerow(["id", "sha256", "source", "state"])
-    for rows in catalogue.photos():
+    for rows in catalogue.photos(folder.codebook):
         lines.writerows(row[:4] for row in rows)
         numbers += [row.id for row in rows]
     write_atomically(draft / "index.faiss", faiss.serialize_index(index.standalone()).tobytes())

@@ -55,7 +55,7 @@ class Carrying:
 
     def _carry_photos(self, old: Transfer, new: Transfer) -> None:
         last, gone = 0, []
-        for rows in old.photos():
+        for rows in old.photos(self._old.codebook):
             known = new.sources(last, rows[-1].id)
             last = rows[-1].id
             gone += list(known.keys() - {row.id for row in rows})

@@ -24,7 +24,7 @@ def write_parquet(catalogue: Transfer, codebook: Codebook, folder: Path) -> int:
     """Write all references and releases into a folder; gives how many references there are."""
     arrow, count = _arrow(), 0
     with _table(folder / PHOTOS, _photos_schema(codebook)) as write:
-        for rows in catalogue.photos():
+        for rows in catalogue.photos(codebook):
             *texts, codes, vectors = (list(column) for column in zip(*rows, strict=True))
             numbers = arrow.array(np.frombuffer(b"".join(vectors), np.float16))
             descriptors = arrow.FixedSizeListArray.from_arrays(numbers, codebook.dim)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from homing.codebooks import Codebook
 from homing.collection.catalogue import Catalogue
 from homing.errors import CollectionError
 
@@ -53,8 +54,8 @@ class Transfer(Catalogue):
             finally:
                 self._database.execute("ROLLBACK")
 
-    def photos(self, size: int = PIECE) -> Iterator[list[PhotoRow]]:
-        """All references in the order of their ids, in pieces."""
+    def photos(self, codebook: Codebook, size: int = PIECE) -> Iterator[list[PhotoRow]]:
+        """All references in the order of their ids, in pieces; refuses what is damaged."""
         last = 0
         while rows := self._all(
             "SELECT id, sha256, source,"
@@ -64,9 +65,13 @@ class Transfer(Catalogue):
             size,
         ):
             last = rows[-1][0]
-            if any(row[-1] is None for row in rows):
-                raise CollectionError("references have lost their descriptors; mend that first: homing check --repair")
-            yield [PhotoRow(*row) for row in rows]
+            photos = [PhotoRow(*row) for row in rows]
+            for row in photos:
+                if (len(row.code), len(row.vector or b"")) != (codebook.code_size, 2 * codebook.dim):
+                    raise CollectionError(
+                        f"reference {row.id}, {row.source}, is damaged; mend it: homing check --repair"
+                    )
+            yield photos
 
     def releases(self, size: int = PIECE) -> Iterator[list[SentOut]]:
         """All that was released, in pieces."""
