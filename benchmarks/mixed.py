@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import tempfile
 import threading
@@ -102,7 +101,7 @@ class Load:
             f"{len(times):,}",
             f"{1000 * median(times):.2f}",
             f"{memory_in_use() / 1e6:.0f}",
-            f"{len(os.listdir('/proc/self/fd'))}",
+            f"{len(list(Path('/proc/self/fd').iterdir()))}",
             f"{disk / 1e6:.0f}",
         ]
 
