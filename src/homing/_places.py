@@ -23,9 +23,8 @@ _LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 # Who asks, before the host; in an archive or in memory it would be the name of a file.
 _USER = re.compile(r"\b(?!(?:zip|tar|libarchive|memory|dir)://)([a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
-_SIGNED = re.compile(
-    r"([?&][^=&\s]*(?:sig|token|key|secret|password|credential|auth)[^=&\s]*=)(?:(?!::)[^&\s'\"])*", re.IGNORECASE
-)
+_PAGE = re.compile(r"https?://[^\s'\"]+", re.IGNORECASE)
+_SIGNED = re.compile(r"([?&][^=&]*(?:sig|token|key|secret|password|credential|auth)[^=&]*=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -46,6 +45,11 @@ class Address:
         inner, chain, outer = self.full.partition("::")
         below = PurePath(name).as_posix()
         return Address(f"{inner if inner.endswith('/') else inner + '/'}{below}{chain}{outer}")
+
+    @property
+    def scheme(self) -> str:
+        """What stands before ://."""
+        return self.full.partition("://")[0].lower()
 
     @property
     def way(self) -> PurePosixPath:
@@ -70,11 +74,6 @@ class Address:
             data: bytes = system.cat_file(path)
             return data
 
-    @property
-    def scheme(self) -> str:
-        """What stands before ://."""
-        return self.full.partition("://")[0].lower()
-
     def write(self, data: bytes, *, new: bool) -> None:
         """Put a file there, whole or not at all; a `new` one not over another: FileExistsError."""
         system, path = self._reached()
@@ -88,13 +87,14 @@ class Address:
         """Whether there are files below it."""
         system, path = self._reached()
         with _as_os_error():
+            system.invalidate_cache()  # what was listed before may have changed: others write there, too
             return bool(system.isdir(path))
 
     def exists(self) -> bool:
         """Whether there is a file or a folder; OSError if nobody can tell, where fsspec would say no."""
         system, path = self._reached()
         with _as_os_error():
-            system.invalidate_cache()  # what was listed before may have changed: others write there, too
+            system.invalidate_cache()
             if self.scheme in _WEB:
                 return bool(system.exists(path, strict=True))
             try:
@@ -188,13 +188,11 @@ def _as_os_error() -> Iterator[None]:
     """Whatever a library raises about a far file is an OSError here, with its reason in one line."""
     try:
         yield
-    except FileExistsError as error:
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
-    except FileNotFoundError as error:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
     except Exception as error:
-        if getattr(error, "status", None) == HTTPStatus.PRECONDITION_FAILED:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        if isinstance(error, FileExistsError) or getattr(error, "status", None) == HTTPStatus.PRECONDITION_FAILED:
+            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        if isinstance(error, FileNotFoundError):
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
         raise OSError(errno.EIO, _line(error)) from error
 
 
@@ -203,4 +201,4 @@ def _line(error: Exception) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    return _SIGNED.sub(r"\1***", _USER.sub(r"\1***@", text))
+    return _PAGE.sub(lambda page: _SIGNED.sub(r"\1***", page[0]), _USER.sub(r"\1***@", text))

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import faiss
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
-from homing.collection import Collection
+from homing.collection import Collection, migrate
 from homing.collection.catalogue import NewPhoto
 from homing.errors import CodebookError, CollectionError, HomingError, UnknownNameError
 
@@ -143,13 +144,33 @@ def test_a_changed_export_is_refused(tmp_path: Path) -> None:
         collection.export(tmp_path / "export")
     with filled(tmp_path / "d", train("IVF8,PQ8x8")) as other:
         other.export(tmp_path / "other")
+    table = pq.read_table(tmp_path / "export" / "photos.parquet")
+    narrow = pa.array([row[:16] for row in table["descriptor"].to_pylist()], pa.list_(pa.float16(), 16))
+    field = table.schema.field("descriptor").with_type(narrow.type)
+    shutil.copytree(tmp_path / "export", tmp_path / "narrow")
+    pq.write_table(table.set_column(6, field, narrow), tmp_path / "narrow" / "photos.parquet")
     shutil.copy(tmp_path / "other" / "codebook", tmp_path / "export" / "codebook")
-    with pytest.raises(CollectionError, match="put the codebook back"):
-        Collection.from_export(tmp_path / "again", tmp_path / "export")
     photos = tmp_path / "other" / "photos.parquet"
     photos.write_bytes(photos.read_bytes()[:-100])
-    with pytest.raises(CollectionError, match="damaged"):
-        Collection.from_export(tmp_path / "again", tmp_path / "other")
-    with pytest.raises(CollectionError, match="no Parquet export"):
-        Collection.from_export(tmp_path / "again", tmp_path)
+    reasons = {
+        "narrow": "needs: descriptor, .*32",
+        "export": "put the codebook back",
+        "other": "damaged",
+        "c": "no Parquet export",
+    }
+    for name, reason in reasons.items():
+        with pytest.raises(CollectionError, match=reason) as told:
+            Collection.from_export(tmp_path / "again", tmp_path / name)
+        assert len(str(told.value).splitlines()) == 1
     assert not (tmp_path / "again").exists()
+
+
+def test_a_reference_without_its_descriptor_is_not_left_out_silently(tmp_path: Path) -> None:
+    with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
+        with collection.folder.catalogue._change() as change:
+            change.execute("DELETE FROM descriptors WHERE photo = 7")
+        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check --repair"):
+            collection.export(tmp_path / "export")
+        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check --repair"):
+            migrate(tmp_path / "c", train("PQ8x8"))
+    assert not (tmp_path / "export").exists()

@@ -22,7 +22,7 @@ from homing.objectives import has_objective, objective_for
 from homing.photo import Photo, read_file
 
 BATCH = 16
-GONE = "its released file is not there any more, so nobody can tell whether it keeps its gain"
+GONE = "its released file is gone, or is another by now, so nobody can tell whether it keeps its gain"
 Advance = Callable[[], None]
 
 

@@ -109,7 +109,10 @@ def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
                     f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
                 )
             if not file.schema_arrow.equals(schema):
-                raise CollectionError(f"{path} has other columns than an export of homing; export it again")
+                unlike = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
+                raise CollectionError(
+                    f"{path} has other columns than codebook '{codebook.name}' needs: {'; '.join(unlike) or 'their order'}"
+                )
             yield from file.iter_batches(PIECE)
     except (OSError, arrow.ArrowException) as error:
         raise CollectionError(f"{path} cannot be read, or is damaged: {' '.join(str(error).split())}") from error
