@@ -110,9 +110,8 @@ def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
                 )
             if not file.schema_arrow.equals(schema):
                 unlike = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
-                raise CollectionError(
-                    f"{path} has other columns than codebook '{codebook.name}' needs: {'; '.join(unlike) or 'their order'}"
-                )
+                told = "; ".join(unlike) or "their order"
+                raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {told}")
             yield from file.iter_batches(PIECE)
     except (OSError, arrow.ArrowException) as error:
         raise CollectionError(f"{path} cannot be read, or is damaged: {' '.join(str(error).split())}") from error
