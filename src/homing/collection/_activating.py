@@ -103,7 +103,10 @@ class ActivationJob:
             compiled = worth_compiling(len(tasks), self.recipe)
             work = Work(self.collection.codebook, self.recipe, self.format, compiled)
             return in_workers(map_ahead(self._read, tasks), work)
-        return in_batches(map_ahead(self._load, tasks), self._activate, size_for(device))
+        size = size_for(device)
+        if self.loop is not optimise:  # compared with as it would be run by itself: a batch after the other
+            size = replace(size, at_once=1, threads=None)
+        return in_batches(map_ahead(self._load, tasks), self._activate, size)
 
     def _read(self, task: _Task) -> tuple[_Task, File | Outcome]:
         try:
