@@ -7,6 +7,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ class ActivationJob:
             work = Work(self.collection.codebook, self.recipe, self.format, compiled)
             return in_workers(map_ahead(self._read, tasks), work)
         size = size_for(device)
-        if self.loop is not optimise:  # compared with as it would be run by itself: a batch after the other
+        if unwrap(self.loop) is not optimise:  # compared with as it would be run by itself: a batch after the other
             size = replace(size, at_once=1, threads=None)
         return in_batches(map_ahead(self._load, tasks), self._activate, size)
 
