@@ -116,7 +116,7 @@ class ActivationJob:
                 self._moved[task] = before
             done = self._done_before(number, sha256, task.path, task.target)
             return task, done or File(str(task.path), data)
-        except PhotoError as error:
+        except (PhotoError, CollectionError) as error:
             return task, _failed(task, error)
 
     def _load(self, task: _Task) -> tuple[_Task, Photo | Outcome]:

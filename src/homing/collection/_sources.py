@@ -1,4 +1,4 @@
-"""Where the files of references lie: those that moved, those that changed, those that are still passive."""
+"""Where the files of references lie: those that moved, those that are still passive."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ def _gone(file: Path) -> bool:
     except OSError:
         return False  # it may well be there, where nobody may look
     return False
-
-
-def outdated(catalogue: Catalogue, path: Path, sha256: str) -> list[int]:
-    """The references that were added from this path when it held another file."""
-    return [number for number, known in catalogue.at(os.path.abspath(path)) if known != sha256]
 
 
 def passive_photos(catalogue: Catalogue) -> tuple[list[Found], dict[Path, set[str]]]:
