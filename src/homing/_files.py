@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,15 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
         sync_folder(each.parent)
+
+
+def bytes_in(folder: Path) -> int:
+    """How much the files in a folder take, but for those that somebody removes meanwhile."""
+    total = 0
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def make_out(folder: Path) -> None:

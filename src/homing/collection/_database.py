@@ -75,7 +75,8 @@ class Database:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._database.close()
+        with self._lock:  # SQLite crashes if it is closed under a query
+            self._database.close()
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from homing.collection._database import Database
-from homing.errors import GoneError
+from homing.errors import CollectionError, GoneError
 
 State = Literal["passive", "activated", "unchanged"]
 
@@ -51,7 +51,17 @@ class Catalogue(Database):
     @property
     def revision(self) -> int:
         """A number that grows with every change to the references."""
-        return int(self.fact("revision") or 0)
+        revision = self.fact("revision") or ""
+        if not revision.isdecimal():
+            raise CollectionError(
+                "the catalogue has lost count of its changes; mend it with: homing check COLLECTION --repair"
+            )
+        return int(revision)
+
+    @property
+    def recoded(self) -> int:
+        """The last revision that gave references other codes: an index of an earlier one is built anew."""
+        return int(self.fact("recoded") or 0)
 
     def fact(self, name: str) -> str | None:
         """A value kept under a name."""
@@ -137,6 +147,15 @@ class Catalogue(Database):
         with self._change() as change:
             done = change.execute("UPDATE photos SET source = ? WHERE id = ? AND source = ?", (new, photo, old))
             return done.rowcount > 0
+
+    def recode(self, photo: int, code: np.ndarray, descriptor: np.ndarray) -> None:
+        """Give a reference another code and descriptor."""
+        with self._change() as change:
+            revision = self._advance(change)
+            change.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), photo))
+            vector = descriptor.astype(np.float16).tobytes()
+            change.execute("INSERT OR REPLACE INTO descriptors VALUES (?, ?)", (photo, vector))
+            change.execute("INSERT OR REPLACE INTO facts VALUES ('recoded', ?)", (str(revision),))
 
     def removed_since(self, revision: int) -> np.ndarray:
         """The ids (N,) of references that were removed after this revision."""

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._files import bytes_in
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
@@ -216,7 +217,7 @@ class Collection:
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
             background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=sum(file.stat().st_size for file in self.folder.path.iterdir()),
+            bytes_on_disk=bytes_in(self.folder.path),
             **counts,
         )
 
