@@ -17,7 +17,7 @@ from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
-from homing.collection._sources import moved_from
+from homing.collection._sources import ANOTHER_FILE, moved_from
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -110,7 +110,7 @@ class ActivationJob:
             data = read_file(task.path)
             sha256 = hashlib.sha256(data).hexdigest()
             if task.path in self._expected and sha256 not in self._expected[task.path]:
-                raise PhotoError(f"{task.path}: is another file than the one that was added; homing add --replace it")
+                raise PhotoError(f"{task.path}: {ANOTHER_FILE}")
             number = self.catalogue.find(sha256)
             if number is not None and (before := moved_from(self.catalogue, number, task.path)) is not None:
                 self._moved[task] = before

@@ -19,7 +19,7 @@ from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
 from homing.collection._live import LiveIndex, settled
 from homing.collection._removing import Named, find_named, remove_named
-from homing.collection._sources import passive_photos
+from homing.collection._sources import left_passive, passive_photos
 from homing.collection._writing import one_writer
 from homing.collection.catalogue import NewPhoto
 from homing.collection.checking import check_opened
@@ -142,7 +142,11 @@ class Collection:
         with one_writer(self.folder.path):
             found, expected = passive_photos(self.folder.catalogue)
             job = ActivationJob(self, Path(out), chosen, format, expected=expected, processes=processes)
-            return job.run(found, report or _ignore) if found else []
+            outcomes = job.run(found, report or _ignore) if found else []
+            for outcome in left_passive(self.folder.catalogue, expected, outcomes):
+                (report or _ignore)(outcome)
+                outcomes.append(outcome)
+            return outcomes
 
     def find(self, what: What | Iterable[What]) -> Named:
         """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
