@@ -62,6 +62,8 @@ class Database:
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = FULL")
                 self._database.execute("PRAGMA foreign_keys = ON")
+                # 64 MB: hashes come in no order, and each reads and writes another page of their index.
+                self._database.execute("PRAGMA cache_size = -65536")
             except sqlite3.Error as error:
                 raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
             stack.pop_all()
