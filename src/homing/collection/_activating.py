@@ -18,7 +18,7 @@ from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection._sources import ANOTHER_FILE, moved_from
-from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
+from homing.collection.catalogue import NewPhoto, Planned, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
@@ -182,7 +182,7 @@ class ActivationJob:
             outcomes |= {task: _failed(task, error) for task, _ in made}
         return [replace(outcomes[task], moved_from=self._moved.get(task)) for task, _ in batch]
 
-    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
+    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Planned]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
             NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor)

@@ -41,8 +41,8 @@ class ReleaseRow:
     reason: str | None
 
 
-Release = tuple[int, ReleaseRow]
-"""The id of a reference, and what was released of it."""
+Planned = tuple[int, ReleaseRow]
+"""The id of a reference, and what is to be released of it."""
 
 
 class Catalogue(Database):
@@ -83,8 +83,8 @@ class Catalogue(Database):
         row = self._one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> tuple[list[int | None], int]:
-        """Record references, all or none; gives the id of each (None where it was known) and the revision.
+    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+        """Record references, all or none; gives the id of each, None where it was known.
 
         What they come `instead_of` is removed in the same transaction.
         """
@@ -105,7 +105,7 @@ class Catalogue(Database):
                 ids.append(None if photo.sha256 in known else (last := last + 1))
                 known.add(photo.sha256)
             self._insert(change, [(number, photo) for number, photo in zip(ids, photos, strict=True) if number])
-            return ids, revision
+            return ids
 
     def _insert(self, change: sqlite3.Connection, new: Sequence[tuple[int, NewPhoto]]) -> None:
         change.executemany(
@@ -195,7 +195,7 @@ class Catalogue(Database):
         assert row is not None
         return row[0] or "", row[1] or ""
 
-    def plan_releases(self, releases: Sequence[Release]) -> None:
+    def plan_releases(self, releases: Sequence[Planned]) -> None:
         """Say which files are about to be written, so that a crash leaves none behind that nobody knows."""
         with self._change() as change:
             change.executemany(
@@ -207,7 +207,7 @@ class Catalogue(Database):
                 [(photo, *astuple(row)) for photo, row in releases],
             )
 
-    def confirm_releases(self, releases: Sequence[Release]) -> None:
+    def confirm_releases(self, releases: Sequence[Planned]) -> None:
         """Say that the planned files are on disk; where that was said before, nothing is written."""
         with self._change() as change:
             change.executemany(

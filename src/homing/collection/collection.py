@@ -250,10 +250,9 @@ class Collection:
     def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
 
-        What they come `instead_of` is removed at once.
+        What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
         """
-        ids, _ = self.folder.catalogue.add(photos, instead_of=instead_of)
-        return ids
+        return self.folder.catalogue.add(photos, instead_of=instead_of)
 
     def _match(self, number: int, distance: float, compared: bool) -> Match:
         if number >= BACKGROUND_IDS:

@@ -22,7 +22,7 @@ _ROWS = (
 _AGE = f"-{STALE} seconds"
 
 
-class _Planned(NamedTuple):
+class _Row(NamedTuple):
     path: str
     sha256: str
     photo: int
@@ -37,9 +37,9 @@ def check_releases(catalogue: Catalogue, findings: Findings) -> None:
     A file may hold whichever release of several went there. What was planned and never written is no finding: nobody
     was told of it, and the next `activate` writes it.
     """
-    by_path: dict[str, list[_Planned]] = defaultdict(list)
+    by_path: dict[str, list[_Row]] = defaultdict(list)
     for row in catalogue._all(f"{_ROWS} ORDER BY path", _AGE):
-        by_path[row[0]].append(_Planned(*row))
+        by_path[row[0]].append(_Row(*row))
     for (path, planned), found in zip(by_path.items(), map_ahead(_hash, by_path), strict=True):
         if not any(each.written and each.sha256 == found for each in planned):
             _look_again(catalogue, path, [each.photo for each in planned], findings)
@@ -50,7 +50,7 @@ def _look_again(catalogue: Catalogue, path: str, photos: list[int], findings: Fi
     # The file first: of what it holds the catalogue knew before it was written.
     found = _hash(path)
     wanted = f"{_ROWS} WHERE path = ? AND (releases.sha256 = ? OR photo IN (SELECT value FROM json_each(?)))"
-    planned = [_Planned(*row) for row in catalogue._all(wanted, _AGE, path, found, json.dumps(photos))]
+    planned = [_Row(*row) for row in catalogue._all(wanted, _AGE, path, found, json.dumps(photos))]
     same = [each for each in planned if each.sha256 == found]
     if any(each.written for each in same):
         return
@@ -77,7 +77,7 @@ def _hash(path: str) -> str | None:
         return None
 
 
-def _confirm(catalogue: Catalogue, planned: _Planned) -> None:
+def _confirm(catalogue: Catalogue, planned: _Row) -> None:
     row = catalogue.release(planned.photo, planned.path, planned.sha256)
     assert row is not None
     catalogue.confirm_releases([(planned.photo, row)])
