@@ -58,7 +58,8 @@ class LiveIndex:
             return
         try:
             with one_keeper(self._folder.path), self._lock:
-                self._write(self._index.to_bytes())
+                if self._index is not None:  # else another thread could not bring it to what the catalogue holds
+                    self._write(self._index.to_bytes())
         except BusyError:
             return
         except (OSError, CollectionError) as error:

@@ -51,17 +51,20 @@ class Catalogue(Database):
     @property
     def revision(self) -> int:
         """A number that grows with every change to the references."""
-        revision = self.fact("revision") or ""
-        if not revision.isdecimal():
-            raise CollectionError(
-                "the catalogue has lost count of its changes; mend it with: homing check COLLECTION --repair"
-            )
-        return int(revision)
+        return self._count("revision", "")
 
     @property
     def recoded(self) -> int:
         """The last revision that gave references other codes: an index of an earlier one is built anew."""
-        return int(self.fact("recoded") or 0)
+        return self._count("recoded", "0")
+
+    def _count(self, name: str, default: str) -> int:
+        count = self.fact(name) or default
+        if not count.isdecimal():
+            raise CollectionError(
+                "the catalogue has lost count of its changes; mend it with: homing check COLLECTION --repair"
+            )
+        return int(count)
 
     def fact(self, name: str) -> str | None:
         """A value kept under a name."""

@@ -41,7 +41,7 @@ def check_catalogue(catalogue: Catalogue, findings: Findings) -> bool:
 
 def _check_count(catalogue: Catalogue, findings: Findings) -> bool:
     try:
-        _ = catalogue.revision
+        _ = catalogue.revision, catalogue.recoded
     except CollectionError as error:
         return findings.mend("catalogue", str(error), "counted on", partial(_count_on, catalogue), BY_HAND)
     return True
