@@ -18,8 +18,8 @@ from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
-from homing.collection._sources import moved_from
-from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
+from homing.collection._sources import ANOTHER_FILE, moved_from
+from homing.collection.catalogue import NewPhoto, Planned, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
@@ -114,13 +114,13 @@ class ActivationJob:
             data = read_file(task.path)
             sha256 = hashlib.sha256(data).hexdigest()
             if task.path in self._expected and sha256 not in self._expected[task.path]:
-                raise PhotoError(f"{task.path}: is another file than the one that was added; homing add --replace it")
+                raise PhotoError(f"{task.path}: {ANOTHER_FILE}")
             number = self.catalogue.find(sha256)
             if number is not None and (before := moved_from(self.catalogue, number, task.path)) is not None:
                 self._moved[task] = before
             done = self._done_before(number, sha256, task.path, task.target)
             return task, done or File(str(task.path), data)
-        except PhotoError as error:
+        except (PhotoError, CollectionError) as error:
             return task, _failed(task, error)
 
     def _load(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
@@ -186,7 +186,7 @@ class ActivationJob:
             outcomes |= {task: _failed(task, error) for task, _ in made}
         return [replace(outcomes[task], moved_from=self._moved.get(task)) for task, _ in batch]
 
-    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
+    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Planned]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
             NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor)
