@@ -102,7 +102,7 @@ def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
             assert others == [count, "/7.jpg"]
         subprocess.run([HOMING, "migrate", str(path), which], check=False)  # which says so, if it is done already
     assert answers(path, rows)[0] == new.fingerprint
-    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "writer.lock"]
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
 
 
 def kill(command: tuple, ready: Callable[[], bool]) -> None:

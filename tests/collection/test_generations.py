@@ -140,7 +140,7 @@ def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path)
             late.add(more)
         assert len(late.search(more[0])) == 6, "who has it open still searches it"
         forget(path)
-    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "writer.lock"]
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     with opened(path) as current:
         assert [each.state for each in current.add(more)] == ["added"]
 
@@ -159,7 +159,7 @@ def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> 
     assert all("forgotten" in each.problem for each in found)
     (path / "codebook").unlink()  # or later
     forget(path)
-    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "writer.lock"]
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert check(path) == []
     assert names(path) == before
 
@@ -196,7 +196,9 @@ def test_photos_that_were_missing_take_their_place_when_they_are_back(path: Path
     assert (done.photos, len(done.missing)) == (5, 1)
     with Collection.open(path, extractor=other, generation="next") as waiting:
         assert len(waiting.index) == 5
-    (path.parent / "away.png").rename(path.parent / "photos" / "0002.png")
+        (path.parent / "away.png").rename(path.parent / "photos" / "0002.png")
+        assert migrate(path, wanted, extractor=other).photos == 6
+        assert len(waiting.index) == 6, "also for those who have it open"
     assert switch(path, extractor=other).photos == 6
     with Collection.open(path, extractor=other) as current:
         assert sorted(match.id for match in current.search(path.parent / "photos" / "0002.png")) == [1, 2, 3, 4, 5, 6]

@@ -71,11 +71,11 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     assert answers(path) == after
     with pytest.raises(CollectionError, match="no previous generation"):
         answers(path, "previous")
-    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "writer.lock"]
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     migrate(path, book("PQ4x4"), extractor=TINY)
     switch(path, extractor=TINY)
     forget(path)
-    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "writer.lock"]
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert {match.photo for matches in answers(path) for match in matches} == {
         str(photo) for photo in (path.parent / "photos").iterdir()
     }

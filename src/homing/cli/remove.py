@@ -6,10 +6,9 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from homing.cli._jobs import as_json
-from homing.cli._screen import AsJson, CollectionPath, messages, print_json, screen
+from homing.cli._screen import AsJson, CollectionPath, line, messages, print_json, screen
 
 
 def remove(
@@ -44,7 +43,7 @@ def remove(
         outcomes = [*(opened.remove(named.ids) if named.ids else []), *named.unknown]
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
-        messages.print(Text(f"failed    {outcome.reason}", style="red"), soft_wrap=True)
+        messages.print(line(f"failed    {outcome.reason}", "red"), soft_wrap=True)
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
     else:

@@ -28,7 +28,7 @@ def find_named(catalogue: Catalogue, what: Iterable[int | str | Place]) -> Named
     ids: dict[int, None] = {}
     unknown = []
     for each in dict.fromkeys(what):
-        found = catalogue.existing([each]) if isinstance(each, int) else _at(catalogue, place(each))
+        found = catalogue.existing([each]) if isinstance(each, int) else _at(catalogue, each)
         ids |= dict.fromkeys(found)
         if not found:
             unknown.append(Outcome(photo=place(str(each)), state="failed", reason=_reason(each)))
@@ -50,7 +50,10 @@ def remove_named(folder: Folder, named: Named) -> list[Outcome]:
     ] + named.unknown
 
 
-def _at(catalogue: Catalogue, path: Place) -> list[int]:
+def _at(catalogue: Catalogue, what: str | Place) -> list[int]:
+    if what == "":
+        return []  # not the folder one is in, which a path that is empty stands for
+    path = place(what)
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -70,5 +73,7 @@ def _at(catalogue: Catalogue, path: Place) -> list[int]:
 def _reason(what: int | str | Place) -> str:
     if isinstance(what, int):
         return f"{what}: no reference has this id"
+    if what == "":
+        return "'': an empty name names no reference"
     name = os.fsencode(str(place(what))).decode(errors="replace")
     return f"{name}: no reference was added from this path, or from a folder of this name"

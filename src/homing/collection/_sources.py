@@ -1,14 +1,18 @@
-"""Where the files of references lie: those that moved, those that changed, those that are still passive."""
+"""Where the files of references lie: those that moved, those that are still passive."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path, PurePath
 
 from homing._places import Address, Place, place, recorded
 from homing.collection.catalogue import Catalogue
+from homing.collection.outcome import Outcome
 from homing.errors import HomingError
 from homing.photo import FoundAt
+
+ANOTHER_FILE = "is another file than the one that was added; homing add --replace it"
 
 
 def moved_from(catalogue: Catalogue, photo: int, path: Place) -> Place | None:
@@ -31,11 +35,6 @@ def _gone(file: Place) -> bool:
     return False
 
 
-def outdated(catalogue: Catalogue, path: Place, sha256: str) -> list[int]:
-    """The references that were added from this path when it held another file."""
-    return [number for number, known in catalogue.at(recorded(path)) if known != sha256]
-
-
 def passive_photos(catalogue: Catalogue) -> tuple[list[FoundAt[Place]], dict[Place, set[str]]]:
     """The files of references that are still passive, and the hashes that each may have.
 
@@ -52,6 +51,18 @@ def passive_photos(catalogue: Catalogue) -> tuple[list[FoundAt[Place]], dict[Pla
         return [FoundAt(path, Path(_way(path).relative_to(common))) for path in expected], expected
     except ValueError as error:
         raise HomingError("the passive photos have no folder in common; name them, or their folders") from error
+
+
+def left_passive(
+    catalogue: Catalogue, expected: Mapping[Place, Container[str]], done: Iterable[Outcome]
+) -> list[Outcome]:
+    """Those of the expected that are passive still, though their file was activated: it is that of another by now."""
+    activated = {outcome.photo for outcome in done if outcome.state != "failed"}
+    return [
+        Outcome(photo=place(source), state="failed", reason=f"{source}: {ANOTHER_FILE}")
+        for source, sha256 in catalogue.passive()
+        if place(source) in activated and sha256 in expected.get(place(source), ())
+    ]
 
 
 def _way(where: Place) -> PurePath:

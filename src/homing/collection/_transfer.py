@@ -86,10 +86,10 @@ class Transfer(Catalogue):
     def take_photos(self, rows: Sequence[PhotoRow]) -> None:
         """Record references under the ids they had, all or none."""
         with self._change() as change:
-            self._advance(change)
+            revision = self._advance(change)
             if self._one("SELECT 1 FROM photos WHERE id > ?", rows[0].id):
-                # An index follows references that come in the order of their ids; with these it is built anew.
-                change.execute("DELETE FROM facts WHERE name LIKE 'snapshot%'")
+                # An index follows references that come in the order of their ids; for these it is built anew.
+                change.execute("INSERT OR REPLACE INTO facts VALUES ('recoded', ?)", (str(revision),))
             change.executemany(
                 "INSERT INTO photos (id, sha256, source, code, added) VALUES (?, ?, ?, ?, ?)",
                 [(row.id, row.sha256, row.source, row.code, row.added) for row in rows],

@@ -26,14 +26,25 @@ def changing(folder: Folder) -> Iterator[None]:
 
 @contextmanager
 def one_writer(home: Path) -> Iterator[None]:
-    """Hold a collection while it is changed; whoever comes second is told so at once: BusyError.
+    """Hold a collection while it is changed; whoever comes second is told so at once: BusyError."""
+    with _held(home, "writer.lock"):
+        yield
 
-    The system lets go of it when a process ends, however it ends.
-    """
+
+@contextmanager
+def one_keeper(home: Path) -> Iterator[None]:
+    """Hold the snapshots of the index while one is kept, which readers do as well: no writer is refused for that."""
+    with _held(home, "snapshot.lock"):
+        yield
+
+
+@contextmanager
+def _held(home: Path, name: str) -> Iterator[None]:
+    """Hold a lock; the system lets go of it when a process ends, however it ends."""
     if not home.is_dir():  # the lock would make it anew
         raise CollectionError(f"{home} cannot be changed: it is not there any more")
     # Of its own for each job: the same lock taken twice, by another thread or by the same one, is refused as well.
-    lock = FileLock(home / "writer.lock")
+    lock = FileLock(home / name)
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._files import bytes_in
 from homing._places import Address, Place, place
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
@@ -20,7 +21,7 @@ from homing.collection._adding import add_photos
 from homing.collection._exporting import Export, export_folder, import_folder
 from homing.collection._live import LiveIndex, settled
 from homing.collection._removing import Named, find_named, remove_named
-from homing.collection._sources import passive_photos
+from homing.collection._sources import left_passive, passive_photos
 from homing.collection._writing import changing
 from homing.collection.catalogue import NewPhoto
 from homing.collection.checking import check_opened
@@ -153,7 +154,11 @@ class Collection:
         with changing(self.folder):
             found, expected = passive_photos(self.folder.catalogue)
             job = ActivationJob(self, place(out), chosen, format, expected=expected, processes=processes)
-            return job.run(found, report or _ignore) if found else []
+            outcomes = job.run(found, report or _ignore) if found else []
+            for outcome in left_passive(self.folder.catalogue, expected, outcomes):
+                (report or _ignore)(outcome)
+                outcomes.append(outcome)
+            return outcomes
 
     def find(self, what: What | Iterable[What]) -> Named:
         """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
@@ -235,7 +240,7 @@ class Collection:
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
             background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=sum(file.stat().st_size for file in self.folder.home.rglob("*")),
+            bytes_on_disk=bytes_in(self.folder.home),
             **counts,
         )
 
@@ -264,10 +269,9 @@ class Collection:
     def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
 
-        What they come `instead_of` is removed at once.
+        What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
         """
-        ids, _ = self.folder.catalogue.add(photos, instead_of=instead_of)
-        return ids
+        return self.folder.catalogue.add(photos, instead_of=instead_of)
 
     def _match(self, number: int, distance: float, compared: bool) -> Match:
         if number >= BACKGROUND_IDS:

@@ -7,6 +7,7 @@ holiday.homing/
   catalogue.sqlite    the truth
   index.faiss         a snapshot; rebuilt from the catalogue when missing or damaged
   writer.lock         held by whoever changes the collection
+  snapshot.lock       held by whoever keeps a snapshot
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ holiday.homing/
   …                 the first generation: a collection as it was made
   generation-2/     the next one: a collection of its own, with another codebook
   current           which one answers, if it is not the first, and whether it is alone: those before it forgotten
-  writer.lock       one for all of them
+  writer.lock       one for all of them, and so is snapshot.lock
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pathlib import Path
 from homing import codebooks
 from homing.collection._migrating import GONE, Carrying
 from homing.collection._transfer import Transfer
-from homing.collection._writing import changing
+from homing.collection._writing import changing, one_keeper
 from homing.collection.folder import Folder, create_folder, open_folder
 from homing.collection.generations import forget_previous, make_current, place_of
 from homing.errors import CollectionError
@@ -96,7 +96,7 @@ def switch(path: str | Path, *, extractor: Extractor | None = None, leave_missin
 def forget(path: str | Path) -> None:
     """Delete the generations that answered before the switch."""
     home = Path(os.path.abspath(path))
-    with _opened(home) as current, changing(current):
+    with _opened(home) as current, changing(current), one_keeper(home):
         forget_previous(home)
 
 

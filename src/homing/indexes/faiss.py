@@ -125,7 +125,8 @@ class FaissIndex:
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids (N,) and codes (N, bytes) it holds, in no order."""
-        return self._store.contents()
+        with self._lock:
+            return self._store.contents()
 
     def standalone(self) -> Any:
         """One FAISS index that needs nothing of homing: takes descriptors as they are, searches as `search` does."""

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from homing import codebooks
-from homing._files import write_atomically
+from homing._files import TEMPORARY, write_atomically
 from homing._places import place
 from homing.codebooks import Background, Codebook
-from homing.collection.checking.findings import Findings
+from homing.collection.checking.findings import STALE, Findings
 from homing.collection.folder import Folder
 from homing.collection.generations import delete, forgotten
-from homing.collection.settings import read_settings, write_settings
+from homing.collection.settings import open_catalogue, read_settings, write_settings
 from homing.errors import CodebookError, CollectionError, FormatError
 
-_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # as `write_atomically` names them
-_STALE = 600  # seconds: no file takes so long between two writes; a younger one may be somebody's who is at work
+
+def refuse_no_collection(path: Path) -> None:
+    """Refuse a folder that has neither a catalogue nor settings."""
+    if not (path / "catalogue.sqlite").is_file() and not (path / "collection.toml").is_file():
+        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
 
 
 def check_parts(path: Path, findings: Findings) -> bool:
     """Check settings, codebook and background; whether the collection can be opened now."""
     if not (path / "catalogue.sqlite").is_file():
-        if not (path / "collection.toml").is_file():
-            raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
         findings.leave("catalogue", f"{path / 'catalogue.sqlite'} is missing", "restore it from a backup")
         return False
     if not _settings(path, findings):
@@ -44,6 +45,7 @@ def _settings(path: Path, findings: Findings) -> bool:
     except CollectionError:
 
         def mend() -> None:
+            open_catalogue(path).close()  # one of a later homing has settings that this one cannot write
             strangers = path / "background"
             write_settings(
                 path, Codebook.read(path / "codebook"), strangers.read_bytes() if strangers.is_file() else None
@@ -116,11 +118,21 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
     """
     released = (place(path) for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases"))
     inside = {folder.home.absolute(), *folder.home.absolute().glob("generation-*")}
-    places = inside | {each.parent for each in released if isinstance(each, Path)}
-    for file in (each for parent in sorted(places) if parent.is_dir() for each in sorted(parent.iterdir())):
-        ours = _TEMPORARY.fullmatch(file.name) and (file.is_file() or file.parent in inside)
-        if ours and time.time() - file.stat().st_mtime > _STALE:
+    for parent in sorted(inside | {each.parent for each in released if isinstance(each, Path)}):
+        for file in _leftovers(parent, drafts=parent in inside):
             findings.mend("file", f"{file} was left by a crash", "removed", partial(delete, file), "remove it")
     for file in forgotten(folder.home):
         problem = f"{file} is left of a generation that was forgotten"
         findings.mend("file", problem, "removed", partial(delete, file), "remove it")
+
+
+def _leftovers(parent: Path, *, drafts: bool) -> list[Path]:
+    """Files, and of generations folders as well."""
+    found = []
+    with suppress(FileNotFoundError, NotADirectoryError):  # then there are none
+        for file in sorted(parent.iterdir()):
+            with suppress(FileNotFoundError):  # whoever was writing it is done
+                ours = TEMPORARY.fullmatch(file.name) and (drafts or file.is_file())
+                if ours and time.time() - file.lstat().st_mtime > STALE:
+                    found.append(file)
+    return found
