@@ -8,7 +8,21 @@ import warnings
 
 import typer
 
-from homing.cli import activate, add, bench, codebook, compare, demo, extractors, info, init, listing, search, train
+from homing.cli import (
+    activate,
+    add,
+    bench,
+    codebook,
+    compare,
+    demo,
+    explain,
+    extractors,
+    info,
+    init,
+    listing,
+    search,
+    train,
+)
 from homing.cli._screen import fail
 from homing.errors import HomingError
 
@@ -27,6 +41,7 @@ app.command("init")(init.init)
 app.command("add")(add.add)
 app.command("activate")(activate.activate)
 app.command("search")(search.search)
+app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("codebooks")(listing.codebooks)

@@ -36,17 +36,29 @@ def search(
     ] = False,
     rerank: Annotated[
         int | None,
-        typer.Option(min=1, help="Compare so many of the nearest again, by the full descriptors of their originals."),
+        typer.Option(
+            min=0,
+            help="Compare so many of the nearest again, by the full descriptors of their originals; 0: none.",
+            show_default="100, without --probes and --margin",
+        ),
+    ] = None,
+    false_matches: Annotated[
+        float | None,
+        typer.Option(help="Show only what an unrelated photo would find by at most this chance: 1e-3 or less."),
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
+
+    By chance: how likely a photo related to none of the references would find one this near.
 
     Examples:
 
         homing search holiday.homing copy.jpg
 
         homing search holiday.homing suspicious/ -k 3 --json
+
+        homing search holiday.homing suspicious/ --false-matches 1e-3
 
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
@@ -60,19 +72,35 @@ def search(
     with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
         for item in found:
             try:
-                matches = opened.search(item.path, k=k, probes=probes, margin=margin, turned=turned, rerank=rerank)
+                matches = opened.search(
+                    item.path,
+                    k=k,
+                    probes=probes,
+                    margin=margin,
+                    turned=turned,
+                    rerank=rerank,
+                    false_matches=false_matches,
+                )
                 answers.append((item.path, matches))
             except PhotoError as error:
                 failures[item.path] = str(error)
                 messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
             advance()
-        nothing = "nothing in the cells looked into" if len(opened.index) else "the collection is empty: homing add"
+        plan = opened.plan(k, probes, margin, rerank)
+        nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
+        if plan.references and false_matches is not None:
+            nothing = "no match: the nearest photo is no nearer than unrelated ones are"
     if json:
-        found_by_query = [{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers]
+        did = {"search": {**vars(plan), "turned": turned}}
+        found_by_query = [
+            {"query": path, "matches": [vars(match) for match in matches], **did} for path, matches in answers
+        ]
         print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
     else:
         for path, matches in answers:
             _show(path, matches, nothing)
+        if answers:
+            screen.print(f"Searched {plan}{', in five turns' * turned}.", highlight=False)
         if failures:
             screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
@@ -80,7 +108,18 @@ def search(
 
 def _show(query: Path, matches: list[Match], nothing: str) -> None:
     screen.print(Text(str(query), style="bold"), soft_wrap=True)
-    rows = table("", "distance", "by", "photo", "state")
+    rows = table("", "distance", "by", "by chance", "photo", "state")
     for rank, match in enumerate(matches, start=1):
-        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", match.by, Text(match.photo), match.state)
+        rows.add_row(
+            f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), Text(match.photo), match.state
+        )
     screen.print(rows if matches else f"  {nothing}")
+
+
+def in_words(chance: float) -> str:
+    """A probability as a person says it: 1 in 40,000, with two figures that count."""
+    if chance >= 0.095:
+        return f"{100 * chance:.0f} in 100"
+    if chance < 1e-12:
+        return "less than 1 in 10¹²"
+    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"

@@ -173,6 +173,20 @@ class Catalogue:
         )
         return None if row is None else ReleaseRow(*row)
 
+    def find_source(self, source: str) -> int | None:
+        """The reference that was last added from this file."""
+        row = self._one("SELECT max(id) FROM photos WHERE source = ?", source)
+        return None if row is None or row[0] is None else int(row[0])
+
+    def last_release(self, photo: int) -> ReleaseRow | None:
+        """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
+        row = self._one(
+            "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases WHERE photo = ? AND written"
+            " ORDER BY state, changed DESC LIMIT 1",
+            photo,
+        )
+        return None if row is None else ReleaseRow(*row)
+
     def describe(self, photo: int) -> tuple[str, State]:
         """The source of a reference, and its state: passive, activated or unchanged."""
         # Of several releases 'activated' counts, which comes first in the alphabet.

@@ -24,13 +24,15 @@ class Outcome:
 class Match:
     """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
 
-    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor.
+    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `chance`
+    is how likely the nearest of all references would come this near to a photo that is related to none of them.
     """
 
     photo: str
     distance: float
     state: Literal["passive", "activated", "unchanged", "background"]
     by: Literal["code", "descriptor"] = "code"
+    chance: float = 1.0
 
 
 @dataclass(frozen=True)
