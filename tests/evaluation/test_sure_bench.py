@@ -20,9 +20,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random descriptors, a codebook that has learnt from others of their kind, and one that knows of nearer ones."""
     folder = tmp_path_factory.mktemp("sure")
     network = extractors.load(str(small_network(folder)))
-    taught, held_out = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2))
+    taught, held_out, others = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2, 3))
     np.save(folder / "strangers.npy", held_out)
-    book = Codebook.train(taught, spec="IVF8,PQ4x6", extractor=network, name="right")
+    book = Codebook.train(taught, spec="IVF8,PQ4x6", extractor=network, name="right", photos=others)
     book.write(folder / "right.codebook")
     nearer = taught + 0.5 * taught[0]
     book.measured_on(nearer / np.linalg.norm(nearer, axis=1, keepdims=True)).write(folder / "wrong.codebook")

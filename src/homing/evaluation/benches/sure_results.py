@@ -63,7 +63,7 @@ def _rows(result: SureResult) -> list[list[str]]:
 
 def _figure(result: SureResult) -> Figure:
     judged = [row for row in result.rows if row.judged and row.found]
-    ways = list(dict.fromkeys(map(_way, judged)))
+    ways = list(dict.fromkeys(map(_way, result.rows)))
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
