@@ -1,7 +1,7 @@
 """Compares recipes by what users will have of them, on photos that nothing else is measured on.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
-    python tools/choose_recipe.py SPLIT OUT homing homing,steps=10,rate=0.15 homing,budget=jnd …
+    python tools/choose_recipe.py SPLIT OUT homing homing,steps=10,rate=0.15 homing,budget=jnd-printed …
 
 A candidate is the name of a recipe, and what differs from it. Each releases the photos of SPLIT/validation, which are
 edited and searched for, with one probe, among SPLIT/strangers. What is done stays in OUT.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from homing.activation import RECIPES, Activation, Recipe, activate
     from homing.codebooks import Codebook
-    from homing.collection import Collection, Info, Match, Outcome
+    from homing.collection import Collection, Finding, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
-    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, SoftJND, measure
+    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
     from homing.photo import Photo
 
 __version__ = version("homing")
@@ -26,10 +26,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _ROOMS = {
     "activation": ("RECIPES", "Activation", "Recipe", "activate"),
     "codebooks": ("Codebook",),
-    "collection": ("Collection", "Info", "Match", "Outcome"),
+    "collection": ("Collection", "Finding", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "SoftJND", "measure"),
+    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
@@ -42,6 +42,7 @@ __all__ = [
     "Codebook",
     "Collection",
     "Extractor",
+    "Finding",
     "HomingError",
     "Info",
     "Linf",
@@ -52,7 +53,6 @@ __all__ = [
     "PrintedJND",
     "Quality",
     "Recipe",
-    "SoftJND",
     "__version__",
     "activate",
     "measure",

@@ -51,14 +51,28 @@ def _linked(temporary: Path, path: Path) -> bool:
     return True
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are missing; their names are on disk by then."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def make_out(folder: Path) -> None:
     """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise HomingError(f"cannot write into the out folder {folder}: {error.strerror}") from error
+
+
+def is_case_blind(folder: Path) -> bool:
+    """Whether names that differ in case alone are one name in a folder, as on FAT."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp") as file:  # what a kill leaves is no photo
+        return (folder / Path(file.name).name.upper()).exists()
 
 
 @contextmanager

@@ -22,6 +22,18 @@ class CollectionError(HomingError):
     """A collection is missing, damaged, or was asked for something it cannot do."""
 
 
+class FormatError(CollectionError):
+    """A collection was made by a later homing than this one."""
+
+
+class BusyError(CollectionError):
+    """A collection is being changed by somebody else; nothing was done."""
+
+
+class GoneError(CollectionError):
+    """A reference is no longer there."""
+
+
 def ran_out_of_memory(error: Exception) -> bool:
     """Whether NumPy or PyTorch (which raises a plain RuntimeError for it) could not get the memory they asked for."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))

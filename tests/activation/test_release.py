@@ -10,7 +10,7 @@ from PIL import Image
 from tests.conftest import descriptors
 
 from homing.activation import RECIPES, activate
-from homing.activation.release import Release
+from homing.activation.release import Release, released
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, PhotoError
 from homing.extractors import describe
@@ -72,7 +72,7 @@ def test_a_change_that_leads_away_is_not_released(flower: Photo, extractor, code
     (made,) = activate([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
     moved = Photo.decode(made.data, "moved").view() - view
     release = Release(flower, view, -moved, describe(extractor, [view])[0], extractor=extractor, codebook=codebook)
-    refused = release.decide(JND(psnr=43.8))
+    (refused,) = released([release], JND(psnr=43.8))
     assert refused.state == "unchanged"
     assert refused.data == flower.data
     assert refused.reason in {
@@ -106,7 +106,7 @@ def test_a_change_that_goes_too_far_is_taken_back_by_half(flower: Photo, extract
     refuse = release._refuse
     # At full strength this photo stays in its cell; say it did not, to see what is tried next.
     release._refuse = lambda trial, budget: "too far" if trial.strength > 0.6 else refuse(trial, budget)
-    gentler = release.decide(JND(alpha=3.0), "png")
+    (gentler,) = released([release], JND(alpha=3.0), "png")
     assert gentler.state == "activated"
     assert gentler.reason == "moved by 0.5 of what the budget allows"
     assert made.quality.psnr + 4 < gentler.quality.psnr < made.quality.psnr + 8

@@ -86,6 +86,18 @@ def test_a_crash_while_releasing_again_forgets_nothing(
     assert [each.state for each in collection.add(activated / "first.jpg")] == ["known"]
 
 
+def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
+    collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
+    with monkeypatch.context() as patch:
+        patch.setattr("homing.collection._activating.write_atomically", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper")
+    assert collection.info().unchanged == 1
+
+
 def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, activated: Path) -> None:
     before = (activated / "flower.jpg").read_bytes()
     other = replace(RECIPES["paper-fast"], steps=2)

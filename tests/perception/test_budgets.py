@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from homing.errors import HomingError
-from homing.perception import BUDGETS, JND, Budget, Linf, PrintedJND, SoftJND, budget_named, jnd_map
+from homing.perception import BUDGETS, JND, Budget, Linf, PrintedJND, budget_named, jnd_map
 from homing.perception.jnd import PRINTED
 from homing.photo import Photo
 
@@ -54,12 +54,12 @@ def test_psnr_is_first_met_at_a_typical_share_of_the_room(flower, kind: type[Bud
 
 def test_budgets_have_names_and_say_what_they_are() -> None:
     assert [str(kind(psnr=43.8)) for kind in BUDGETS.values()] == [
-        "JND at 43.8 dB", "soft JND at 43.8 dB", "printed JND at 43.8 dB", "L∞ at 43.8 dB",
+        "JND at 43.8 dB", "printed JND at 43.8 dB", "L∞ at 43.8 dB",
     ]  # fmt: skip
     assert str(Linf(alpha=4)) == "L∞ with alpha 4"
     assert budget_named("linf") is Linf
     with pytest.raises(
-        HomingError, match="unknown budget 'lnf'; did you mean 'linf'\\? Available: jnd, jnd-printed, jnd-soft, linf"
+        HomingError, match="unknown budget 'lnf'; did you mean 'linf'\\? Available: jnd, jnd-printed, linf"
     ):
         budget_named("lnf")
 
@@ -69,12 +69,3 @@ def test_budgets_have_names_and_say_what_they_are() -> None:
 def test_refuses_what_makes_no_sense(kind: type[Budget], wrong: dict[str, float]) -> None:
     with pytest.raises(HomingError):
         kind(**wrong)
-
-
-def test_the_soft_map_has_half_the_contrast(flower) -> None:
-    """In decibels; and leaves the same mean square to a PSNR."""
-    view = flower.view()
-    plain, soft = (kind(psnr=43.8).room(view)[0] for kind in (JND, SoftJND))
-    torch.testing.assert_close(soft.log().std(), plain.log().std() / 2)
-    sizes = [kind(psnr=43.8).room(view).square().mean() for kind in (JND, SoftJND)]
-    torch.testing.assert_close(*sizes)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from homing.activation.engine import optimise
 from homing.activation.recipe import Recipe
-from homing.activation.release import Activation, Release
+from homing.activation.release import Activation, Release, released
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
@@ -40,11 +40,8 @@ def activate(
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
-    results: list[Activation | PhotoError] = []
-    for photo, view, change, original in zip(photos, views, changes, originals, strict=True):
-        release = Release(photo, view, change, original, extractor=extractor, codebook=codebook, margin=recipe.margin)
-        try:
-            results.append(release.decide(recipe.budget, format))
-        except PhotoError as error:
-            results.append(error)
-    return results
+    releases = [
+        Release(*each, extractor=extractor, codebook=codebook, margin=recipe.margin)
+        for each in zip(photos, views, changes, originals, strict=True)
+    ]
+    return released(releases, recipe.budget, format)

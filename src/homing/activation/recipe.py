@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homing.errors import HomingError, UnknownNameError
-from homing.perception import JND, Budget, SoftJND
+from homing.perception import JND, Budget
 
 PAPER_BUDGET = JND(psnr=43.8)
-OUR_BUDGET = SoftJND(psnr=43.8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,6 @@ RECIPES = {
             loose=True,
             steps=2,
             rate=0.5,
-            budget=OUR_BUDGET,
         ),
         Recipe(
             name="homing",
@@ -58,7 +56,6 @@ RECIPES = {
             steps=7,
             rate=0.2,
             views=4,
-            budget=OUR_BUDGET,
         ),
         Recipe(
             name="homing-max",
@@ -68,7 +65,6 @@ RECIPES = {
             steps=30,
             rate=0.1,
             views=16,
-            budget=OUR_BUDGET,
         ),
         Recipe(name="paper", summary="Active Image Indexing as published"),
         Recipe(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from homing.activation.strength import at_psnr
 from homing.codebooks import Codebook
+from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
 from homing.perception import Budget, Quality, measure
@@ -39,7 +41,7 @@ class Activation:
     loss_after: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Trial:
     """One way to write the photo, measured on its bytes; only one that may be released is described."""
 
@@ -48,10 +50,18 @@ class _Trial:
     written: Photo
     strength: float
     psnr: float
+    described: Tensor | None = None
 
-    @cached_property
+    @property
+    def square(self) -> Tensor:
+        """What the network sees of it."""
+        return self.release.extractor.resize(self.written.view())
+
+    @property
     def descriptor(self) -> Tensor:
-        return describe(self.release.extractor, [self.written.view()])
+        if self.described is None:
+            self.described = describe(self.release.extractor, [self.square])
+        return self.described
 
     @cached_property
     def loss(self) -> float:
@@ -68,10 +78,6 @@ class _Trial:
         data = self.moved.encode(format, finer)
         same = np.array_equal(Photo.decode(data, self.written.name).pixels, self.written.pixels)
         return data if same else self.written.data
-
-    @property
-    def lost_nothing(self) -> bool:
-        return np.array_equal(self.written.pixels, self.moved.pixels)
 
 
 class Release:
@@ -95,6 +101,20 @@ class Release:
         self.objective = objective_for(codebook, descriptor[None], margin=margin)
         self.loss_before = float(self.objective(descriptor[None]))
 
+    def begin(self, budget: Budget, format: str | None = None) -> None:
+        """Write the photo in the way that is wanted most: `decide` goes on from there."""
+        self._plain = self._at_budget(budget, format, finer=False)
+
+    def squares(self) -> list[Tensor]:
+        """What the network sees of the file just written, and would see were it not for writing."""
+        strength = 10 ** (-self._plain.psnr / 20) / self._size if self._size else 0.0
+        unwritten = (self.view + strength * self.change).clamp(0, 1)
+        return [self._plain.square, self.extractor.resize(unwritten)]
+
+    def hear(self, descriptors: Tensor) -> None:
+        """Take the descriptors (2, D) of these squares."""
+        self._plain.described, self._unwritten = descriptors[:1], descriptors[1:]
+
     def decide(self, budget: Budget, format: str | None = None) -> Activation:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
         refusal = ""
@@ -112,8 +132,9 @@ class Release:
 
     def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, bool, str | None]]:
         """Ways to write the photo, finer or not, the most wanted first: its own tables, finer ones, gentler changes."""
-        plain = self._at_budget(budget, format, finer=False)
-        if not self._refuse(plain, budget) and self._survives(plain):
+        plain = self._plain
+        gain = self.loss_before - float(self.objective(self._unwritten))
+        if not self._refuse(plain, budget) and self.loss_before - plain.loss >= _SURVIVES * gain:
             yield plain, False, None
         lossy = plain.moved.encode(format, finer=True, quick=True) != plain.written.data
         best = self._at_budget(budget, format, finer=True) if lossy else plain
@@ -123,15 +144,6 @@ class Release:
             gentler = f"moved by {share:g} of what the budget allows"
             trial = self._trial(share * best.strength, format, finer=lossy)
             yield trial, lossy, f"{note}; {gentler}" if note else gentler
-
-    def _survives(self, trial: _Trial) -> bool:
-        """Whether enough is left of what the change would gain at this PSNR, were it not for writing."""
-        if trial.lost_nothing:
-            return True
-        strength = 10 ** (-trial.psnr / 20) / self._size if self._size else 0.0
-        unwritten = describe(self.extractor, [(self.view + strength * self.change).clamp(0, 1)])
-        gain = self.loss_before - float(self.objective(unwritten))
-        return self.loss_before - trial.loss >= _SURVIVES * gain
 
     def _at_budget(self, budget: Budget, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
@@ -175,3 +187,28 @@ class Release:
             loss_before=self.loss_before,
             loss_after=after,
         )
+
+
+def released(releases: Sequence[Release], budget: Budget, format: str | None = None) -> list[Activation | PhotoError]:
+    """What becomes of each photo, or why it cannot be written.
+
+    What is written first is described together, which is twice as fast as one by one.
+    """
+    failures: dict[int, PhotoError] = {}
+    for place, release in enumerate(releases):
+        try:
+            release.begin(budget, format)
+        except PhotoError as error:
+            failures[place] = error
+    begun = [release for place, release in enumerate(releases) if place not in failures]
+    if begun:
+        squares = [square for release in begun for square in release.squares()]
+        for release, descriptors in zip(begun, torch.split(describe(begun[0].extractor, squares), 2), strict=True):
+            release.hear(descriptors)
+    results: list[Activation | PhotoError] = []
+    for place, release in enumerate(releases):
+        try:
+            results.append(failures[place] if place in failures else release.decide(budget, format))
+        except PhotoError as error:
+            results.append(error)
+    return results

@@ -76,8 +76,7 @@ class Loose:
     @torch.no_grad()
     def step(self, pull: Tensor) -> None:
         """One step with momentum."""
-        slope = pull * self._rooms
-        step = slope.sign() * slope.abs().sqrt()
+        step = pull.sign() * pull.abs().sqrt()
         self._velocity.mul_(MOMENTUM).add_(step * self._gain(step), alpha=-self._rate)
         self.pattern = self.pattern + self._velocity
         self.pattern *= self._gain(self.pattern).clamp_max(1)

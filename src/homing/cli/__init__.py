@@ -12,6 +12,7 @@ from homing.cli import (
     activate,
     add,
     bench,
+    check,
     codebook,
     compare,
     demo,
@@ -20,6 +21,7 @@ from homing.cli import (
     info,
     init,
     listing,
+    remove,
     search,
     train,
 )
@@ -40,10 +42,12 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("add")(add.add)
 app.command("activate")(activate.activate)
+app.command("remove")(remove.remove)
 app.command("search")(search.search)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
+app.command("check")(check.check)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)

@@ -103,7 +103,13 @@ def print_facts(facts: dict[str, object]) -> None:
     screen.print(made)
 
 
+def line(text: object, style: str = "") -> Text:
+    """One line whatever the names of files in it: what would break it, or speak to the terminal, is written out."""
+    shown = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
+    return Text("".join(shown), style=style)
+
+
 def fail(error: object) -> int:
     """Say in one line why the call was wrong."""
-    messages.print(Text(f"homing: {error}", style="red"), soft_wrap=True)
+    messages.print(line(f"homing: {error}", "red"), soft_wrap=True)
     return 2

@@ -9,20 +9,26 @@ from typing import Annotated
 import typer
 
 from homing.cli._jobs import run
-from homing.cli._screen import AsJson, CollectionPath, PhotoPaths
+from homing.cli._screen import AsJson, CollectionPath
 
 WORDS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
 
 
 def activate(
     collection: CollectionPath,
-    photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="Where the files to release are written; made if it does not exist.")],
+    photos: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos."),
+    ] = None,
+    passive: Annotated[
+        bool, typer.Option("--passive", help="Instead of naming photos: all that were added, but not activated yet.")
+    ] = False,
     recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "homing",
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Where pixels may move how far: jnd, jnd-soft, jnd-printed, or linf, the same everywhere.",
+            help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.",
             show_default="the recipe's",
         ),
     ] = None,
@@ -50,11 +56,16 @@ def activate(
         homing activate holiday.homing beach.jpg --out released/ --psnr 46
 
         homing activate holiday.homing beach.jpg --out released/ --budget linf --alpha 4
+
+        homing activate holiday.homing --passive --out released/
     """
     from homing.activation import recipe_named
+    from homing.errors import HomingError
     from homing.perception import budget_named
     from homing.photo import format_name
 
+    if bool(photos) == passive:
+        raise HomingError("name the photos to activate, or ask for --passive: all that are not activated yet")
     chosen = recipe_named(recipe)
     kind = type(chosen.budget) if budget is None else budget_named(budget)
     if psnr is None and alpha is None:
@@ -68,7 +79,9 @@ def activate(
         "Activating",
         WORDS,
         json,
-        lambda opened, report: opened.activate(
-            photos, out, recipe=chosen, format=format, report=report, processes=True
+        lambda opened, report: (
+            opened.activate(photos, out, recipe=chosen, format=format, report=report, processes=True)
+            if photos
+            else opened.activate_passive(out, recipe=chosen, format=format, report=report, processes=True)
         ),
     )

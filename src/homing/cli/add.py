@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from homing.cli._jobs import run
 from homing.cli._screen import AsJson, CollectionPath, PhotoPaths
 
-WORDS = {"added": "added", "known": "known already", "failed": "failed"}
+WORDS = {
+    "added": "added",
+    "replaced": "replaced",
+    "moved": "moved",
+    "known": "known already",
+    "failed": "failed",
+}
 
 
-def add(collection: CollectionPath, photos: PhotoPaths, json: AsJson = False) -> None:
+def add(
+    collection: CollectionPath,
+    photos: PhotoPaths,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Let a photo take the place of the one that was added from the same path before."
+        ),
+    ] = False,
+    json: AsJson = False,
+) -> None:
     """Index photos as they are, so that copies of them can be found.
+
+    Photos that are known, but whose files were moved, are found at their new place from then on.
 
     Examples:
 
         homing add holiday.homing photos/
 
         homing add holiday.homing beach.jpg sunset.png
+
+        homing add holiday.homing photos/ --replace
     """
-    run(collection, photos, "Adding", WORDS, json, lambda opened, report: opened.add(photos, report=report))
+    run(
+        collection,
+        photos,
+        "Adding",
+        WORDS,
+        json,
+        lambda opened, report: opened.add(photos, replace=replace, report=report),
+    )

@@ -21,7 +21,7 @@ _WORDS = {True: "home", False: "lost", None: "–"}
 def explain(
     collection: CollectionPath,
     photo: Annotated[
-        str, typer.Argument(metavar="PHOTO", help="A reference: its file, one released of it, or its number.")
+        str, typer.Argument(metavar="PHOTO", help="A reference: its file, one released of it, or its id.")
     ],
     out: Annotated[Path | None, typer.Option(help="Write a page with pictures: FILE.html.")] = None,
     edits: Annotated[bool, typer.Option(help="Try the fourteen edits of the paper on it; needs homing[bench].")] = True,

@@ -21,10 +21,9 @@ def info(collection: CollectionPath, json: AsJson = False) -> None:
     if json:
         print_json(asdict(about))
         return
-    passive = about.photos - about.activated - about.unchanged
     print_facts(
         {
-            "photos": f"{about.photos:,}: {about.activated:,} activated, {passive:,} passive, "
+            "photos": f"{about.photos:,}: {about.activated:,} activated, {about.passive:,} passive, "
             f"{about.unchanged:,} released unchanged",
             "strangers": f"{about.background:,}",
             "codebook": f"{about.codebook} ({about.spec}), {about.fingerprint[:12]}",

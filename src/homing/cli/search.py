@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from homing.cli._screen import AsJson, CollectionPath, PhotoPaths, messages, print_json, progress, screen, table
+from homing.cli._screen import AsJson, CollectionPath, PhotoPaths, line, messages, print_json, progress, screen, table
 
 if TYPE_CHECKING:
     from homing.collection import Match
@@ -84,7 +83,7 @@ def search(
                 answers.append((item.path, matches))
             except PhotoError as error:
                 failures[item.path] = str(error)
-                messages.print(Text(f"failed    {error}", style="red"), soft_wrap=True)
+                messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
             advance()
         plan = opened.plan(k, probes, margin, rerank)
         nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
@@ -107,11 +106,11 @@ def search(
 
 
 def _show(query: Path, matches: list[Match], nothing: str) -> None:
-    screen.print(Text(str(query), style="bold"), soft_wrap=True)
+    screen.print(line(query, "bold"), soft_wrap=True)
     rows = table("", "distance", "by", "by chance", "photo", "state")
     for rank, match in enumerate(matches, start=1):
         rows.add_row(
-            f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), Text(match.photo), match.state
+            f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), line(match.photo), match.state
         )
     screen.print(rows if matches else f"  {nothing}")
 

@@ -1,6 +1,8 @@
 """A folder that holds one user's references: catalogue, codes, descriptors, index."""
 
+from homing.collection._removing import Named
+from homing.collection.checking import check
 from homing.collection.collection import Collection
-from homing.collection.outcome import Info, Match, Outcome
+from homing.collection.outcome import Finding, Info, Match, Outcome
 
-__all__ = ["Collection", "Info", "Match", "Outcome"]
+__all__ = ["Collection", "Finding", "Info", "Match", "Named", "Outcome", "check"]

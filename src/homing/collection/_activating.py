@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+import unicodedata
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from homing._files import make_out, write_atomically
+from homing._files import is_case_blind, make_folder, make_out, write_atomically
 from homing._parallel import map_ahead
 from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
+from homing.collection._sources import moved_from
 from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -44,10 +46,14 @@ class ActivationJob:
         format: str | None,
         loop: Loop = optimise,
         *,
+        expected: Mapping[Path, Container[str]] | None = None,
         processes: bool = False,
     ) -> None:
+        """`expected` are the hashes that a photo's file must have one of."""
         self.collection, self.catalogue = collection, collection.folder.catalogue
         self.out, self.recipe, self.loop, self.processes = out, recipe, loop, processes
+        self._expected = expected or {}
+        self._moved: dict[_Task, Path] = {}
         self.format = format_name(format) if format else None
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {self.format}"
@@ -56,6 +62,8 @@ class ActivationJob:
         """Release photos; each one's file is on disk when it is reported."""
         tasks = self._targets(found)
         make_out(self.out)
+        if is_case_blind(self.out):
+            _refuse_clashes(tasks)
         outcomes = []
         for batch in self._activated(tasks):
             for outcome in self._release(batch):
@@ -100,7 +108,13 @@ class ActivationJob:
     def _read(self, task: _Task) -> tuple[_Task, File | Outcome]:
         try:
             data = read_file(task.path)
-            done = self._done_before(hashlib.sha256(data).hexdigest(), task.path, task.target)
+            sha256 = hashlib.sha256(data).hexdigest()
+            if task.path in self._expected and sha256 not in self._expected[task.path]:
+                raise PhotoError(f"{task.path}: is another file than the one that was added; homing add --replace it")
+            number = self.catalogue.find(sha256)
+            if number is not None and (before := moved_from(self.catalogue, number, task.path)) is not None:
+                self._moved[task] = before
+            done = self._done_before(number, sha256, task.path, task.target)
             return task, done or File(str(task.path), data)
         except PhotoError as error:
             return task, _failed(task, error)
@@ -114,9 +128,8 @@ class ActivationJob:
         except PhotoError as error:
             return task, _failed(task, error)
 
-    def _done_before(self, sha256: str, path: Path, target: Path) -> Outcome | None:
+    def _done_before(self, number: int | None, sha256: str, path: Path, target: Path) -> Outcome | None:
         """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
-        number = self.catalogue.find(sha256)
         if number is None and (original := self.catalogue.find_released(sha256)) is not None:
             source, _ = self.catalogue.describe(original)
             raise PhotoError(f"{path}: is the released version of {source} already; release it as it is")
@@ -167,7 +180,7 @@ class ActivationJob:
                 self.catalogue.confirm_releases(written)
         except CollectionError as error:
             outcomes |= {task: _failed(task, error) for task, _ in made}
-        return [outcomes[task] for task, _ in batch]
+        return [replace(outcomes[task], moved_from=self._moved.get(task)) for task, _ in batch]
 
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
         """Record the references that are new, and what is about to be released of each."""
@@ -199,13 +212,26 @@ class ActivationJob:
     def _write(self, task: _Task, data: bytes, number: int) -> Outcome | None:
         """Write the file of one photo; what happened where that was not possible."""
         try:
-            task.target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(task.target.parent)
             write_atomically(task.target, data, new=self._release_in(number, task.target) is None)
         except PhotoError as error:
             return _failed(task, error)
         except OSError as error:
             return _failed(task, PhotoError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
         return None
+
+
+def _refuse_clashes(tasks: Sequence[_Task]) -> None:
+    """Refuse photos whose files a case-blind disk takes for one; one of them would be lost."""
+    seen: dict[str, Path] = {}
+    for task in tasks:
+        key = unicodedata.normalize("NFC", str(task.target)).casefold()
+        if key in seen:
+            raise HomingError(
+                f"{seen[key]} and {task.path} would both be written to {task.target}, as the disk knows no upper and "
+                "lower case; activate them into different folders"
+            )
+        seen[key] = task.path
 
 
 def _failed(task: _Task, error: HomingError) -> Outcome:

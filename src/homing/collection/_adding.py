@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from homing._parallel import map_ahead
-from homing.collection.catalogue import NewPhoto
+from homing.collection._sources import moved_from, outdated
+from homing.collection.catalogue import Catalogue, NewPhoto
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import describe
@@ -34,8 +35,10 @@ class _Ready:
     square: Tensor
 
 
-def add_photos(collection: Collection, found: Sequence[Found], report: Callable[[Outcome], None]) -> list[Outcome]:
-    """Index photos; each is on disk when it is reported."""
+def add_photos(
+    collection: Collection, found: Sequence[Found], report: Callable[[Outcome], None], *, replace: bool = False
+) -> list[Outcome]:
+    """Index photos; each is on disk when it is reported. To `replace` is to remove what its path held before."""
     catalogue, extractor = collection.folder.catalogue, collection.extractor
     one_at_a_time = Lock()  # photos are decoded side by side, but their views are many times larger
 
@@ -43,7 +46,9 @@ def add_photos(collection: Collection, found: Sequence[Found], report: Callable[
         try:
             data = read_file(item.path)
             sha256 = hashlib.sha256(data).hexdigest()
-            if catalogue.find(sha256) is not None or catalogue.find_released(sha256) is not None:
+            if (number := catalogue.find(sha256)) is not None:
+                return _known(catalogue, number, item.path, sha256, replace=replace)
+            if catalogue.find_released(sha256) is not None:
                 return Outcome(photo=item.path, state="known")
             photo = Photo.decode(data, str(item.path))
             with one_at_a_time:
@@ -56,13 +61,24 @@ def add_photos(collection: Collection, found: Sequence[Found], report: Callable[
             return Outcome(photo=item.path, state="failed", reason=f"{item.path}: too large for the memory there is")
 
     outcomes = []
-    for outcome in _outcomes(collection, map_ahead(prepare, found)):
+    for outcome in _outcomes(collection, map_ahead(prepare, found), replace=replace):
         report(outcome)
         outcomes.append(outcome)
     return outcomes
 
 
-def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome]) -> Iterator[Outcome]:
+def _known(catalogue: Catalogue, number: int, path: Path, sha256: str, *, replace: bool) -> Outcome:
+    """A photo that is a reference already: here, or elsewhere, or where it is no more."""
+    if (before := moved_from(catalogue, number, path)) is not None:
+        return Outcome(photo=path, state="moved", moved_from=before)
+    source, _ = catalogue.describe(number)
+    others = outdated(catalogue, path, sha256) if replace and source == os.path.abspath(path) else []
+    if others:
+        catalogue.remove(others)
+    return Outcome(photo=path, state="replaced" if others else "known")
+
+
+def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome], *, replace: bool) -> Iterator[Outcome]:
     batch: list[_Ready] = []
     for item in prepared:
         if isinstance(item, Outcome):
@@ -70,13 +86,13 @@ def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome]) -> I
             continue
         batch.append(item)
         if len(batch) == BATCH:
-            yield from _index(collection, batch)
+            yield from _index(collection, batch, replace=replace)
             batch = []
     if batch:
-        yield from _index(collection, batch)
+        yield from _index(collection, batch, replace=replace)
 
 
-def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
+def _index(collection: Collection, batch: Sequence[_Ready], *, replace: bool) -> list[Outcome]:
     descriptors = describe(collection.extractor, [item.square for item in batch])
     codes = collection.codebook.encode(descriptors)
     photos = [
@@ -84,10 +100,12 @@ def _index(collection: Collection, batch: Sequence[_Ready]) -> list[Outcome]:
         for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
     ]
     try:
-        ids = collection.record(photos)
+        catalogue = collection.folder.catalogue
+        before = [outdated(catalogue, item.path, item.sha256) if replace else [] for item in batch]
+        ids = collection.record(photos, instead_of=[number for numbers in before for number in numbers])
     except CollectionError as error:
         return [Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}") for item in batch]
     return [
-        Outcome(photo=item.path, state="known" if number is None else "added")
-        for item, number in zip(batch, ids, strict=True)
+        Outcome(photo=item.path, state="known" if number is None else "replaced" if numbers else "added")
+        for item, number, numbers in zip(batch, ids, before, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -68,8 +68,7 @@ def run_search(
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely by chance first."""
     if false_matches is not None and not 0 < false_matches <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {false_matches:g}")
-    wanted = min(plan.rerank or k, max(plan.references, 1))
-    distances, ids = collection.index.search(descriptors, wanted, plan.probes, plan.margin)
+    distances, ids = collection.index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
     compared = np.zeros(ids.shape, dtype=bool)
     queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1])
     if plan.rerank:
@@ -91,9 +90,9 @@ def run_search(
 
 
 def _match(collection: Collection, number: int, distance: float, compared: bool, chance: float) -> Match:
-    by: Literal["code", "descriptor"] = "descriptor" if compared else "code"
     if number >= BACKGROUND_IDS:
         assert collection.folder.background is not None
-        return Match(collection.folder.background.name(number - BACKGROUND_IDS), distance, "background", by, chance)
+        name = collection.folder.background.name(number - BACKGROUND_IDS)
+        return Match(name, distance, "background", chance=chance)
     source, state = collection.folder.catalogue.describe(number)
-    return Match(source, distance, state, by, chance)
+    return Match(source, distance, state, "descriptor" if compared else "code", number, chance)

@@ -3,49 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from homing.errors import CollectionError
+from homing.collection._database import Database
+from homing.errors import GoneError
 
 State = Literal["passive", "activated", "unchanged"]
-_SCHEMA = """
-CREATE TABLE photos (
-    id INTEGER PRIMARY KEY,
-    sha256 TEXT NOT NULL UNIQUE,
-    source TEXT NOT NULL,
-    code BLOB NOT NULL,
-    added TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
-);
-CREATE TABLE descriptors (  -- of the originals, fp16; apart from photos, so that reading codes stays fast
-    photo INTEGER PRIMARY KEY REFERENCES photos (id) ON DELETE CASCADE,
-    vector BLOB NOT NULL
-);
-CREATE TABLE releases (
-    photo INTEGER NOT NULL REFERENCES photos (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('activated', 'unchanged')),
-    sha256 TEXT NOT NULL,
-    recipe TEXT NOT NULL,
-    psnr REAL NOT NULL,
-    ssim REAL NOT NULL,
-    linf REAL NOT NULL,
-    reason TEXT,
-    written INTEGER NOT NULL DEFAULT 0,  -- 1 once the file is known to be on disk
-    changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    PRIMARY KEY (photo, path, sha256)  -- one file may be released again; what went out before stays known
-);
-CREATE INDEX releases_by_hash ON releases (sha256);
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO facts VALUES ('revision', '0');
-"""
 
 
 @dataclass(frozen=True)
@@ -76,30 +45,8 @@ Release = tuple[int, ReleaseRow]
 """The id of a reference, and what was released of it."""
 
 
-class Catalogue:
+class Catalogue(Database):
     """The catalogue of one collection; safe to read from several threads."""
-
-    def __init__(self, path: Path) -> None:
-        self._lock = threading.RLock()
-        # Autocommit; transactions are opened by `_change` alone.
-        self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
-        try:
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("PRAGMA foreign_keys = ON")
-        except sqlite3.Error as error:
-            self._database.close()
-            raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
-
-    def create(self) -> None:
-        """Make the tables of a new catalogue."""
-        with self._change() as change:
-            for statement in _SCHEMA.split(";\n"):
-                change.execute(statement)
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._database.close()
 
     @property
     def revision(self) -> int:
@@ -126,31 +73,118 @@ class Catalogue:
         row = self._one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def add(self, photos: Sequence[NewPhoto]) -> tuple[list[int | None], int]:
-        """Record references, all or none; gives the id of each (None where it was known) and the revision."""
+    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> tuple[list[int | None], int]:
+        """Record references, all or none; gives the id of each (None where it was known) and the revision.
+
+        What they come `instead_of` is removed in the same transaction.
+        """
         ids: list[int | None] = []
         with self._change() as change:
+            revision = self._advance(change)
+            self._drop(change, instead_of, revision)
+            hashes = json.dumps([photo.sha256 for photo in photos])
+            rows = change.execute(
+                "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))", (hashes,)
+            )
+            known = {sha256 for (sha256,) in rows}  # in this transaction, and before it
+            # An id is never given twice: an index that still holds a removed reference must not take it for another.
+            (last,) = change.execute(
+                "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
+            ).fetchone()
             for photo in photos:
-                known = self.find(photo.sha256) is not None  # in this transaction: another process may have been first
-                ids.append(None if known else self._insert(change, photo))
-            change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
-            return ids, self.revision
+                ids.append(None if photo.sha256 in known else (last := last + 1))
+                known.add(photo.sha256)
+            self._insert(change, [(number, photo) for number, photo in zip(ids, photos, strict=True) if number])
+            return ids, revision
 
-    def _insert(self, change: sqlite3.Connection, photo: NewPhoto) -> int:
-        (number,) = change.execute(
-            "INSERT INTO photos (sha256, source, code) VALUES (?, ?, ?) RETURNING id",
-            (photo.sha256, photo.source, photo.code.tobytes()),
-        ).fetchone()
-        vector = photo.descriptor.astype(np.float16).tobytes()
-        change.execute("INSERT INTO descriptors VALUES (?, ?)", (number, vector))
-        return int(number)
+    def _insert(self, change: sqlite3.Connection, new: Sequence[tuple[int, NewPhoto]]) -> None:
+        change.executemany(
+            "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)",
+            ((number, photo.sha256, photo.source, photo.code.tobytes()) for number, photo in new),
+        )
+        change.executemany(
+            "INSERT INTO descriptors VALUES (?, ?)",
+            ((number, photo.descriptor.astype(np.float16).tobytes()) for number, photo in new),
+        )
+
+    def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
+        """Remove references with all that is known of them, all or none.
+
+        Gives the id of each that was there, its source, and the file that was released of it last.
+        """
+        with self._change() as change:
+            rows = change.execute(
+                "SELECT id, source, (SELECT path FROM releases WHERE photo = id AND written ORDER BY changed DESC)"
+                " FROM photos WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+                (json.dumps(list(ids)),),
+            ).fetchall()
+            if rows:
+                self._drop(change, [number for number, *_ in rows], self._advance(change))
+            return rows
+
+    def _drop(self, change: sqlite3.Connection, ids: Sequence[int], revision: int) -> None:
+        wanted = json.dumps(list(ids))
+        chosen = "FROM photos WHERE id IN (SELECT value FROM json_each(?))"
+        change.execute(f"INSERT INTO removed SELECT id, ? {chosen}", (revision, wanted))
+        change.execute(f"DELETE {chosen}", (wanted,))
+
+    def _advance(self, change: sqlite3.Connection) -> int:
+        change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
+        return self.revision
+
+    def move(self, photo: int, old: str, new: str) -> bool:
+        """Say where the file of a reference lies now; False if it was said before."""
+        with self._change() as change:
+            done = change.execute("UPDATE photos SET source = ? WHERE id = ? AND source = ?", (new, photo, old))
+            return done.rowcount > 0
+
+    def removed_since(self, revision: int) -> np.ndarray:
+        """The ids (N,) of references that were removed after this revision."""
+        rows = self._all("SELECT photo FROM removed WHERE revision > ?", revision)
+        return np.array([number for (number,) in rows], dtype=np.int64)
+
+    def existing(self, ids: Sequence[int]) -> list[int]:
+        """Those of the ids that references have."""
+        rows = self._all("SELECT id FROM photos WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
+        return [number for (number,) in rows]
+
+    def at(self, source: str) -> list[tuple[int, str]]:
+        """The ids and hashes of references with this source."""
+        return self._all("SELECT id, sha256 FROM photos WHERE source = ? ORDER BY id", source)
+
+    def below(self, folder: str) -> list[int]:
+        """The ids of references whose source lies in this folder, at any depth."""
+        inside = folder.rstrip(os.sep)
+        rows = self._all(
+            "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id",
+            inside + os.sep,
+            inside + chr(ord(os.sep) + 1),
+        )
+        return [number for (number,) in rows]
+
+    def passive(self) -> list[tuple[str, str]]:
+        """The sources and hashes of references of which nothing was released."""
+        return self._all(
+            "SELECT source, sha256 FROM photos"
+            " WHERE NOT EXISTS (SELECT 1 FROM releases WHERE photo = id AND written) ORDER BY id"
+        )
+
+    def outermost(self) -> tuple[str, str]:
+        """The first and the last source in the order of their names."""
+        # One by one, each is the end of an index; together SQLite would read all.
+        row = self._one("SELECT (SELECT min(source) FROM photos), (SELECT max(source) FROM photos)")
+        assert row is not None
+        return row[0] or "", row[1] or ""
 
     def plan_releases(self, releases: Sequence[Release]) -> None:
         """Say which files are about to be written, so that a crash leaves none behind that nobody knows."""
         with self._change() as change:
             change.executemany(
-                "INSERT OR REPLACE INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                # The same file again: what was confirmed of it stays so.
+                "INSERT INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (photo, path, sha256) DO UPDATE SET"
+                " recipe = excluded.recipe, state = excluded.state, psnr = excluded.psnr, ssim = excluded.ssim,"
+                " linf = excluded.linf, reason = excluded.reason, changed = CURRENT_TIMESTAMP",
                 [(photo, *astuple(row)) for photo, row in releases],
             )
 
@@ -173,11 +207,6 @@ class Catalogue:
         )
         return None if row is None else ReleaseRow(*row)
 
-    def find_source(self, source: str) -> int | None:
-        """The reference that was last added from this file."""
-        row = self._one("SELECT max(id) FROM photos WHERE source = ?", source)
-        return None if row is None or row[0] is None else int(row[0])
-
     def last_release(self, photo: int) -> ReleaseRow | None:
         """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
         row = self._one(
@@ -196,13 +225,13 @@ class Catalogue:
             photo,
         )
         if row is None:
-            raise CollectionError(f"the catalogue has no reference {photo}, but the index does")
+            raise GoneError(f"the catalogue has no reference {photo}, but the index does")
         source, state = row
         return source, state
 
-    def codes(self, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """All ids (N,) and codes (N, bytes), in pieces."""
-        last = 0
+    def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """All ids (N,), or those that came after one, and their codes (N, bytes), in pieces."""
+        last = after
         while rows := self._all("SELECT id, code FROM photos WHERE id > ? ORDER BY id LIMIT ?", last, size):
             last = rows[-1][0]
             codes = np.frombuffer(b"".join(code for _, code in rows), dtype=np.uint8)
@@ -224,27 +253,3 @@ class Catalogue:
         )
         (total,) = self._one("SELECT count(*) FROM photos") or (0,)
         return {"photos": total, "activated": 0, "unchanged": 0, **dict(rows)}
-
-    @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self._database.execute("BEGIN IMMEDIATE")
-                yield self._database
-                self._database.execute("COMMIT")
-            except BaseException as error:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise CollectionError(f"the catalogue cannot be written: {error}") from error
-                raise
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        return next(iter(self._all(query, *values)), None)
-
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            try:
-                return self._database.execute(query, values).fetchall()
-            except sqlite3.Error as error:
-                raise CollectionError(f"the catalogue cannot be read: {error}") from error

@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
 from torch import Tensor
 
 from homing import codebooks, extractors
@@ -16,31 +15,36 @@ from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
+from homing.collection._live import LiveIndex, settled
+from homing.collection._removing import Named, find_named, remove_named
 from homing.collection._searching import Plan, plan_search, run_search
+from homing.collection._sources import passive_photos
+from homing.collection._writing import one_writer
 from homing.collection.catalogue import NewPhoto
-from homing.collection.folder import Folder, create_folder, load_index, open_folder, save_index
-from homing.collection.outcome import Info, Match, Outcome
+from homing.collection.checking import check_opened
+from homing.collection.folder import Folder, create_folder, open_folder
+from homing.collection.outcome import Finding, Info, Match, Outcome
 from homing.collection.turning import turns
 from homing.extractors import Extractor, describe
 from homing.indexes import FaissIndex
 from homing.photo import Photo, gather
 
 Paths = str | Path | Iterable[str | Path]
+What = int | str | Path
 Report = Callable[[Outcome], None]
 
 
 class Collection:
     """References of one user in one folder. Use it as a context manager, or close it.
 
-    What `add` and `activate` report is on disk by then: it survives a crash. Interrupted jobs continue when called
-    again.
+    What `add`, `activate` and `remove` report is on disk by then: it survives a crash. Interrupted jobs continue when
+    called again. One job at a time changes a collection, a second one is refused; searches go on meanwhile, and see
+    what others change.
     """
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         self.folder = folder
-        self._index: FaissIndex | None = None
-        self._revision = -1  # of the catalogue, that the index stands for
-        self._kept = False  # whether the snapshot on disk is that index
+        self._live = LiveIndex(folder)
         self.extractor_given = extractor is not None  # by the user, and perhaps known under no name
         if extractor is not None:
             self.extractor = extractor
@@ -85,15 +89,15 @@ class Collection:
     @property
     def index(self) -> FaissIndex:
         """The index of all references the catalogue holds now, whoever added them."""
-        revision = self.folder.catalogue.revision
-        if self._index is None or self._revision != revision:
-            self._index, self._kept = load_index(self.folder)
-            self._revision = revision
-        return self._index
+        return self._live.current()
 
-    def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
-        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes."""
-        return add_photos(self, gather(_as_paths(photos)), report or _ignore)
+    def add(self, photos: Paths, *, replace: bool = False, report: Report | None = None) -> list[Outcome]:
+        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
+
+        With `replace` a photo takes the place of the one that was added from the same path before, and is no more.
+        """
+        with one_writer(self.folder.path):
+            return add_photos(self, gather(_as_paths(photos)), report or _ignore, replace=replace)
 
     def activate(
         self,
@@ -115,7 +119,40 @@ class Collection:
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         job = ActivationJob(self, Path(out), chosen, format, loop, processes=processes)
-        return job.run(gather(_as_paths(photos)), report or _ignore)
+        with one_writer(self.folder.path):
+            return job.run(gather(_as_paths(photos)), report or _ignore)
+
+    def activate_passive(
+        self,
+        out: str | Path,
+        *,
+        recipe: str | Recipe = "homing",
+        format: str | None = None,
+        report: Report | None = None,
+        processes: bool = False,
+    ) -> list[Outcome]:
+        """Activate all references that are still passive, from the files they were added from.
+
+        Released files have the names they have below the folder that all references have in common. Those whose file
+        is gone, or is another by now, fail. The options are those of `activate`.
+        """
+        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        with one_writer(self.folder.path):
+            found, expected = passive_photos(self.folder.catalogue)
+            job = ActivationJob(self, Path(out), chosen, format, expected=expected, processes=processes)
+            return job.run(found, report or _ignore) if found else []
+
+    def find(self, what: What | Iterable[What]) -> Named:
+        """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
+        return find_named(self.folder.catalogue, [what] if isinstance(what, What) else what)
+
+    def remove(self, what: What | Iterable[What]) -> list[Outcome]:
+        """Remove the references that are meant, as `find` finds them, all at once.
+
+        What names none fails, the others are removed all the same. Files that were released are left where they are.
+        """
+        with one_writer(self.folder.path):
+            return remove_named(self.folder.catalogue, self.find(what))
 
     def search(
         self,
@@ -141,6 +178,7 @@ class Collection:
         )
         return matches
 
+    @settled
     def search_descriptors(
         self,
         descriptors: Tensor,
@@ -181,11 +219,17 @@ class Collection:
             **counts,
         )
 
+    def check(self, *, repair: bool = False) -> list[Finding]:
+        """What is not as it should be on disk; `repair` mends what can be mended without losing anything.
+
+        A collection too damaged to be opened is checked by `homing.collection.check`.
+        """
+        return check_opened(self.folder, lambda: self.extractor, repair=repair)
+
     def close(self) -> None:
         """Keep a snapshot of the index for the next opening, and let go of the files."""
         try:
-            if self._index is not None and not self._kept:
-                save_index(self.folder, self._index, self._revision)
+            self._live.keep()
         finally:
             self.folder.catalogue.close()
 
@@ -197,15 +241,12 @@ class Collection:
     ) -> None:
         self.close()
 
-    def record(self, photos: Sequence[NewPhoto]) -> list[int | None]:
-        """Put references into the catalogue and the index; gives the id of each, None where it was known."""
-        ids, revision = self.folder.catalogue.add(photos)
-        # An index that is not loaded, or that another process has made stale, is built anew when it is needed.
-        if self._index is not None and revision == self._revision + 1:
-            new = [(photo.code, number) for photo, number in zip(photos, ids, strict=True) if number is not None]
-            if new:
-                self._index.add(np.stack([code for code, _ in new]), np.array([number for _, number in new]))
-            self._revision, self._kept = revision, False
+    def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+        """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
+
+        What they come `instead_of` is removed at once.
+        """
+        ids, _ = self.folder.catalogue.add(photos, instead_of=instead_of)
         return ids
 
 

@@ -12,26 +12,30 @@ class Outcome:
     """What came of one photo of a job; a reason is one line that begins with the photo's path."""
 
     photo: Path
-    state: Literal["added", "known", "activated", "unchanged", "failed"]
+    state: Literal["added", "known", "moved", "replaced", "activated", "unchanged", "removed", "failed"]
     released: Path | None = None
     psnr: float | None = None
     ssim: float | None = None
     linf: float | None = None
     reason: str | None = None
+    moved_from: Path | None = None
+    """Where the file of a known photo was recorded to lie, if it lies here now."""
 
 
 @dataclass(frozen=True)
 class Match:
     """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
 
-    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `chance`
-    is how likely the nearest of all references would come this near to a photo that is related to none of them.
+    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `id` names
+    the reference for good: it is never given to another. Strangers of a background have none. `chance` is how likely
+    the nearest of all references would come this near to a photo that is related to none of them.
     """
 
     photo: str
     distance: float
     state: Literal["passive", "activated", "unchanged", "background"]
     by: Literal["code", "descriptor"] = "code"
+    id: int | None = None
     chance: float = 1.0
 
 
@@ -49,3 +53,21 @@ class Info:
     unchanged: int
     background: int
     bytes_on_disk: int
+
+    @property
+    def passive(self) -> int:
+        """Photos of which nothing was released."""
+        return self.photos - self.activated - self.unchanged
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something of a collection that is not as it should be, and what is to be done about it or was done."""
+
+    part: Literal["settings", "codebook", "background", "catalogue", "reference", "index", "release", "file"]
+    problem: str
+    action: str
+    mended: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.problem}; {self.action}"

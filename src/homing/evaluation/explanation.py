@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -70,7 +70,7 @@ class Explanation:
 
 
 def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explanation:
-    """Explain a reference: its number in the catalogue, or the path of it or of what was released of it.
+    """Explain a reference: its id, or the path of it or of what was released of it.
 
     `edits` tries the fourteen edits of the paper on the released file; some are drawn by AugLy, an extra.
     """
@@ -79,8 +79,7 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     number = _find(collection, photo)
     catalogue, book = collection.folder.catalogue, collection.codebook
     source, state = catalogue.describe(number)
-    (vector,) = catalogue.descriptors(torch.tensor([number]).numpy()).values()
-    kept = torch.from_numpy(vector.copy()).float()[None]
+    kept = _kept(collection, number)
     release = catalogue.last_release(number)
     missing: list[str] = []
     after = _described(collection, release.path, missing) if release else None
@@ -92,8 +91,8 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
         cell=int(book.cells(kept)[0]) if book.has_cells else None,
         original=_position(book, kept, kept, source),
         released=_position(book, after, kept, release.path) if release and after is not None else None,
-        neighbours=[match for match in found if match.photo != source][:NEIGHBOURS],
-        edits=_survivals(collection, source, release.path if release else None, missing) if edits else [],
+        neighbours=[match for match in found if match.id != number][:NEIGHBOURS],
+        edits=_survivals(collection, number, source, release.path if release else None, missing) if edits else [],
         missing=missing,
     )
 
@@ -117,17 +116,25 @@ def _find(collection: Collection, photo: str) -> int:
     catalogue, file = collection.folder.catalogue, Path(photo)
     if file.is_file():
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-        number = catalogue.find(sha256) or catalogue.find_released(sha256)
-    elif photo.isdecimal():
-        number = int(photo) if catalogue.descriptors(torch.tensor([int(photo)]).numpy()) else None
+        known = catalogue.find(sha256) or catalogue.find_released(sha256)
+        ids = [] if known is None else [known]
     else:
-        number = catalogue.find_source(str(file.absolute()))
-    if number is None:
+        ids = collection.find(int(photo) if photo.isdecimal() else file).ids
+    if len(ids) != 1:
         raise CollectionError(
-            f"{photo} is no reference of {collection.folder.path}, nor was it released of one; give the path or the "
-            "number of a photo that was added"
+            f"{photo} is {'not one' if ids else 'no'} reference of {collection.folder.path}, nor was it released of "
+            "one; give the path or the id of a photo that was added"
         )
-    return number
+    return ids[0]
+
+
+def _kept(collection: Collection, number: int) -> Tensor:
+    """The descriptor (1, D) of the original."""
+    vector = collection.folder.catalogue.descriptors(np.array([number])).get(number)
+    if vector is None:
+        path = collection.folder.path
+        raise CollectionError(f"reference {number} has lost its descriptor; mend it with: homing check {path} --repair")
+    return torch.from_numpy(vector.astype(np.float32))[None]
 
 
 def _described(collection: Collection, file: str, missing: list[str]) -> Tensor | None:
@@ -153,21 +160,23 @@ def _margin(book: Codebook, descriptor: Tensor, original: Tensor) -> float | Non
     return float(other - ((turned[0] - ivf.quantizer.reconstruct(home)) ** 2).sum())
 
 
-def _survivals(collection: Collection, source: str, released: str | None, missing: list[str]) -> list[Survival]:
+def _survivals(
+    collection: Collection, number: int, source: str, released: str | None, missing: list[str]
+) -> list[Survival]:
     """What becomes of the copies of the file that is out in the world, beside those of the original."""
     now = _copies(collection, released or source, missing)
     if now is None:
         return []
     before = _copies(collection, source, missing) if released else None
-    first = [_first(collection, some, source, probes=1) for some in (now, before) if some is not None]
+    first = [_first(collection, some, number) for some in (now, before) if some is not None]
     default = [next(iter(matches), None) for matches in collection.search_descriptors(now, k=1)]
     return [
         Survival(
             edit=edit.label,
             before=first[1][place] if len(first) == 2 else None,
             one_probe=first[0][place],
-            default=match is not None and match.photo == source,
-            chance=match.chance if match is not None and match.photo == source else None,
+            default=match is not None and match.id == number,
+            chance=match.chance if match is not None and match.id == number else None,
         )
         for place, (edit, match) in enumerate(zip(PAPER, default, strict=True))
     ]
@@ -183,6 +192,6 @@ def _copies(collection: Collection, file: str, missing: list[str]) -> Tensor | N
     return copies[0]
 
 
-def _first(collection: Collection, copies: Tensor, source: str, probes: int) -> list[bool]:
-    found: Sequence[list[Match]] = collection.search_descriptors(copies, k=1, probes=probes)
-    return [bool(matches) and matches[0].photo == source for matches in found]
+def _first(collection: Collection, copies: Tensor, number: int) -> list[bool]:
+    found = collection.search_descriptors(copies, k=1, probes=1)
+    return [bool(matches) and matches[0].id == number for matches in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import faiss
@@ -23,12 +24,13 @@ _CELLS_REACH = 16  # as where a code's cell is chosen: one probe must find the s
 
 
 class FaissIndex:
-    """References as codes of one codebook: grows, shrinks, is searched."""
+    """References as codes of one codebook: grows, shrinks, is searched. Safe to use from several threads."""
 
     def __init__(self, codebook: Codebook, data: bytes | None = None) -> None:
         """An empty index, or the one kept in the bytes that `to_bytes` gave."""
         self._codebook = codebook
         self._store = store_for(codebook, data)
+        self._lock = Lock()  # FAISS takes no change while it searches, and keeps what a search asks for in the index
 
     def __len__(self) -> int:
         return len(self._store)
@@ -45,28 +47,28 @@ class FaissIndex:
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add references: their (N, bytes) codes and (N,) ids."""
-        self._store.add(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
+        with self._lock:
+            self._store.add(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
 
     def remove(self, ids: np.ndarray) -> None:
         """Drop references by id; a graph is built anew without them."""
-        self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
+        with self._lock:
+            self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
 
     def search(
         self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none.
 
+        Where the index holds fewer than k, that many are given.
+
         `probes` is how many cells are looked into; `margin`, in place of it, how much farther than the nearest centre,
         in squared distance, that of a cell may lie to be looked into. Of queries that are described T times, (B, T, D),
         each reference keeps its smallest distance.
         """
-        turned = self._turned(descriptors)
-        if self._codebook.has_cells or margin is not None:
-            squared_to_centres, cells = self._cells(turned, probes, margin)
-            squared, ids = self.faiss.search_preassigned(turned, k, cells, squared_to_centres)
-        else:
-            _reach(self.faiss.index, max(REACH, 2 * k))
-            squared, ids = self.faiss.search(turned, k)
+        with self._lock:
+            k = min(k, max(len(self), 1))
+            squared, ids = self._nearest(self._turned(descriptors), k, probes, margin)
         distances = np.sqrt(np.maximum(squared, 0))
         if descriptors.ndim == 2:
             return distances, ids
@@ -75,11 +77,25 @@ class FaissIndex:
 
     def looked_at(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
         """How many codes (B,) a search for (B, D) or (B, T, D) descriptors compares, in an index that has cells."""
-        _, cells = self._cells(self._turned(descriptors), probes, margin)
-        lists = self.faiss.invlists
-        sizes = np.array([*(lists.list_size(cell) for cell in range(lists.nlist)), 0])  # the last for cells left out
+        with self._lock:
+            _, cells = self._cells(self._turned(descriptors), probes, margin)
+            lists = self.faiss.invlists
+            # The last is for cells left out.
+            sizes = np.array([*(lists.list_size(cell) for cell in range(lists.nlist)), 0])
         counts: np.ndarray = sizes[cells].reshape(len(descriptors), -1).sum(axis=1)
         return counts
+
+    def _nearest(
+        self, turned: np.ndarray, k: int, probes: int | None, margin: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Squared distances (B, k) and ids (B, k)."""
+        if self._codebook.has_cells or margin is not None:
+            squared_to_centres, cells = self._cells(turned, probes, margin)
+            squared, ids = self.faiss.search_preassigned(turned, k, cells, squared_to_centres)
+        else:
+            _reach(self.faiss.index, max(REACH, 2 * k))
+            squared, ids = self.faiss.search(turned, k)
+        return squared, ids
 
     def _turned(self, descriptors: Tensor) -> np.ndarray:
         return self._codebook.turn(descriptors.flatten(0, -2))
@@ -106,9 +122,14 @@ class FaissIndex:
         cells = self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1
         return int(min(cells, max(1, FAST_CODES * cells // max(len(self), 1))))
 
+    def contents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ids (N,) and codes (N, bytes) it holds, in no order."""
+        return self._store.contents()
+
     def to_bytes(self) -> bytes:
         """The index as the bytes of one FAISS file."""
-        return self._store.to_bytes()
+        with self._lock:
+            return self._store.to_bytes()
 
 
 def _reach(index: Any, count: int) -> None:

@@ -40,6 +40,23 @@ class CodeStore:
         """Drop what is kept under these ids."""
         self._index.remove_ids(ids)
 
+    def contents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The ids (N,) and codes (N, bytes) that were added and not removed, in no order."""
+        if self._quantiser.ivf is None:
+            return faiss.vector_to_array(self._index.id_map), self._codes()
+        lists, size = self._index.invlists, self._quantiser.codec.coarse_code_size()
+        parts = [
+            (ids, np.concatenate([_little_endian(cell, len(ids), size), codes], axis=1))
+            for cell in range(lists.nlist)
+            for ids, codes in [_in_cell(lists, cell)]
+        ]
+        ids, codes = zip(*parts, strict=True)
+        return np.concatenate(ids), np.concatenate(codes)
+
+    def _codes(self) -> np.ndarray:
+        stored: Any = faiss.downcast_index(self._index.index)
+        return _rows(stored.codes, len(self))
+
     def to_bytes(self) -> bytes:
         """The store as the bytes of one FAISS file."""
         data: bytes = faiss.serialize_index(self._index).tobytes()
@@ -71,12 +88,14 @@ class GraphStore(CodeStore):
 
     def remove(self, ids: np.ndarray) -> None:
         """Build the graph without what is kept under these ids."""
-        kept = faiss.vector_to_array(self._index.id_map)
-        codes = faiss.vector_to_array(self._storage.codes).reshape(len(kept), -1)
+        kept, codes = self.contents()
         stays = ~np.isin(kept, ids)
         if not stays.all():
             self._index = self._empty()
             self.add(codes[stays], kept[stays])
+
+    def _codes(self) -> np.ndarray:
+        return _rows(self._storage.codes, len(self))
 
     @property
     def _storage(self) -> Any:
@@ -126,6 +145,26 @@ class PackedStore(CodeStore):
         under_ids.index, under_ids.referenced_objects, under_ids.ntotal = packed, [packed], packed.ntotal
         faiss.copy_array_to_vector(faiss.vector_to_array(self._index.id_map), under_ids.id_map)
         return under_ids
+
+
+def _rows(codes: Any, count: int) -> np.ndarray:
+    rows: np.ndarray = faiss.vector_to_array(codes)
+    return rows.reshape(count, -1)
+
+
+def _in_cell(lists: Any, cell: int) -> tuple[np.ndarray, np.ndarray]:
+    """The ids (N,) and codes (N, bytes), without the number of the cell, that an inverted file holds in a cell."""
+    count = lists.list_size(cell)
+    if count == 0:  # FAISS has no place for them
+        return np.empty(0, dtype=np.int64), np.empty((0, lists.code_size), dtype=np.uint8)
+    ids: np.ndarray = faiss.rev_swig_ptr(lists.get_ids(cell), count).copy()
+    codes: np.ndarray = faiss.rev_swig_ptr(lists.get_codes(cell), count * lists.code_size).copy()
+    return ids, codes.reshape(count, -1)
+
+
+def _little_endian(number: int, count: int, size: int) -> np.ndarray:
+    """A number as codes begin with it: (count, size)."""
+    return np.tile(np.frombuffer(number.to_bytes(size, "little"), np.uint8), (count, 1))
 
 
 _STORES = {

@@ -101,22 +101,6 @@ class PrintedJND(JND):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SoftJND(JND):
-    """The same with a map of half the contrast: less on edges and textures, more where a photo is even.
-
-    What the budget holds as a whole then reaches further: the largest changes are smaller, and recall is higher.
-    """
-
-    name = "jnd-soft"
-    label = "soft JND"
-
-    def map(self, view: Tensor) -> Tensor:
-        """Halfway, in decibels, between the map and its mean."""
-        whole = super().map(view)
-        return (whole * whole.mean()).sqrt()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Linf(Budget):
     """Every channel of every pixel may move by the same, wherever it is; `alpha` counts in steps of 1/255."""
 
@@ -129,7 +113,7 @@ class Linf(Budget):
         return torch.ones_like(view[:1])
 
 
-BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, SoftJND, PrintedJND, Linf)}
+BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, Linf)}
 """Every kind of budget by name."""
 
 

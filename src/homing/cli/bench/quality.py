@@ -40,7 +40,7 @@ def quality(
     ] = None,
     budgets: Annotated[
         str, typer.Option(help="Kinds of budgets to set side by side, with commas between.")
-    ] = "jnd,jnd-soft,jnd-printed,linf",
+    ] = "jnd,jnd-printed,linf",
     budgets_at: Annotated[float, typer.Option(help="The PSNR at which they are compared, in dB.")] = 36.0,
     probes: Annotated[int, typer.Option(help="How many cells to look into.")] = 1,
     pictures: Annotated[int, typer.Option(help="How many photos to show in the report.")] = 4,

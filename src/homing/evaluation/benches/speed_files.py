@@ -13,7 +13,7 @@ from typing import Any
 
 from homing import codebooks
 from homing._files import write_atomically
-from homing.activation.release import Release
+from homing.activation.release import released
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.catalogue import Catalogue
@@ -36,7 +36,7 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "describe": (describe,),
     "loop": (),  # given to the job as it is timed
     "room": (Budget.room,),
-    "write and check": (Release.decide,),
+    "write and check": (released,),
     "measure": (measure,),
     "catalogue": (
         *(Catalogue.find, Catalogue.find_released, Catalogue.release, Catalogue.plan_releases),

@@ -1,0 +1,46 @@
+"""Kills processes at work on collections, at random instants, and counts what is lost: nothing may be.
+
+python benchmarks/kills.py --kills 500
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from homing._machine import hardware
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.collection.killing import Life, nursery
+
+EACH = 50  # kills of one collection
+
+
+def main() -> None:
+    """Print what was done, and how often a kill left something to mend."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    started, total = time.perf_counter(), Counter[str]()
+    with nursery() as born:
+        for first in range(0, options.kills, EACH):
+            with TemporaryDirectory() as folder:
+                life = Life(Path(folder), seed=options.seed + first)
+                for _ in range(min(EACH, options.kills - first)):
+                    life.kill_once(born)
+                total += life.seen
+                print(f"{total['kills']} kills, nothing lost", file=sys.stderr, flush=True)
+    print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
+    print(f"{total['kills']:,} kills of work on {total['photos']:,} photos: nothing lost.")
+    print(f"Told: {total['added']:,} added, {total['activated']:,} activated, {total['removed']:,} removed.")
+    print(f"Mended: {total['file']} temporary files, {total['release']} releases, {total['index']} snapshots.")
+
+
+if __name__ == "__main__":
+    main()

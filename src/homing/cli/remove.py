@@ -1,0 +1,59 @@
+"""homing remove: references leave a collection."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from homing.cli._jobs import as_json
+from homing.cli._screen import AsJson, CollectionPath, messages, print_json, screen
+
+
+def remove(
+    collection: CollectionPath,
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHAT…",
+            help="Ids of references, paths they were added from, or folders of these. A number is an id: write ./7 for"
+            " a path.",
+        ),
+    ],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Remove references, so that no search finds them again. The photos, and what was released of them, stay.
+
+    Examples:
+
+        homing remove holiday.homing photos/beach.jpg
+
+        homing remove holiday.homing photos/2019/ 12 15 --yes
+    """
+    from homing.collection import Collection
+
+    with Collection.open(collection) as opened:
+        named = opened.find([int(each) if each.isdecimal() else Path(each) for each in what])
+        asked = named.ids and not yes and sys.stdin.isatty()
+        if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
+            screen.print("Nothing was removed.")
+            return
+        outcomes = [*(opened.remove(named.ids) if named.ids else []), *named.unknown]
+    failed = [outcome for outcome in outcomes if outcome.state == "failed"]
+    for outcome in failed:
+        messages.print(Text(f"failed    {outcome.reason}", style="red"), soft_wrap=True)
+    if json:
+        print_json([as_json(outcome) for outcome in outcomes])
+    else:
+        removed, released = len(outcomes) - len(failed), sum(outcome.released is not None for outcome in outcomes)
+        left = f" Files released of {released:,} of them are left where they are." if released else ""
+        screen.print(f"{_count(removed)} removed.{left}", highlight=False)
+    raise typer.Exit(int(bool(failed)))
+
+
+def _count(references: int) -> str:
+    return f"{references:,} reference{'s' * (references != 1)}"

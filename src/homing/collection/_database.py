@@ -1,0 +1,102 @@
+"""The SQLite file under the catalogue: its tables, its transactions, and errors that a user can act on."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from homing.errors import CollectionError
+
+_SCHEMA = """
+CREATE TABLE photos (
+    id INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    source TEXT NOT NULL,
+    code BLOB NOT NULL,
+    added TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE descriptors (  -- of the originals, fp16; apart from photos, so that reading codes stays fast
+    photo INTEGER PRIMARY KEY REFERENCES photos (id) ON DELETE CASCADE,
+    vector BLOB NOT NULL
+);
+CREATE TABLE releases (
+    photo INTEGER NOT NULL REFERENCES photos (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('activated', 'unchanged')),
+    sha256 TEXT NOT NULL,
+    recipe TEXT NOT NULL,
+    psnr REAL NOT NULL,
+    ssim REAL NOT NULL,
+    linf REAL NOT NULL,
+    reason TEXT,
+    written INTEGER NOT NULL DEFAULT 0,  -- 1 once the file is known to be on disk
+    changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    PRIMARY KEY (photo, path, sha256)  -- one file may be released again; what went out before stays known
+);
+CREATE INDEX releases_by_hash ON releases (sha256);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO facts VALUES ('revision', '0');
+"""
+# What removing needs: at which revision each reference went, so that an index follows without being built anew.
+_REMOVING = """
+CREATE TABLE IF NOT EXISTS removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS removed_by_revision ON removed (revision);
+CREATE INDEX IF NOT EXISTS photos_by_source ON photos (source);
+"""
+
+
+class Database:
+    """One SQLite file; safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        # Autocommit; transactions are opened by `_change` alone.
+        self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+        try:
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute("PRAGMA foreign_keys = ON")
+            tables = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")}
+            if "photos" in tables and "removed" not in tables:  # made before photos could be removed
+                self._database.executescript(f"BEGIN IMMEDIATE; {_REMOVING} COMMIT;")
+        except sqlite3.Error as error:
+            self._database.close()
+            raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
+
+    def create(self) -> None:
+        """Make the tables of a new catalogue."""
+        with self._change() as change:
+            for statement in (_SCHEMA + _REMOVING).split(";\n"):
+                change.execute(statement)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException as error:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise CollectionError(f"the catalogue cannot be written: {error}") from error
+                raise
+
+    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(iter(self._all(query, *values)), None)
+
+    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            try:
+                return self._database.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise CollectionError(f"the catalogue cannot be read: {error}") from error

@@ -1,0 +1,121 @@
+"""The index of what the catalogue holds now, whoever changed it: kept in memory, and as a snapshot on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import wraps
+from threading import Lock
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from homing._files import write_atomically
+from homing.collection._writing import one_writer
+from homing.collection.folder import BACKGROUND_IDS, Folder
+from homing.errors import BusyError, CollectionError, GoneError
+from homing.indexes import FaissIndex
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+Options = ParamSpec("Options")
+Answer = TypeVar("Answer")
+
+
+class LiveIndex:
+    """An index that follows its catalogue change by change; safe to use from several threads."""
+
+    def __init__(self, folder: Folder, *, anew: bool = False) -> None:
+        """Begins with the snapshot, where there is a good one; `anew` with nothing, whatever there is."""
+        self._folder, self._catalogue = folder, folder.catalogue
+        self._snapshot = folder.path / "index.faiss"
+        self._lock = Lock()
+        self._index: FaissIndex | None = self._empty() if anew else None
+        self._revision = 0  # of the catalogue, that the index stands for
+        self._last = 0  # the newest reference in it
+        self.kept = False  # whether the snapshot on disk is this index
+
+    def current(self) -> FaissIndex:
+        """The index, brought to what the catalogue holds now."""
+        with self._lock:
+            # Read first: what others record from here on may come once more next time, which changes nothing.
+            revision = self._catalogue.revision
+            if self._index is None:
+                self._index = self._read() or self._empty()
+            if self._revision != revision:
+                self._follow(self._index)
+                self._revision, self.kept = revision, False
+            return self._index
+
+    def keep(self) -> None:
+        """Keep a snapshot for the next opening, unless it is there, or somebody is just changing the collection."""
+        if self._index is None or self.kept:
+            return
+        try:
+            with one_writer(self._folder.path), self._lock:
+                self._write(self._index.to_bytes())
+        except BusyError:
+            return
+        except (OSError, CollectionError) as error:
+            # A full or read-only disk: nothing is lost, the next opening goes on from an older snapshot, or from none.
+            logging.getLogger("homing").warning("%s: no snapshot of the index was kept: %s", self._folder.path, error)
+
+    def _follow(self, index: FaissIndex) -> None:
+        gone = self._catalogue.removed_since(self._revision)
+        if len(gone):
+            index.remove(gone)
+        try:
+            for ids, codes in self._catalogue.codes(after=self._last):
+                index.add(codes, ids)
+                self._last = int(ids[-1])
+        except (ValueError, RuntimeError) as error:  # of NumPy, of FAISS
+            path = self._folder.path
+            raise CollectionError(
+                f"{path} holds codes that are none of its codebook; mend it with: homing check {path} --repair"
+            ) from error
+
+    def _read(self) -> FaissIndex | None:
+        """The snapshot, if it is the one that the catalogue knows."""
+        facts = [self._catalogue.fact(f"snapshot_{name}") for name in ("sha256", "revision", "last")]
+        if None in facts or not self._snapshot.is_file():
+            return None
+        data = self._snapshot.read_bytes()
+        if hashlib.sha256(data).hexdigest() != facts[0]:
+            return None
+        self._revision, self._last, self.kept = int(facts[1] or 0), int(facts[2] or 0), True
+        return FaissIndex(self._folder.codebook, data)
+
+    def _empty(self) -> FaissIndex:
+        index, background = FaissIndex(self._folder.codebook), self._folder.background
+        if background is not None:
+            index.add(background.codes, BACKGROUND_IDS + np.arange(len(background)))
+        return index
+
+    def _write(self, data: bytes) -> None:
+        write_atomically(self._snapshot, data)
+        self._catalogue.set_facts(
+            snapshot_sha256=hashlib.sha256(data).hexdigest(),
+            snapshot_revision=str(self._revision),
+            snapshot_last=str(self._last),
+        )
+        self.kept = True
+
+
+def settled(
+    search: Callable[Concatenate[Collection, Options], Answer],
+) -> Callable[Concatenate[Collection, Options], Answer]:
+    """A search that begins again where a reference it found was removed before it could be named."""
+
+    @wraps(search)
+    def again(collection: Collection, /, *arguments: Options.args, **options: Options.kwargs) -> Answer:
+        while True:
+            revision = collection.folder.catalogue.revision
+            try:
+                return search(collection, *arguments, **options)
+            except GoneError:
+                if collection.folder.catalogue.revision == revision:
+                    raise
+
+    return again

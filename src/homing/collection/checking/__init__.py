@@ -1,0 +1,54 @@
+"""Whether a collection on disk is what it should be, and what can be mended of it without losing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from homing import extractors
+from homing.collection.checking.catalogue import BY_HAND, check_catalogue
+from homing.collection.checking.findings import Findings
+from homing.collection.checking.parts import check_leftovers, check_parts
+from homing.collection.checking.references import check_references
+from homing.collection.checking.releases import check_releases
+from homing.collection.checking.snapshot import check_snapshot
+from homing.collection.folder import Folder, open_folder
+from homing.collection.outcome import Finding
+from homing.errors import CollectionError, FormatError
+from homing.extractors import Extractor
+
+
+def check(path: str | Path, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
+    """What is not as it should be in a collection, also in one too damaged to be opened.
+
+    `repair` mends what can be mended without losing anything. `extractor` is needed only where the codebook's is one
+    of your own.
+    """
+    findings = Findings(repair)
+    if not check_parts(Path(path), findings):
+        return findings.found  # the rest makes sense only with these
+    try:
+        folder = open_folder(Path(path))
+    except FormatError:
+        raise
+    except CollectionError as error:
+        findings.leave("catalogue", str(error), BY_HAND)
+        return findings.found
+
+    def network() -> Extractor:
+        return extractor or extractors.load(folder.codebook.extractor)
+
+    with closing(folder.catalogue):
+        return findings.found + check_opened(folder, network, repair=repair)
+
+
+def check_opened(folder: Folder, network: Callable[[], Extractor], *, repair: bool) -> list[Finding]:
+    """The same for a folder that is open; `network` is asked for only where a descriptor has to be made again."""
+    findings = Findings(repair)
+    if check_catalogue(folder.catalogue, findings):
+        if check_references(folder, network, findings):
+            check_snapshot(folder, findings)
+        check_releases(folder.catalogue, findings)
+        check_leftovers(folder, findings)
+    return findings.found

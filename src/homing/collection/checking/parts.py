@@ -1,0 +1,116 @@
+"""The files a collection needs to be opened, and those that a crash left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from homing import codebooks
+from homing._files import write_atomically
+from homing.codebooks import Background, Codebook
+from homing.collection.checking.findings import Findings
+from homing.collection.folder import Folder
+from homing.collection.settings import read_settings, write_settings
+from homing.errors import CodebookError, CollectionError, FormatError
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # as `write_atomically` names them
+_STALE = 600  # seconds: no file takes so long between two writes; a younger one may be somebody's who is at work
+
+
+def check_parts(path: Path, findings: Findings) -> bool:
+    """Check settings, codebook and background; whether the collection can be opened now."""
+    if not (path / "catalogue.sqlite").is_file():
+        if not (path / "collection.toml").is_file():
+            raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+        findings.leave("catalogue", f"{path / 'catalogue.sqlite'} is missing", "restore it from a backup")
+        return False
+    if not _settings(path, findings):
+        return False
+    settings = read_settings(path)
+    return _codebook(path, settings, findings) and _background(path, settings, findings)
+
+
+def _settings(path: Path, findings: Findings) -> bool:
+    try:
+        read_settings(path)
+    except FormatError:
+        raise
+    except CollectionError:
+
+        def mend() -> None:
+            strangers = path / "background"
+            write_settings(
+                path, Codebook.read(path / "codebook"), strangers.read_bytes() if strangers.is_file() else None
+            )
+
+        problem = f"{path / 'collection.toml'} is missing or damaged"
+        return findings.mend("settings", problem, "written anew", mend, "restore it from a backup")
+    return True
+
+
+def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
+    file, fingerprint = path / "codebook", settings["fingerprint"]
+    try:
+        codebook = Codebook.read(file)
+        if codebook.fingerprint == fingerprint:
+            return True
+        problem = (
+            f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), another than the collection was made with"
+        )
+    except CodebookError as error:
+        problem = str(error)
+    by_hand = (
+        f"put '{settings['codebook']}' ({fingerprint[:12]}) back as {file}, from a backup or the file it came from"
+    )
+    bundled = (codebooks.load(name) for name in codebooks.available())
+    same = next((book for book in bundled if book.fingerprint == fingerprint), None)
+    if same is None:
+        findings.leave("codebook", problem, by_hand)
+        return False
+    mend = partial(write_atomically, file, same.to_bytes())
+    return findings.mend("codebook", problem, "put back as it comes with homing", mend, by_hand)
+
+
+def _background(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
+    file, codebook = path / "background", Codebook.read(path / "codebook")
+    expected = settings.get("background")  # not said by collections made before it was kept
+    try:
+        data = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        findings.leave("background", f"{file} cannot be read: {error.strerror}", "make it readable")
+        return False
+    if data is None and expected is None:
+        return True
+    if data is not None and (
+        hashlib.sha256(data).hexdigest() == expected or (expected is None and _is_one(data, codebook))
+    ):
+        return True
+    problem = f"{file} is {'missing' if data is None else 'damaged'}"
+    by_hand = "restore it from a backup, or make a new collection with: homing init COLLECTION --with-background"
+    bundled = codebooks.bundled_background(codebook).to_bytes() if codebooks.has_background(codebook) else None
+    if bundled is None or (expected is not None and hashlib.sha256(bundled).hexdigest() != expected):
+        findings.leave("background", problem, by_hand)
+        return False
+    mend = partial(write_atomically, file, bundled)
+    return findings.mend("background", problem, "put back as it comes with homing", mend, by_hand)
+
+
+def _is_one(data: bytes, codebook: Codebook) -> bool:
+    try:
+        Background.from_bytes(data, codebook, "background")
+    except CodebookError:
+        return False
+    return True
+
+
+def check_leftovers(folder: Folder, findings: Findings) -> None:
+    """Temporary files that a crash left in the collection, or in a folder that photos were released into."""
+    released = {Path(path).parent for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases")}
+    for place in sorted({folder.path.absolute(), *released}):
+        for file in sorted(place.iterdir()) if place.is_dir() else []:
+            if _TEMPORARY.fullmatch(file.name) and file.is_file() and time.time() - file.stat().st_mtime > _STALE:
+                findings.mend("file", f"{file} was left by a crash", "removed", file.unlink, "remove it")

@@ -1,0 +1,110 @@
+"""Whether each reference has a sound descriptor, and the code of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from homing.codebooks import Codebook, agree
+from homing.collection.catalogue import Catalogue
+from homing.collection.checking.findings import Findings
+from homing.collection.folder import Folder
+from homing.errors import HomingError, PhotoError
+from homing.extractors import Extractor, describe
+from homing.photo import Photo, read_file
+
+_PIECE = 10_000
+_UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be: rounding to fp16 moves it by a twentieth of that
+
+
+class _Row(NamedTuple):
+    number: int
+    sha256: str
+    source: str
+    code: bytes
+    vector: bytes | None
+
+    def problem(self, codebook: Codebook) -> str | None:
+        """What can be seen of it alone."""
+        if len(self.code) != codebook.code_size:
+            return f"has a code of {len(self.code)} bytes, {codebook.code_size} are expected"
+        return _problem_of(self.vector, codebook.dim)
+
+    def __str__(self) -> str:
+        return f"reference {self.number}, {self.source},"
+
+
+def check_references(folder: Folder, network: Callable[[], Extractor], findings: Findings) -> bool:
+    """Check descriptors and codes, which are made again from the original; whether they are all sound now."""
+    sound_now = True
+    for rows in _in_pieces(folder.catalogue):
+        problems = {row: problem for row in rows if (problem := row.problem(folder.codebook))}
+        sound = [row for row in rows if row not in problems]
+        if sound:
+            codes = np.frombuffer(b"".join(row.code for row in sound), np.uint8).reshape(len(sound), -1)
+            vectors = np.stack([np.frombuffer(row.vector or b"", np.float16) for row in sound])
+            strange = [row for row, fits in zip(sound, agree(folder.codebook, codes, vectors), strict=True) if not fits]
+            problems |= dict.fromkeys(strange, "has a code that is not that of its descriptor")
+        for row, problem in problems.items():
+            by_hand = f"put the original back as {row.source}, then: homing check {folder.path} --repair"
+            mend = partial(_make_again, folder, network, row)
+            sound_now &= findings.mend("reference", f"{row} {problem}", "made again", mend, by_hand)
+    return sound_now
+
+
+def _in_pieces(catalogue: Catalogue) -> Iterator[list[_Row]]:
+    query = (
+        "SELECT id, sha256, source, code, vector FROM photos LEFT JOIN descriptors ON photo = id"
+        " WHERE id > ? ORDER BY id LIMIT ?"
+    )
+    last = 0
+    while rows := [_Row(*row) for row in catalogue._all(query, last, _PIECE)]:
+        last = rows[-1].number
+        yield rows
+
+
+def _problem_of(vector: bytes | None, dim: int) -> str | None:
+    if vector is None:
+        return "has no descriptor"
+    if len(vector) != 2 * dim:
+        return f"has a descriptor of {len(vector)} bytes, {2 * dim} are expected"
+    values = np.frombuffer(vector, np.float16).astype(np.float32)
+    if not np.isfinite(values).all() or abs(np.linalg.norm(values) - 1) > _UNIT:
+        return "has a descriptor that is not of unit norm"
+    return None
+
+
+def _make_again(folder: Folder, network: Callable[[], Extractor], row: _Row) -> None:
+    """A descriptor of the original, and a code of it unless the one there fits."""
+    codebook, right_size = folder.codebook, len(row.code) == folder.codebook.code_size
+    try:
+        descriptor = _described(folder, network, row)
+    except HomingError:
+        if right_size or row.vector is None or _problem_of(row.vector, codebook.dim):
+            raise  # with a code and a descriptor that differ nobody knows which of them is right
+        descriptor = np.frombuffer(row.vector, np.float16)
+    code = np.frombuffer(row.code, np.uint8)
+    if not right_size or not agree(codebook, code[None], descriptor.astype(np.float16)[None])[0]:
+        code = codebook.encode(torch.from_numpy(descriptor.astype(np.float32))[None])[0]
+    with folder.catalogue._change() as change:
+        change.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), row.number))
+        vector = descriptor.astype(np.float16).tobytes()
+        change.execute("INSERT OR REPLACE INTO descriptors VALUES (?, ?)", (row.number, vector))
+        change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
+        change.execute("DELETE FROM facts WHERE name LIKE 'snapshot%'")  # it has the code as it was
+
+
+def _described(folder: Folder, network: Callable[[], Extractor], row: _Row) -> np.ndarray:
+    data = read_file(Path(row.source))
+    if hashlib.sha256(data).hexdigest() != row.sha256:
+        raise PhotoError(f"{row.source} is not the photo that was indexed")
+    extractor = network()
+    folder.codebook.check(extractor)
+    descriptor: np.ndarray = describe(extractor, [Photo.decode(data, row.source).view()])[0].numpy()
+    return descriptor

@@ -1,0 +1,97 @@
+"""`homing remove`, and what `add` and `activate` say of photos that moved, changed or are still passive."""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOMING = str(Path(sys.executable).with_name("homing"))
+
+
+def homing(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [HOMING, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def desk(photos: Path, tmp_path: Path) -> Path:
+    """A folder with photos of its own and a collection of them."""
+    shutil.copytree(photos, tmp_path / "photos")
+    homing("init", tmp_path / "c.homing")
+    homing("add", tmp_path / "c.homing", tmp_path / "photos")
+    return tmp_path
+
+
+def on_a_terminal(answer: bytes, *arguments: object) -> str:
+    """What a person sees who types this answer."""
+    outer, inner = pty.openpty()
+    job = subprocess.Popen(
+        [HOMING, *map(str, arguments)], stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    os.write(outer, answer)
+    said, _ = job.communicate(timeout=60)
+    os.close(inner)
+    os.close(outer)
+    assert job.returncode == 0, said
+    return said.decode()
+
+
+def test_says_how_many_and_that_released_files_stay(desk: Path) -> None:
+    homing(
+        "activate", desk / "c.homing", desk / "photos" / "flower.jpg", "--out", desk / "out", "--recipe", "paper-fast"
+    )
+    done = homing("remove", desk / "c.homing", desk / "photos")
+    assert done.stdout == "4 references removed. Files released of 1 of them are left where they are.\n"
+    assert (desk / "out" / "flower.jpg").is_file()
+    assert json.loads(homing("info", desk / "c.homing", "--json").stdout)["photos"] == 0
+
+
+def test_by_the_id_that_search_tells(desk: Path) -> None:
+    query = ("search", desk / "c.homing", desk / "photos" / "rocket.jpg", "-k", 1, "--json")
+    number = json.loads(homing(*query).stdout)[0]["matches"][0]["id"]
+    (told,) = json.loads(homing("remove", desk / "c.homing", number, "--json").stdout)
+    assert (told["state"], told["photo"]) == ("removed", str(desk / "photos" / "rocket.jpg"))
+    assert json.loads(homing(*query).stdout)[0]["matches"][0]["id"] != number
+    again = homing("remove", desk / "c.homing", number, desk / "photos" / "flower.jpg", code=1)
+    assert f"{number}: no reference has this id" in again.stderr
+    assert again.stdout == "1 reference removed.\n"
+
+
+def test_asks_a_person_and_nobody_else(desk: Path) -> None:
+    what = ("remove", desk / "c.homing", desk / "photos")
+    asked = on_a_terminal(b"n\n", *what)
+    assert "Remove 4 references from" in asked and "Nothing was removed." in asked
+    assert json.loads(homing("info", desk / "c.homing", "--json").stdout)["photos"] == 4
+    assert "4 references removed." in on_a_terminal(b"y\n", *what)
+    homing("add", desk / "c.homing", desk / "photos")
+    said = on_a_terminal(b"", *what, "--yes")
+    assert "Remove 4" not in said and "4 references removed." in said
+
+
+def test_add_says_what_moved_and_what_was_replaced(desk: Path, photos: Path) -> None:
+    (desk / "photos" / "camera.png").rename(desk / "photos" / "moved.png")
+    shutil.copy(photos / "rocket.jpg", desk / "photos" / "flower.jpg")
+    with (desk / "photos" / "flower.jpg").open("ab") as file:
+        file.write(b"changed")
+    done = homing("add", desk / "c.homing", desk / "photos", "--replace")
+    assert done.stdout == "1 replaced, 1 moved, 2 known already.\n"
+
+
+def test_activate_passive(desk: Path) -> None:
+    what = ("activate", desk / "c.homing", "--out", desk / "out", "--recipe", "paper-fast")
+    (desk / "photos" / "camera.png").unlink()
+    done = homing(*what, "--passive", code=1)
+    assert "3 activated, 1 failed." in done.stdout and "camera.png" in done.stderr
+    homing("remove", desk / "c.homing", desk / "photos" / "camera.png")
+    assert homing(*what, "--passive").stdout == "Nothing to do.\n"
+    for wrong in ([], [desk / "photos", "--passive"]):
+        assert "name the photos to activate, or ask for --passive" in homing(*what, *wrong, code=2).stderr

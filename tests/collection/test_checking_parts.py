@@ -1,0 +1,142 @@
+"""A collection too damaged to be opened is checked all the same, and opens after a repair where there is a way."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection, check
+from homing.errors import CollectionError
+
+
+@pytest.fixture
+def bundled(tmp_path: Path) -> Path:
+    """An empty collection of the bundled codebook, with its background."""
+    Collection.create(tmp_path / "b.homing", with_background=True).close()
+    assert check(tmp_path / "b.homing") == []
+    return tmp_path / "b.homing"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A collection of ten photos and a codebook that comes with nothing."""
+    with Collection.create(tmp_path / "o.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        made.add(tiny_photos(tmp_path / "photos", 10))
+    assert check(tmp_path / "o.homing") == []
+    return tmp_path / "o.homing"
+
+
+def behind(collection: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """What a statement gives that somebody else runs on the catalogue."""
+    with closing(sqlite3.connect(collection / "catalogue.sqlite", isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        return database.execute(statement, values).fetchall()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"rubbish"])
+@pytest.mark.parametrize("name", ["collection.toml", "codebook", "background"])
+def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: bytes | None) -> None:
+    part = bundled / name
+    before = part.read_bytes()
+    part.unlink()
+    if content is not None:
+        part.write_bytes(content)
+    (found,) = check(bundled)
+    assert (found.part, found.mended) == ("settings" if name == "collection.toml" else name, False)
+    (mended,) = check(bundled, repair=True)
+    assert mended.mended
+    assert part.read_bytes() == before
+    assert check(bundled) == []
+
+
+def test_another_codebook_is_no_codebook(bundled: Path) -> None:
+    tiny_codebook().write(bundled / "codebook")
+    (finding,) = check(bundled)
+    assert "is 'tiny'" in finding.problem
+    assert all(each.mended for each in check(bundled, repair=True))
+
+
+def test_a_codebook_of_one_s_own_is_left_to_a_person(own: Path) -> None:
+    (own / "codebook").unlink()
+    (finding,) = check(own, repair=True)
+    assert not finding.mended
+    assert f"put 'tiny' ({tiny_codebook().fingerprint[:12]}) back as {own / 'codebook'}" in finding.action
+    tiny_codebook().write(own / "codebook")
+    assert check(own) == []
+
+
+def test_settings_without_a_codebook_are_left_to_a_person(own: Path) -> None:
+    (own / "collection.toml").unlink()
+    (own / "codebook").unlink()
+    (finding,) = check(own, repair=True)
+    assert not finding.mended
+    assert "cannot read codebook" in finding.action
+
+
+@pytest.mark.parametrize("content", [b"rubbish" * 1000, b""])
+def test_a_catalogue_that_is_none_is_left_to_a_person(own: Path, content: bytes) -> None:
+    (own / "catalogue.sqlite").write_bytes(content)
+    (finding,) = check(own, repair=True)
+    assert (finding.part, finding.mended) == ("catalogue", False)
+    assert "restore catalogue.sqlite from a backup" in finding.action
+
+
+def test_a_missing_catalogue_is_left_to_a_person(own: Path) -> None:
+    (own / "catalogue.sqlite").unlink()
+    (finding,) = check(own, repair=True)
+    assert "restore it from a backup" in finding.action
+    assert not (own / "catalogue.sqlite").exists()
+
+
+def test_a_damaged_page_is_found(own: Path) -> None:
+    data = bytearray((own / "catalogue.sqlite").read_bytes())
+    data[4096:8192] = bytes(4096)  # the root of a table
+    (own / "catalogue.sqlite").write_bytes(data)
+    (finding,) = check(own, repair=True)
+    assert (finding.part, finding.mended) == ("catalogue", False)
+
+
+def test_a_damaged_index_of_the_catalogue_is_made_anew(own: Path) -> None:
+    # Hidden from SQLite for a moment, an index misses the rows that come meanwhile.
+    hidden = behind(own, "DELETE FROM sqlite_master WHERE name = 'releases_by_hash' RETURNING *")
+    behind(own, "INSERT INTO releases SELECT id, 'p', 'activated', sha256, 'r', 1, 1, 1, NULL, 0, '' FROM photos")
+    behind(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
+    (found,) = check(own)
+    assert "SQLite finds it damaged" in found.problem
+    (mended,) = check(own, repair=True)
+    assert mended.mended
+    assert check(own) == []
+
+
+def test_rows_of_no_reference_are_found(own: Path) -> None:
+    behind(own, "INSERT INTO descriptors VALUES (99, x'00')")
+    (finding,) = check(own, repair=True)
+    assert "row 99 of descriptors is of no reference" in finding.problem
+
+
+@pytest.mark.parametrize("where", ["collection.toml", "catalogue"])
+def test_a_later_format_is_left_alone(own: Path, where: str) -> None:
+    if where == "collection.toml":
+        (own / where).write_text("format = 2\nparts = ['who knows']\n")
+    else:
+        assert behind(own, "PRAGMA user_version") == [(1,)]
+        behind(own, "PRAGMA user_version = 2")
+    for attempt in (Collection.open, Collection.create, lambda path: check(path, repair=True)):
+        if where == "catalogue" and attempt == Collection.create:
+            continue
+        with pytest.raises(CollectionError, match=r"has format 2, this homing reads format 1; upgrade homing"):
+            attempt(own)
+
+
+def test_a_catalogue_from_before_formats_were_kept_opens(own: Path) -> None:
+    behind(own, "PRAGMA user_version = 0")
+    assert check(own) == []
+    with Collection.open(own) as opened:
+        assert opened.info().photos == 10
+
+
+def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+        check(tmp_path, repair=True)

@@ -1,0 +1,75 @@
+"""Disks that are full, or cannot be written: what was told stays, what failed is said in one line."""
+
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.collection.test_activating import small_disk
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection, check
+from homing.collection._activating import _refuse_clashes, _Task
+from homing.errors import HomingError
+
+
+def test_what_was_told_before_the_disk_was_full_is_there(tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 120)
+    with small_disk(tmp_path / "disk", "900k") as disk:
+        path, told = disk / "c.homing", []
+        with Collection.create(path, codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+            for start in range(0, len(photos), 10):
+                some = photos[start : start + 10]
+                collection.add(some[:5], report=told.append)
+                collection.activate(some[5:], disk / "out", recipe=RECIPES[0], report=told.append)
+        done = [outcome for outcome in told if outcome.state != "failed"]
+        failed = [outcome for outcome in told if outcome.state == "failed"]
+        assert len(done) > 10
+        assert len(failed) > 10
+        assert all(each.reason.startswith(f"{each.photo}: ") and "\n" not in each.reason for each in failed)
+        shutil.copytree(disk, tmp_path / "moved")  # to where there is room
+        findings = check(path, extractor=tiny_extractor())
+        assert {finding.part for finding in findings} <= {"index"}, findings
+        with Collection.open(tmp_path / "moved" / "c.homing", extractor=tiny_extractor()) as again:
+            for outcome in done:
+                assert Path(again.search(outcome.photo, k=1)[0].photo) == outcome.photo
+                assert outcome.released is None or outcome.released.stat().st_size > 0
+            assert [each.state for each in again.add(failed[-1].photo)] in (["added"], ["known"])
+
+
+def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 3)
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        with Collection.create(disk / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+            collection.add(photos[:2])
+            collection.search(photos[0])
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        with pytest.raises(HomingError, match=r"cannot open the catalogue .*catalogue\.sqlite"):
+            Collection.open(disk / "c.homing", extractor=tiny_extractor())
+        with pytest.raises(HomingError, match="cannot make a collection at"):
+            Collection.create(disk / "d.homing", codebook=tiny_codebook())
+        (finding,) = check(disk / "c.homing", repair=True)
+        assert finding.part == "catalogue"
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+        assert check(disk / "c.homing") == []
+
+
+def test_a_catalogue_that_is_held_by_another_gets_one_line(tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 1)
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+        collection.folder.catalogue._database.execute("PRAGMA busy_timeout = 100")
+        with closing(sqlite3.connect(tmp_path / "c.homing" / "catalogue.sqlite", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            (outcome,) = collection.add(photos)
+        assert outcome.state == "failed"
+        assert outcome.reason == f"{photos[0]}: the catalogue cannot be written: database is locked"
+        assert [each.state for each in collection.add(photos)] == ["added"]
+
+
+def test_names_that_are_one_on_a_case_blind_disk_are_refused(tmp_path: Path) -> None:
+    tasks = [_Task(tmp_path / name, tmp_path / "out" / name) for name in ("é.png", "b.png", "e\u0301.PNG")]
+    with pytest.raises(HomingError, match=r"é\.png and .*PNG would both be written to"):
+        _refuse_clashes(tasks)
+    _refuse_clashes(tasks[:2])

@@ -1,0 +1,79 @@
+"""Photos are added, released, found and checked whatever their names are, or are refused in one line."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection
+from homing.errors import HomingError
+
+NAMES = [
+    *("naïve ünï.png", "日本.png", "🏖.png", "e\u0301.png", "\u00e9.png", "new\nline.png", "tab\tand\x1b[31mred.png"),
+    *(" space .png", "-dash.png", "quote'\".png", "100%s.png", "[red]markup.png", "back\\slash.png"),
+    *("A.png", "a.png", "x" * 251 + ".png", "ü" * 125 + "z.png", "no suffix .png.png", "$(touch x);.png"),
+]
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        yield made
+
+
+def test_odd_names_go_the_whole_way(collection: Collection, tmp_path: Path) -> None:
+    folder = tmp_path / "odd"
+    for name, photo in zip(NAMES, tiny_photos(tmp_path / "made", len(NAMES)), strict=True):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_bytes(photo.read_bytes())
+    assert {outcome.state for outcome in collection.add(folder)} == {"added"}
+    outcomes = collection.activate(folder, tmp_path / "out", recipe=RECIPES[0])
+    assert all(outcome.state != "failed" for outcome in outcomes), outcomes
+    assert {path.name for path in (tmp_path / "out").iterdir()} == set(NAMES)
+    for name in NAMES:
+        assert Path(collection.search(tmp_path / "out" / name, k=1)[0].photo) == folder / name
+    assert collection.check() == []
+
+
+def test_a_name_that_is_too_long_with_its_new_suffix_fails_alone(collection: Collection, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path / "made", 1)
+    long = photo.rename(photo.with_name("x" * 251 + ".png"))
+    (outcome,) = collection.activate(long, tmp_path / "out", recipe=RECIPES[0], format="webp")
+    assert outcome.state == "failed"
+    assert outcome.reason is not None and "File name too long" in outcome.reason
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_names_that_differ_in_case_alone_are_not_written_over_each_other(
+    collection: Collection, tmp_path: Path
+) -> None:
+    first, second = tiny_photos(tmp_path / "made", 3)[::2]
+    photos = [first.rename(first.with_name("a.png")), second.rename(second.with_name("A.png"))]
+    with case_blind_disk(tmp_path) as disk:
+        with pytest.raises(HomingError, match="would both be written to"):
+            collection.activate(photos, disk / "out", recipe=RECIPES[0])
+        assert list((disk / "out").iterdir()) == []
+    outcomes = collection.activate(photos, tmp_path / "out", recipe=RECIPES[0])
+    assert [outcome.released for outcome in outcomes] == [tmp_path / "out" / photo.name for photo in photos]
+
+
+@contextmanager
+def case_blind_disk(folder: Path) -> Iterator[Path]:
+    """A real disk for which a.png and A.png are one name."""
+    image, place = folder / "disk.img", folder / "disk"
+    place.mkdir()
+    image.write_bytes(bytes(4 << 20))
+    for command in (["mkfs.vfat", image], ["mount", "-o", "loop", image, place]):
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("making a FAT disk needs mkfs.vfat")
+        if done.returncode:
+            pytest.skip("mounting a FAT disk needs root, and a loop device")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

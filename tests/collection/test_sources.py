@@ -1,0 +1,154 @@
+"""Photos that moved, that changed in their place, and that are activated from where they were added."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from homing.collection import Collection
+from homing.errors import HomingError
+
+
+def states(outcomes: list) -> list[str]:
+    return [outcome.state for outcome in outcomes]
+
+
+@pytest.fixture
+def folder(photos: Path, tmp_path: Path) -> Path:
+    """Photos that may be moved and changed, two of them in a folder of their own."""
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("flower.jpg", "camera.png"):
+        shutil.copy(photos / name, tmp_path / "in" / name)
+    for name in ("rocket.jpg", "chelsea.png"):
+        shutil.copy(photos / name, tmp_path / "in" / "deep" / name)
+    return tmp_path / "in"
+
+
+def test_a_photo_that_moved_is_known_at_its_new_place(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    collection.add(folder)
+    revision = collection.folder.catalogue.revision
+    new = folder.rename(tmp_path / "new")
+    outcomes = collection.add(new)
+    assert states(outcomes) == ["moved"] * 4
+    assert {outcome.moved_from for outcome in outcomes} == {folder / each.relative_to(new) for each in new.rglob("*.*")}
+    assert collection.search(new / "flower.jpg", k=1)[0].photo == str(new / "flower.jpg")
+    assert states(collection.add(new)) == ["known"] * 4
+    assert (collection.info().photos, collection.folder.catalogue.revision) == (4, revision)
+
+
+def test_a_copy_of_a_photo_that_is_still_there_is_no_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    collection.add(folder)
+    shutil.copytree(folder, tmp_path / "copies")
+    assert states(collection.add(tmp_path / "copies")) == ["known"] * 4
+    assert collection.search(folder / "flower.jpg", k=1)[0].photo == str(folder / "flower.jpg")
+
+
+def test_of_two_copies_of_a_photo_that_is_gone_one_is_its_new_place(
+    collection: Collection, folder: Path, tmp_path: Path
+) -> None:
+    collection.add(folder / "flower.jpg")
+    shutil.copy(folder / "flower.jpg", tmp_path / "a.jpg")
+    (folder / "flower.jpg").rename(tmp_path / "b.jpg")
+    assert sorted(states(collection.add([tmp_path / "a.jpg", tmp_path / "b.jpg"]))) == ["known", "moved"]
+
+
+def test_activating_a_photo_that_moved_says_so(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    collection.add(folder / "flower.jpg")
+    moved = (folder / "flower.jpg").rename(tmp_path / "moved.jpg")
+    (outcome,) = collection.activate(moved, tmp_path / "out", recipe="paper-fast")
+    assert (outcome.state, outcome.moved_from) == ("activated", folder / "flower.jpg")
+    assert collection.search(moved, k=1)[0].photo == str(moved)
+    (outcome,) = collection.activate(moved, tmp_path / "out", recipe="paper-fast")
+    assert outcome.moved_from is None
+
+
+def test_a_photo_takes_the_place_of_the_one_before(collection: Collection, folder: Path, photos: Path) -> None:
+    collection.add(folder / "camera.png")
+    shutil.copy(photos / "chelsea.png", folder / "camera.png")
+    assert states(collection.add(folder / "camera.png", replace=True)) == ["replaced"]
+    assert collection.info().photos == 1
+    nearest = collection.search(photos / "chelsea.png", k=1)[0]
+    assert (nearest.photo, nearest.id) == (str(folder / "camera.png"), 2)
+    assert collection.search(photos / "camera.png", k=1)[0].state == "background"
+    assert states(collection.add(folder, replace=True)) == ["known", "known", "added", "added"]
+
+
+def test_without_being_asked_nothing_is_replaced_and_later_it_is(
+    collection: Collection, folder: Path, photos: Path
+) -> None:
+    collection.add(folder / "camera.png")
+    shutil.copy(photos / "chelsea.png", folder / "camera.png")
+    assert states(collection.add(folder / "camera.png")) == ["added"]
+    assert collection.info().photos == 2
+    assert states(collection.add(folder / "camera.png", replace=True)) == ["replaced"]
+    assert collection.search(photos / "camera.png", k=1)[0].state == "background"
+
+
+def test_files_that_changed_places_lose_nothing(collection: Collection, folder: Path) -> None:
+    one, two = folder / "deep" / "chelsea.png", folder / "camera.png"
+    collection.add([one, two])
+    one.rename(folder / "third")
+    two.rename(one)
+    (folder / "third").rename(two)
+    assert states(collection.add([one, two], replace=True)) == ["known", "known"]
+    assert collection.info().photos == 2
+
+
+def test_replacing_is_one_transaction(collection: Collection, folder: Path, photos: Path) -> None:
+    collection.add(folder / "camera.png")
+    shutil.copy(photos / "chelsea.png", folder / "camera.png")
+    collection.folder.catalogue._database.execute(
+        "CREATE TRIGGER full BEFORE INSERT ON descriptors BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    (outcome,) = collection.add(folder / "camera.png", replace=True)
+    assert outcome.state == "failed"
+    assert collection.search(photos / "camera.png", k=1)[0].photo == str(folder / "camera.png")
+
+
+def test_what_is_passive_is_activated_later(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    collection.add(folder)
+    collection.activate(folder / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    queries = sorted(folder.rglob("*.*"))
+    before = [[match.distance for match in collection.search(path, k=20)] for path in queries]
+    stored, revision = collection.index.to_bytes(), collection.folder.catalogue.revision
+    codes = collection.folder.catalogue._all("SELECT id, sha256, code FROM photos")
+    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
+    assert {outcome.released.relative_to(tmp_path / "out") for outcome in outcomes} == {
+        Path("camera.png"), Path("deep/rocket.jpg"), Path("deep/chelsea.png")
+    }  # fmt: skip
+    assert states(outcomes) == ["activated"] * 3
+    assert collection.info().passive == 0
+    assert collection.index.to_bytes() == stored
+    assert collection.folder.catalogue.revision == revision
+    assert collection.folder.catalogue._all("SELECT id, sha256, code FROM photos") == codes
+    assert [[match.distance for match in collection.search(path, k=20)] for path in queries] == before
+    assert collection.activate_passive(tmp_path / "out", recipe="paper-fast") == []
+
+
+def test_an_interrupted_job_gives_the_same_names_to_what_is_left(
+    collection: Collection, folder: Path, tmp_path: Path
+) -> None:
+    collection.add(folder)
+    collection.activate([folder / "flower.jpg", folder / "camera.png"], tmp_path / "out", recipe="paper-fast")
+    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
+    assert {outcome.released.parent for outcome in outcomes} == {tmp_path / "out" / "deep"}
+
+
+def test_passive_photos_that_are_gone_or_others_by_now_are_told(
+    collection: Collection, folder: Path, photos: Path, tmp_path: Path
+) -> None:
+    collection.add(folder)
+    (folder / "flower.jpg").unlink()
+    shutil.copy(photos / "flower.jpg", folder / "camera.png")
+    outcomes = {each.photo.name: each for each in collection.activate_passive(tmp_path / "out", recipe="paper-fast")}
+    assert "No such file" in outcomes["flower.jpg"].reason
+    assert "is another file than the one that was added" in outcomes["camera.png"].reason
+    assert outcomes["rocket.jpg"].state == outcomes["chelsea.png"].state == "activated"
+    assert (collection.info().photos, collection.info().passive) == (4, 2)
+
+
+def test_sources_without_a_folder_in_common_are_refused(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    collection.add(folder)
+    collection.folder.catalogue.move(1, collection.folder.catalogue.describe(1)[0], "elsewhere:/photo.jpg")
+    with pytest.raises(HomingError, match="no folder in common"):
+        collection.activate_passive(tmp_path / "out")

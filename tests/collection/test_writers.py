@@ -1,0 +1,205 @@
+"""One writer at a time, and any number of readers beside it: real processes and real threads."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+
+from homing.collection import Collection
+from homing.collection._writing import one_writer
+from homing.errors import BusyError, CollectionError
+from homing.extractors import Extractor, describe
+from homing.photo import Photo
+
+# Adds a photo, says so, and keeps the job going until it is killed or told to go on.
+WRITER = """
+import sys
+from homing.collection import Collection
+
+def report(outcome):
+    print(outcome.state, flush=True)
+    sys.stdin.readline()
+
+with Collection.open(sys.argv[1]) as collection:
+    collection.add(sys.argv[2], report=report)
+"""
+# Adds and removes a folder, again and again.
+CHANGING = """
+import sys, time
+from homing.collection import Collection
+
+with Collection.open(sys.argv[1]) as collection:
+    for _ in range(int(sys.argv[3])):
+        assert {each.state for each in collection.add(sys.argv[2])} == {"added"}
+        time.sleep(1)
+        assert {each.state for each in collection.remove(sys.argv[2])} == {"removed"}
+"""
+READING = """
+import sys
+from pathlib import Path
+import torch
+from homing.collection import Collection
+
+sys.path.insert(0, sys.argv[3])
+from tests.collection.test_writers import check
+
+queries, seen = torch.load(sys.argv[2]), set()
+with Collection.open(sys.argv[1]) as collection:
+    while not Path(sys.argv[1], "stop").exists():
+        seen.add(check(collection, queries))
+print(len(seen))
+"""
+
+
+@pytest.fixture
+def shared(tmp_path: Path, photos: Path, extractor: Extractor) -> Path:
+    """A collection of four photos."""
+    with Collection.create(tmp_path / "c.homing", extractor=extractor) as made:
+        made.add(photos)
+    return tmp_path / "c.homing"
+
+
+@pytest.fixture
+def others(tmp_path: Path, photos: Path) -> Path:
+    """A folder of photos that come and go."""
+    (tmp_path / "others").mkdir()
+    with Image.open(photos / "chelsea.png") as cat:
+        for number in range(12):
+            cat.crop((10 * number, 5 * number, 10 * number + 150, 5 * number + 150)).save(
+                tmp_path / "others" / f"{number}.png"
+            )
+    return tmp_path / "others"
+
+
+@contextmanager
+def running(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    job = subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with job:
+        try:
+            yield job
+        finally:
+            job.kill()
+
+
+def check(collection: Collection, queries: torch.Tensor) -> int:
+    """Search for the photos that stay; gives how many references there were to find."""
+    answers = collection.search_descriptors(queries, k=100)
+    for place, matches in enumerate(answers):
+        names = [Path(match.photo).name for match in matches]
+        assert len(set(names)) == len({match.id for match in matches}) == len(names)
+        assert matches[0].id == place + 1
+        assert {"chelsea.png", "camera.png", "rocket.jpg", "flower.jpg"} <= set(names)
+        assert [match.distance for match in matches] == sorted(match.distance for match in matches)
+    rerank = collection.search_descriptors(queries, k=4, rerank=100)
+    assert all(match.by == "descriptor" for matches in rerank for match in matches)
+    time.sleep(0.01)  # leaves the cores to the writer
+    return len(answers[0])
+
+
+def test_a_second_process_is_told_at_once_and_readers_are_not(
+    shared: Path, others: Path, photos: Path, extractor: Extractor
+) -> None:
+    with running(WRITER, shared, others) as writer, Collection.open(shared, extractor=extractor) as mine:
+        assert writer.stdout is not None and writer.stdin is not None
+        assert writer.stdout.readline() == "added\n"
+        jobs: list[Callable[[], object]] = [
+            lambda: mine.add(photos),
+            lambda: mine.remove(1),
+            lambda: mine.activate(photos, shared.parent / "out"),
+            lambda: mine.activate_passive(shared.parent / "out"),
+        ]
+        for job in jobs:
+            started = time.perf_counter()
+            with pytest.raises(BusyError, match=r"c\.homing is being changed by somebody else; try again when"):
+                job()
+            assert time.perf_counter() - started < 1
+        assert mine.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
+        assert mine.info().photos > 4, "what the other one reported is seen"
+        writer.kill()
+        writer.wait()
+        assert [each.state for each in mine.remove(1)] == ["removed"], "a killed process holds nothing"
+
+
+def test_a_second_thread_is_told_too(shared: Path, others: Path, photos: Path, extractor: Extractor) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def wait(_: object) -> None:
+        reached.set()
+        go_on.wait(60)
+
+    with Collection.open(shared, extractor=extractor) as one, Collection.open(shared, extractor=extractor) as two:
+        thread = threading.Thread(target=one.add, args=[others], kwargs={"report": wait})
+        thread.start()
+        assert reached.wait(60)
+        for each in (one, two):
+            with pytest.raises(BusyError):
+                each.remove(1)
+            assert each.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
+        go_on.set()
+        thread.join()
+        assert [each.state for each in two.remove(others)] == ["removed"] * 12
+        assert len(one.index) == 4
+
+
+def test_a_job_within_a_job_is_refused(shared: Path, others: Path, extractor: Extractor) -> None:
+    with Collection.open(shared, extractor=extractor) as opened:
+        with pytest.raises(BusyError):
+            opened.add(others, report=lambda _: opened.remove(1))
+        assert [each.state for each in opened.remove(1)] == ["removed"], "and the lock is free again"
+
+
+def test_readers_always_get_whole_answers(
+    shared: Path, others: Path, photos: Path, tmp_path: Path, extractor: Extractor
+) -> None:
+    queries = describe(extractor, [Photo.load(path).view() for path in sorted(photos.iterdir())])
+    torch.save(queries, tmp_path / "queries.pt")
+    seen: set[int] = set()
+    done = threading.Event()
+
+    def read(collection: Collection) -> None:
+        while not done.is_set():
+            seen.add(check(collection, queries))
+
+    root = Path(__file__).parents[2]
+    with (
+        running(CHANGING, shared, others, 3) as writer,
+        running(READING, shared, tmp_path / "queries.pt", root) as reader,
+        Collection.open(shared, extractor=extractor) as mine,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        readers = [pool.submit(read, mine) for _ in range(3)]
+        _, told = writer.communicate(timeout=120)
+        assert mine.add(others)[0].state == "added"  # in this process, beside its own readers
+        assert len(mine.remove(others)) == 12
+        done.set()
+        (shared / "stop").touch()
+        for each in readers:
+            each.result()
+        said, wrong = reader.communicate(timeout=120)
+    assert (writer.returncode, told) == (0, "")
+    assert (reader.returncode, wrong) == (0, "")
+    assert int(said) > 1 and len(seen) > 1, "references came and went while others searched"
+    assert min(seen) == 4 and max(seen) <= 16
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="not there any more"), one_writer(tmp_path / "nowhere"):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+    (tmp_path / "writer.lock").mkdir()
+    with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), one_writer(tmp_path):
+        pass

@@ -1,0 +1,48 @@
+"""A collection that is quick to work with: a network that is no more than a picture, a small codebook, small photos."""
+
+from __future__ import annotations
+
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import nn
+
+from homing.activation import Recipe
+from homing.codebooks import Codebook
+from homing.extractors import NetworkExtractor, describe
+
+SPEC = "IVF8,PQ12x4"
+RECIPES = [Recipe(name=f"tiny-{steps}", summary="for tests", steps=steps, rate=1.0) for steps in (1, 2)]
+
+
+@cache
+def tiny_extractor() -> NetworkExtractor:
+    """Photos scaled down to 6 × 6 pixels: 108 dimensions."""
+    return NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="tiny", size=48, device="cpu")
+
+
+@cache
+def tiny_codebook(spec: str = SPEC) -> Codebook:
+    """Learnt from noise, which is what the photos are made of."""
+    noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    squares = nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
+    learnt = describe(tiny_extractor(), list(squares)).numpy()
+    return Codebook.train(learnt, spec=spec, extractor=tiny_extractor(), name="tiny")
+
+
+def tiny_photos(folder: Path, count: int, seed: int = 0) -> list[Path]:
+    """So many soft pictures of 64 × 48 pixels, PNG and JPEG files by turns."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(seed)
+    paths = []
+    for number in range(count):
+        small = Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8))
+        made = BytesIO()
+        small.resize((64, 48), Image.Resampling.BICUBIC).save(made, "JPEG" if number % 2 else "PNG", quality=90)
+        paths.append(folder / f"{number:04d}.{'jpg' if number % 2 else 'png'}")
+        paths[-1].write_bytes(made.getvalue())
+    return paths

@@ -1,0 +1,220 @@
+"""Files of every format homing reads, damaged at random, and a process that reads them so that a crash is seen."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+import time
+import traceback
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from io import BytesIO
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
+
+import numpy as np
+import tifffile
+from tests.photo.photo_files import cmyk_profile, exif, lossless, noise, saved, scene, wide_gamut
+
+from homing.errors import PhotoError
+from homing.photo import Photo
+
+LONGEST = 10.0  # seconds for a file
+_EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 20_000, 100_000)
+
+
+Read = Callable[[bytes], tuple[str, str]]
+
+
+class Verdict(NamedTuple):
+    """What came of a file."""
+
+    kind: str  # decoded, refused, raised, hung or crashed
+    words: str
+    seconds: float
+
+
+@cache
+def seeds() -> dict[str, bytes]:
+    """Sound files, two or more of each format."""
+    picture, grey = scene(48, 64), scene(48, 64)[..., 0]
+    made = {
+        "jpeg": saved(picture, "JPEG", exif=exif(6), icc_profile=wide_gamut()),
+        "jpeg-progressive": saved(picture, "JPEG", progressive=True, quality=95, subsampling=0),
+        "jpeg-cmyk": saved(picture, "JPEG", "CMYK", icc_profile=cmyk_profile()),
+        "jpeg-grey": saved(grey, "JPEG"),
+        "png": saved(picture, "PNG", exif=exif(3), icc_profile=wide_gamut()),
+        "png-palette": saved(picture, "PNG", "P"),
+        "png-alpha": saved(picture, "PNG", "RGBA"),
+        "png-16": lossless(noise(48, 64, 4, dtype=np.uint16), "PNG"),
+        "webp": saved(picture, "WEBP", exif=exif(8), quality=70),
+        "webp-lossless": saved(picture, "WEBP", "RGBA", lossless=True),
+        "avif": saved(picture, "AVIF", exif=exif(5), speed=9),
+        "avif-alpha": saved(picture, "AVIF", "RGBA", speed=9),
+        "bmp": saved(picture, "BMP"),
+        "bmp-palette": saved(picture, "BMP", "P"),
+        "tiff-16": lossless(noise(48, 64, 3, dtype=np.uint16), "TIFF"),
+        "tiff-cmyk": saved(picture, "TIFF", "CMYK", compression="tiff_lzw"),
+        "tiff-palette": saved(picture, "TIFF", "P"),
+        "tiff-fax": saved(grey, "TIFF", "1", compression="group4"),
+        "tiff-jpeg": saved(picture, "TIFF", compression="jpeg"),
+    }
+    for name, settings in {
+        "tiff-tiled": {"tile": (16, 16), "compression": "deflate", "predictor": True},
+        "tiff-planes": {"planarconfig": "separate", "compression": "lzw"},
+        "tiff-big": {"bigtiff": True, "compression": "packbits"},
+    }.items():
+        buffer = BytesIO()
+        planes = np.moveaxis(picture, 2, 0) if name == "tiff-planes" else picture
+        tifffile.imwrite(buffer, planes, photometric="rgb", metadata=None, **settings)
+        made[name] = buffer.getvalue()
+    return made
+
+
+def damaged(number: int) -> tuple[str, bytes]:
+    """The mutated file of this number, and the name of what it was made of; the same every time."""
+    rng = random.Random(number)
+    name = rng.choice(sorted(seeds()))
+    data = bytearray(seeds()[name])
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        if data:
+            data = rng.choice(_MUTATIONS)(data, rng)
+    if name.startswith("png") and rng.random() < 0.7:
+        data = _with_checksums(data)  # else nearly all are refused for a checksum
+    return name, bytes(data)
+
+
+def _place(data: bytearray, rng: random.Random) -> int:
+    """Anywhere, but mostly where a file says what it is."""
+    return rng.randrange(min(len(data), rng.choice((64, 300, len(data)))))
+
+
+def _flip(data: bytearray, rng: random.Random) -> bytearray:
+    for _ in range(rng.choice((1, 2, 8, 64))):
+        data[_place(data, rng)] ^= 1 << rng.randrange(8)
+    return data
+
+
+def _extreme(data: bytearray, rng: random.Random) -> bytearray:
+    """A number in it becomes very large, or nothing: widths, counts and offsets among them."""
+    at, size = _place(data, rng), rng.choice((1, 2, 4))
+    order = rng.choice(("little", "big"))
+    data[at : at + size] = (rng.choice(_EXTREMES) % (1 << 8 * size)).to_bytes(size, order)
+    return data
+
+
+def _cut(data: bytearray, rng: random.Random) -> bytearray:
+    return data[: _place(data, rng)]
+
+
+def _piece(data: bytearray, rng: random.Random) -> slice:
+    start = _place(data, rng)
+    return slice(start, start + rng.choice((1, 4, 12, 100, 1000)))
+
+
+def _drop(data: bytearray, rng: random.Random) -> bytearray:
+    del data[_piece(data, rng)]
+    return data
+
+
+def _repeat(data: bytearray, rng: random.Random) -> bytearray:
+    piece = _piece(data, rng)
+    data[piece.start : piece.start] = data[piece] * rng.choice((1, 2, 50))
+    return data
+
+
+def _swap(data: bytearray, rng: random.Random) -> bytearray:
+    first, second = sorted((_place(data, rng), _place(data, rng)))
+    return data[:first] + data[second:] + data[first:second]
+
+
+def _scribble(data: bytearray, rng: random.Random) -> bytearray:
+    piece = _piece(data, rng)
+    data[piece] = rng.randbytes(piece.stop - piece.start)
+    return data
+
+
+def _graft(data: bytearray, rng: random.Random) -> bytearray:
+    """Its beginning, and the end of another file."""
+    other = rng.choice(list(seeds().values()))
+    return data[: _place(data, rng)] + other[rng.randrange(len(other)) :]
+
+
+_MUTATIONS = (_flip, _extreme, _extreme, _cut, _drop, _repeat, _swap, _scribble, _graft)
+
+
+def _with_checksums(data: bytearray) -> bytearray:
+    position = 8
+    while position + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, position)
+        end = position + 8 + length
+        if end + 4 > len(data):
+            break
+        struct.pack_into(">I", data, end, zlib.crc32(data[position + 4 : end]))
+        position = end + 4
+    return data
+
+
+def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float = LONGEST) -> Iterator[Verdict]:
+    """Read each file in another process; it is started anew after a file that took it down, or too long."""
+    worker, pipe = _start(read or read_one)
+    try:
+        for data in files:
+            started = time.perf_counter()
+            verdict = _asked(pipe, data, longest)
+            if verdict[0] in ("hung", "crashed"):
+                worker.kill()
+                worker.join()
+                worker, pipe = _start(read or read_one)
+            yield Verdict(*verdict, time.perf_counter() - started)
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def read_one(data: bytes) -> tuple[str, str]:
+    """Decode a file, make a view of it and write it again."""
+    try:
+        photo = Photo.decode(data, "a")
+        photo.view()
+        photo.encode()
+    except PhotoError as error:
+        good = str(error).startswith("a: ") and "\n" not in str(error)
+        return "refused" if good else "raised", str(error)
+    except Exception:  # noqa: BLE001 - which is what is looked for
+        return "raised", traceback.format_exc()
+    return "decoded", photo.format
+
+
+def _asked(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
+    try:
+        pipe.send(data)
+        if not pipe.poll(longest):
+            return "hung", f"more than {longest:g} s"
+        kind, words = pipe.recv()
+    except (EOFError, OSError):
+        return "crashed", "the process died"
+    return kind, words
+
+
+def _start(read: Read) -> tuple[BaseProcess, Connection]:
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    worker = context.Process(target=_work, args=(there, read), daemon=True)
+    worker.start()
+    there.close()
+    here.recv()  # it has imported everything now: time counts from here
+    return worker, here
+
+
+def _work(pipe: Connection, read: Read) -> None:
+    warnings.filterwarnings("ignore")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff and libpng print what they find odd
+    pipe.send("ready")
+    while True:
+        pipe.send(read(pipe.recv()))

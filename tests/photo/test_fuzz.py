@@ -1,0 +1,41 @@
+"""Every damaged file is read or refused in one line, in time; benchmarks/fuzz.py reads thousands."""
+
+import os
+import signal
+import time
+from collections import Counter
+
+from tests.photo.fuzzing import LONGEST, damaged, judged, seeds
+
+from homing.photo import SUFFIXES
+
+FILES = 300
+
+
+def test_what_is_sound_is_read() -> None:
+    verdicts = list(judged(seeds().values()))
+    assert {verdict.kind for verdict in verdicts} == {"decoded"}
+    assert {verdict.words for verdict in verdicts} == set(SUFFIXES)
+
+
+def test_what_is_damaged_is_read_or_refused() -> None:
+    made = [damaged(number) for number in range(FILES)]
+    kinds: Counter[str] = Counter()
+    for number, verdict in enumerate(judged(data for _, data in made)):
+        assert verdict.kind in ("decoded", "refused"), f"file {number}, {made[number][0]}: {verdict}"
+        assert verdict.seconds < LONGEST
+        kinds[verdict.kind] += 1
+    assert min(kinds["decoded"], kinds["refused"]) > FILES // 10, "damage of one kind only proves little"
+
+
+def test_crashes_and_hangs_are_seen() -> None:
+    verdicts = list(judged([b"die", b"sleep", b"fine"], read=_odd, longest=1))
+    assert [verdict.kind for verdict in verdicts] == ["crashed", "hung", "decoded"]
+
+
+def _odd(data: bytes) -> tuple[str, str]:
+    if data == b"die":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if data == b"sleep":
+        time.sleep(60)
+    return "decoded", ""
