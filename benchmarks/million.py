@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 
 from homing import codebooks
-from homing._machine import hardware
+from homing._machine import hardware, memory_in_use
 from homing._parallel import map_ahead
 from homing.codebooks import Codebook
 from homing.collection import Collection
@@ -130,13 +129,13 @@ def _child(path: Path, name: str) -> dict[str, float]:
 
 def _measure(path: Path) -> dict[str, float]:
     queries = _descriptors(codebooks.load("homing-1"), QUERIES + COUNTED, seed=1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    before = memory_in_use(peak=True) / 1e6
     started = time.perf_counter()
     with Collection.open(path) as collection:
         collection.search_descriptors(queries[:1])
         opened = time.perf_counter() - started
         took = [_seconds(lambda query=query: collection.search_descriptors(query[None])) for query in queries]
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        memory = memory_in_use(peak=True) / 1e6
     times = [1000 * each for each in took[COUNTED:]]
     return {
         "open": opened,

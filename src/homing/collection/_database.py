@@ -60,6 +60,8 @@ class Database:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("PRAGMA foreign_keys = ON")
+            # 64 MB: hashes come in no order, and each reads and writes another page of their index.
+            self._database.execute("PRAGMA cache_size = -65536")
             tables = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")}
             if "photos" in tables and "removed" not in tables:  # made before photos could be removed
                 self._database.executescript(f"BEGIN IMMEDIATE; {_REMOVING} COMMIT;")

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._machine import memory_in_use
 from homing.activation import RECIPES, Recipe
 from homing.activation.batch import Loop
 from homing.activation.engine import Squares, descend, optimise
@@ -131,9 +132,9 @@ def _peak_mb(way: Way, photos: Sequence[Path], codebook: str) -> float:
     extractor = extractors.load(book.extractor)
     call = _call(way, [Photo.load(photo).view() for photo in photos], extractor, book)
     Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
-    before = _peak_of_process()
+    before = memory_in_use(peak=True)
     call()
-    return (_peak_of_process() - before) / MB
+    return (memory_in_use(peak=True) - before) / MB
 
 
 @dataclass
@@ -152,12 +153,6 @@ def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
     torch.cuda.reset_peak_memory_stats()
     yield peak
     peak.mb = (torch.cuda.max_memory_allocated() - before) / MB
-
-
-def _peak_of_process() -> int:
-    """The most bytes that this process has held; Linux's getrusage would count what its parent held too."""
-    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
-    return next(1024 * int(words[1]) for words in lines if words[0] == "VmHWM:")
 
 
 def _call(way: Way, views: Sequence[Tensor], extractor: Extractor, codebook: Codebook) -> Callable[[], object]:
