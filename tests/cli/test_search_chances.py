@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.evaluation.small import homing
 
-from homing.cli.search import in_words
+from homing.collection.outcome import in_words
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def test_wrong_chances_are_told(desk: Path) -> None:
 def test_table_and_page(desk: Path) -> None:
     setting = ("--background", desk / "strangers.npy", "--out", desk / "told", "--strangers", 400)
     said = homing("bench", "sure", *setting, "--codebook", desk / "right.codebook")
-    assert "200 searched for among collections of the others" in said
+    assert "400 unrelated photos: each half searched for in collections of the other" in said
     assert "descriptor" in said
     assert (desk / "told" / "report.html").is_file()
     assert (desk / "told" / "chances.svg").is_file()

@@ -10,7 +10,6 @@ import typer
 from rich.text import Text
 
 from homing.cli._screen import AsJson, CollectionPath, messages, print_facts, print_json, screen, table
-from homing.cli.search import in_words
 
 if TYPE_CHECKING:
     from homing.evaluation.explanation import Explanation, Position
@@ -51,6 +50,8 @@ def explain(
 
 
 def _show(it: Explanation) -> None:
+    from homing.collection.outcome import in_words
+
     print_facts(
         {
             "photo": it.photo,

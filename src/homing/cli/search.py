@@ -37,13 +37,17 @@ def search(
         int | None,
         typer.Option(
             min=0,
-            help="Compare so many of the nearest again, by the full descriptors of their originals; 0: none.",
+            help="Compare so many of the nearest again, by full descriptors; 0: none.",
             show_default="100, without --probes and --margin",
         ),
     ] = None,
     false_matches: Annotated[
         float | None,
         typer.Option(help="Show only what an unrelated photo would find by at most this chance: 1e-3 or less."),
+    ] = None,
+    show: Annotated[
+        Path | None,
+        typer.Option(help="Write a page with each photo beside its matches: FILE.html; needs homing[demo]."),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -58,6 +62,8 @@ def search(
         homing search holiday.homing suspicious/ -k 3 --json
 
         homing search holiday.homing suspicious/ --false-matches 1e-3
+
+        homing search holiday.homing suspicious/ -k 1 --show matches.html
 
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
@@ -89,6 +95,11 @@ def search(
         nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
         if plan.references and false_matches is not None:
             nothing = "no match: the nearest photo is no nearer than unrelated ones are"
+    if show is not None:
+        from homing.evaluation.side_by_side import write_side_by_side
+
+        with progress("Laying over each other", len(answers)) as advance:
+            write_side_by_side(answers, show, advance)
     if json:
         did = {"search": {**vars(plan), "turned": turned}}
         found_by_query = [
@@ -100,12 +111,16 @@ def search(
             _show(path, matches, nothing)
         if answers:
             screen.print(f"Searched {plan}{', in five turns' * turned}.", highlight=False)
+        if show is not None:
+            screen.print(f"The page: {show}", highlight=False)
         if failures:
             screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
 
 
 def _show(query: Path, matches: list[Match], nothing: str) -> None:
+    from homing.collection.outcome import in_words
+
     screen.print(line(query, "bold"), soft_wrap=True)
     rows = table("", "distance", "by", "by chance", "photo", "state")
     for rank, match in enumerate(matches, start=1):
@@ -113,12 +128,3 @@ def _show(query: Path, matches: list[Match], nothing: str) -> None:
             f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), line(match.photo), match.state
         )
     screen.print(rows if matches else f"  {nothing}")
-
-
-def in_words(chance: float) -> str:
-    """A probability as a person says it: 1 in 40,000, with two figures that count."""
-    if chance >= 0.095:
-        return f"{100 * chance:.0f} in 100"
-    if chance < 1e-12:
-        return "less than 1 in 10¹²"
-    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"

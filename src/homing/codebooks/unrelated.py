@@ -11,13 +11,14 @@ import numpy as np
 from homing.codebooks.quantiser import Quantiser
 from homing.errors import CodebookError
 
-MOST_PHOTOS = 10_000  # a hundred million pairs
+MOST_PHOTOS = 14_000  # two hundred million pairs
 _AT_ONCE = 500  # photos whose distances to all others are held in memory
 _NEAR = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
 _SAMPLED = 101  # one pair in so many
 _POINTS = 400  # that a curve is kept as, beside the nearest pairs
-_FITTED = 500  # the nearest pairs, to which the tail is fitted
-_SEEN = 50  # pairs that lie as near, at least, where the curve is believed and not the tail
+_TAIL = 1e-5  # the share of pairs, the nearest, to which the tail is fitted, and for which it stands
+_FEWEST = 500  # to which it is fitted
+_TOLD = 50  # pairs that tell how unevenly they fall to queries, at least
 _EVEN = 1e6  # a shape that makes no difference
 
 
@@ -38,7 +39,7 @@ class PairDistances:
         """From the points (P, D) that stand for P photos as queries to those that stand for them as references."""
         photos = len(asked)
         pairs = photos * (photos - 1)
-        wanted = max(int(_NEAR * pairs), min(pairs, _FITTED))
+        wanted = max(int(_NEAR * pairs), min(pairs, 2 * _FEWEST))  # a pair may lie both ways as near
         nearest, sample = np.empty(0, np.float32), []
         for apart in _tables(asked, kept):
             sample.append(apart.ravel()[::_SAMPLED])
@@ -46,7 +47,7 @@ class PairDistances:
             if len(nearest) > wanted:
                 nearest = np.partition(nearest, wanted - 1)[:wanted]
         nearest.sort()
-        ranks = np.concatenate([np.arange(min(_FITTED, wanted)), np.geomspace(1, wanted, _POINTS).astype(int) - 1])
+        ranks = np.concatenate([np.arange(min(_FEWEST, wanted)), np.geomspace(1, wanted, _POINTS).astype(int) - 1])
         ranks = np.unique(ranks)
         shares = np.linspace(wanted / pairs, 1, _POINTS)[1:] if wanted < pairs else np.empty(0)
         others = np.concatenate(sample)
@@ -64,11 +65,13 @@ class PairDistances:
         return cls(distances.astype(np.float64), shares, np.full(len(distances), _EVEN))
 
     def share(self, distances: np.ndarray) -> np.ndarray:
-        """How many of all unrelated pairs lie no farther apart than this: the curve, below it an exponential tail."""
-        seen = self._seen
-        within = np.interp(distances, self.distances[seen:], np.log(self.shares[seen:]))
-        beyond = np.maximum(self.distances[seen] - distances, 0) / self._scale
-        shares: np.ndarray = np.exp(within - beyond)
+        """How many of all unrelated pairs lie no farther apart than this: the curve, below its edge the tail."""
+        edge, shape, scale = self._tail
+        within = np.interp(distances, self.distances[edge:], np.log(self.shares[edge:]))
+        beyond = np.maximum(self.distances[edge] - distances, 0) / scale
+        with np.errstate(divide="ignore"):  # at a distance of 0
+            tail = np.log1p(np.maximum(shape * beyond, -1)) / shape if shape else beyond
+        shares: np.ndarray = np.exp(within - tail)
         return shares
 
     def chance(self, distances: np.ndarray, tries: int) -> np.ndarray:
@@ -79,23 +82,19 @@ class PairDistances:
         chances: np.ndarray = -np.expm1(-shapes * np.log1p(hits / shapes))
         return chances
 
-    @property
-    def pairs(self) -> int:
-        """How many pairs these are the shares of."""
-        return round(1 / float(self.shares[0]))
-
-    @property
-    def _seen(self) -> int:
-        """The first place where the curve is believed."""
-        return int(np.searchsorted(self.shares, min(_SEEN / self.pairs, self.shares[-1])))
-
     @cached_property
-    def _scale(self) -> float:
-        """Of the exponential tail, by maximum likelihood: how far the nearest pairs lie below their edge on average."""
-        counts = np.diff(np.append(0, self.shares * self.pairs))
-        near = self.distances[: int(np.searchsorted(self.shares, min(_FITTED / self.pairs, self.shares[-1]))) + 1]
-        below = np.average(near[-1] - near, weights=counts[: len(near)])
-        return float(max(below, 1e-6))
+    def _tail(self) -> tuple[int, float, float]:
+        """A generalised Pareto tail, by probability-weighted moments: the place of its edge, its shape and scale."""
+        fitted = max(_TAIL, _FEWEST * self.shares[0])
+        edge = int(np.searchsorted(self.shares, min(fitted, self.shares[-1])))
+        near, left = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
+        # Of how far pairs lie below the edge: the mean, and that of each times the share that lies farther below.
+        mean, weighted = _area(near, left), _area(near, left**2) / 2
+        if mean - 2 * weighted < 1e-9:  # all lie on the edge
+            return edge, 0.0, 1e-6
+        # However light, a tail does not end before a distance of 0, at which any two photos may lie.
+        shape = max(2 - mean / (mean - 2 * weighted), -mean / float(self.distances[edge] - mean))
+        return edge, shape, mean * (1 - shape)
 
 
 @dataclass(frozen=True)
@@ -117,13 +116,11 @@ class Unrelated:
         rows = np.ascontiguousarray(photos[some], dtype=np.float32)
         return cls(PairDistances.measure(*quantiser.compared(rows, rows)), PairDistances.measure(rows, rows))
 
-    def chances(self, distances: np.ndarray, by_descriptor: np.ndarray, tries: int) -> np.ndarray:
-        """How likely each of (B, N) distances is by chance: those `by_descriptor`, and those of codes."""
-        of_codes = self.code.chance(distances, tries)
-        if self.descriptor is None:
-            assert not by_descriptor.any(), "nothing is ranked again where nothing is known of it"
-            return of_codes
-        return np.where(by_descriptor, self.descriptor.chance(distances, tries), of_codes)
+    @property
+    def by_descriptor(self) -> PairDistances:
+        """Those to descriptors, where they are known to be known."""
+        assert self.descriptor is not None, "nothing is compared by descriptors of which nothing is known"
+        return self.descriptor
 
     @property
     def ascending(self) -> bool:
@@ -156,6 +153,10 @@ def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     return distances
 
 
+def _area(places: np.ndarray, heights: np.ndarray) -> float:
+    return float((np.diff(places) * (heights[1:] + heights[:-1])).sum() / 2)
+
+
 def _tables(asked: np.ndarray, kept: np.ndarray) -> Iterator[np.ndarray]:
     """The distances of some photos to all, part by part; infinite to themselves."""
     for start in range(0, len(asked), _AT_ONCE):
@@ -169,7 +170,7 @@ def _shapes(asked: np.ndarray, kept: np.ndarray, distances: np.ndarray, shares: 
     """The shapes (K,) of the gamma distributions that shares are spread over queries by, from their second moments."""
     photos = len(asked)
     pairs = photos * (photos - 1)
-    told = np.flatnonzero((shares >= min(_FITTED / pairs, shares[-1])) & (shares <= max(_NEAR, shares[0])))
+    told = np.flatnonzero((shares >= min(_TOLD / pairs, shares[-1])) & (shares <= max(_NEAR, shares[0])))
     if photos < 3 or not len(told):
         return np.full(len(distances), _EVEN)
     told = told[:: max(len(told) // 40, 1)]

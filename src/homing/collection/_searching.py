@@ -11,7 +11,7 @@ from torch import Tensor
 from homing.collection.folder import BACKGROUND_IDS
 from homing.collection.outcome import Match
 from homing.errors import HomingError
-from homing.indexes import compare_again
+from homing.indexes import full_distances
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -69,12 +69,17 @@ def run_search(
     if false_matches is not None and not 0 < false_matches <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {false_matches:g}")
     distances, ids = collection.index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
-    compared = np.zeros(ids.shape, dtype=bool)
-    queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1])
+    queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1]).numpy()
+    tries = plan.references * queries.shape[1]
+    unrelated, compared = collection.codebook.unrelated, np.zeros(ids.shape, dtype=bool)
+    chances = unrelated.code.chance(distances, tries)
     if plan.rerank:
-        read = collection.folder.catalogue.descriptors
-        distances, ids, compared = compare_again(queries.numpy(), distances, ids, read)
-    chances = collection.codebook.unrelated.chances(distances, compared, plan.references * queries.shape[1])
+        apart, counts = full_distances(queries, ids, collection.folder.catalogue.descriptors)
+        compared = counts > 0
+        distances = np.where(compared, apart, distances)
+        # An activated photo has two descriptors, or more: a stranger, who may come near to any, has as many tries.
+        by_descriptor = np.minimum(counts * unrelated.by_descriptor.chance(distances, tries), 1)
+        chances = np.where(compared, by_descriptor, chances)
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide.
     order = np.lexsort((distances, chances))[:, :k]

@@ -193,8 +193,8 @@ class Collection:
 
         `probes` is how many cells are looked into. `margin`, in place of it, looks into every cell whose centre is no
         more than that farther away than the nearest, in squared distance, 64 at most. `rerank` compares so many of the
-        nearest again, by the descriptors of their originals, 0 none; strangers of a background have none and keep the
-        distance of their codes. By default the collection chooses, see `plan`. `false_matches` leaves out what an
+        nearest again, by the descriptors of originals and of activated files, 0 none; strangers of a background keep
+        the distance of their codes. By default the collection chooses, see `plan`. `false_matches` leaves out what an
         unrelated photo would find by more than this chance.
         """
         return run_search(self, descriptors, k, self.plan(k, probes, margin, rerank), false_matches)

@@ -71,3 +71,12 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}; {self.action}"
+
+
+def in_words(chance: float) -> str:
+    """A probability as a person says it: 1 in 40,000, with two figures that count."""
+    if chance >= 0.095:
+        return f"{100 * chance:.0f} in 100"
+    if chance < 1e-12:
+        return "less than 1 in 10¹²"
+    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"

@@ -130,11 +130,11 @@ def _find(collection: Collection, photo: str) -> int:
 
 def _kept(collection: Collection, number: int) -> Tensor:
     """The descriptor (1, D) of the original."""
-    vector = collection.folder.catalogue.descriptors(np.array([number])).get(number)
-    if vector is None:
+    vectors = collection.folder.catalogue.descriptors(np.array([number])).get(number)
+    if vectors is None:
         path = collection.folder.path
         raise CollectionError(f"reference {number} has lost its descriptor; mend it with: homing check {path} --repair")
-    return torch.from_numpy(vector.astype(np.float32))[None]
+    return torch.from_numpy(vectors[:1].astype(np.float32))
 
 
 def _described(collection: Collection, file: str, missing: list[str]) -> Tensor | None:

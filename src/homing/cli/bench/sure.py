@@ -14,7 +14,7 @@ def sure(
     context: typer.Context,
     background: Background,
     out: Out,
-    strangers: Annotated[int, typer.Option(help="How many of them, whole: half are searched for among the rest.")] = (
+    strangers: Annotated[int, typer.Option(help="How many of them, whole: each half is searched for in the other.")] = (
         20_000
     ),
     codebook: CodebookNames = None,

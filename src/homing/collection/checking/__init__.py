@@ -10,7 +10,7 @@ from homing import extractors
 from homing.collection.checking.catalogue import BY_HAND, check_catalogue
 from homing.collection.checking.findings import Findings
 from homing.collection.checking.parts import check_leftovers, check_parts
-from homing.collection.checking.references import check_references
+from homing.collection.checking.references import check_references, check_released
 from homing.collection.checking.releases import check_releases
 from homing.collection.checking.snapshot import check_snapshot
 from homing.collection.folder import Folder, open_folder
@@ -49,6 +49,7 @@ def check_opened(folder: Folder, network: Callable[[], Extractor], *, repair: bo
     if check_catalogue(folder.catalogue, findings):
         if check_references(folder, network, findings):
             check_snapshot(folder, findings)
+        check_released(folder, findings)
         check_releases(folder.catalogue, findings)
         check_leftovers(folder, findings)
     return findings.found

@@ -29,7 +29,7 @@ _QUERIES_AT_ONCE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class SureBench:
-    """Unrelated photos, or descriptors of such, and where everything goes: half are searched for among the others."""
+    """Unrelated photos, or descriptors of such, and where everything goes: each half is searched for in the other."""
 
     background: Path
     out: Path
@@ -101,34 +101,27 @@ def _strangers(bench: SureBench, book: Codebook, stage: Stage) -> Strangers:
 
 def _measured(book: Codebook, strangers: Strangers, stage: Stage) -> Iterator[Row]:
     rows = np.asarray(strangers.descriptors, dtype=np.float32)
-    asked, kept = np.array_split(rows[np.random.default_rng(0).permutation(len(rows))], 2)
-    known = book.unrelated
-    ways: list[tuple[By, PairDistances, tuple[np.ndarray, np.ndarray]]] = [
-        ("code", known.code, book.quantiser.compared(asked, kept))
-    ]
-    if known.descriptor is not None:
-        ways.append(("descriptor", known.descriptor, (asked, kept)))
-    for by, distances, points in ways:
-        sizes = [size for size in SIZES if size <= len(kept)]
+    halves = np.array_split(rows[np.random.default_rng(0).permutation(len(rows))], 2)
+    sizes = [size for size in SIZES if size <= len(halves[1])]
+    ways: dict[By, PairDistances | None] = {"code": book.unrelated.code, "descriptor": book.unrelated.descriptor}
+    for by, distances in ways.items():
+        if distances is None:
+            continue
         found = np.zeros((len(sizes), len(STATED)), dtype=int)
-        with stage(f"{book.name}: searching, by {by}", len(asked)) as advance:
-            for start in range(0, len(asked), _QUERIES_AT_ONCE):
-                apart = distances_between(points[0][start : start + _QUERIES_AT_ONCE], points[1])
-                for place, size in enumerate(sizes):
-                    chances = distances.chance(_nearest(apart, size), size)
-                    found[place] += [(chances <= stated).sum() for stated in STATED]
-                for _ in apart:
-                    advance()
+        with stage(f"{book.name}: searching, by {by}", len(rows)) as advance:
+            for asked, kept in (halves, halves[::-1]):
+                queries, points = book.quantiser.compared(asked, kept) if by == "code" else (asked, kept)
+                for start in range(0, len(queries), _QUERIES_AT_ONCE):
+                    apart = distances_between(queries[start : start + _QUERIES_AT_ONCE], points)
+                    for place, size in enumerate(sizes):
+                        chances = distances.chance(_nearest(apart, size), size)
+                        found[place] += [(chances <= stated).sum() for stated in STATED]
+                    for _ in apart:
+                        advance()
         for place, size in enumerate(sizes):
+            searches = sum(len(asked) * (len(kept) // size) for asked, kept in (halves, halves[::-1]))
             for stated, count in zip(STATED, found[place].tolist(), strict=True):
-                yield Row(
-                    codebook=book.name,
-                    by=by,
-                    references=size,
-                    stated=stated,
-                    searches=len(asked) * (len(kept) // size),
-                    found=count,
-                )
+                yield Row(codebook=book.name, by=by, references=size, stated=stated, searches=searches, found=count)
 
 
 def _nearest(apart: np.ndarray, size: int) -> np.ndarray:

@@ -19,7 +19,7 @@ def results(result: SureResult, command: str) -> Results:
     photos = len(result.strangers.descriptors)
     return Results(
         title="How often unrelated photos come as near as stated",
-        setting=f"{photos:,} unrelated photos: {(photos + 1) // 2:,} searched for among collections of the others.",
+        setting=f"{photos:,} unrelated photos: each half searched for in collections of the other.",
         command=command,
         numbers={
             "rows": [{**asdict(row), "observed": row.observed, "judged": row.judged} for row in result.rows],
