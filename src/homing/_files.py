@@ -6,11 +6,12 @@ import errno
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,21 @@ import numpy as np
 
 from homing.errors import HomingError
 
+TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
+"""The names of what is being written: hidden, so that what a kill leaves is taken for nothing else."""
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name for what is to become this file or folder."""
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+
 
 def write_atomically(path: Path, data: bytes, *, new: bool = False) -> None:
     """Write a file so that a crash at any instant leaves the old one or the new one, on disk, whole.
 
     A `new` file is not written over one that somebody put there meanwhile: FileExistsError.
     """
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    temporary = temporary_beside(path)
     try:
         with temporary.open("xb") as file:
             file.write(data)
@@ -59,6 +68,15 @@ def make_folder(folder: Path) -> None:
         sync_folder(each.parent)
 
 
+def bytes_in(folder: Path) -> int:
+    """How much the files in a folder take, but for those that somebody removes meanwhile."""
+    total = 0
+    for file in folder.iterdir():
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
+
+
 def make_out(folder: Path) -> None:
     """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
     try:
@@ -71,8 +89,12 @@ def make_out(folder: Path) -> None:
 
 def is_case_blind(folder: Path) -> bool:
     """Whether names that differ in case alone are one name in a folder, as on FAT."""
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=".tmp") as file:  # what a kill leaves is no photo
-        return (folder / Path(file.name).name.upper()).exists()
+    probe = temporary_beside(folder / "probe")
+    probe.touch(exist_ok=False)
+    try:
+        return probe.with_name(probe.name.upper()).exists()
+    finally:
+        probe.unlink()
 
 
 @contextmanager

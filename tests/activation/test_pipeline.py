@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import torch
 
-from homing.activation.pipeline import AT_ONCE, Size, batches, in_batches
+from homing.activation.pipeline import Size, batches, in_batches
 from homing.errors import PhotoError
 from homing.photo import Photo
 
@@ -35,7 +36,8 @@ def test_results_come_in_order_and_what_is_no_photo_is_passed_on() -> None:
 
 
 def test_a_batch_is_moved_while_another_is_and_no_more_are_begun() -> None:
-    both = threading.Barrier(AT_ONCE, timeout=10)  # never passed if batches were moved one after the other
+    size = Size(photos=1, pixels=10**6, at_once=2)
+    both = threading.Barrier(2, timeout=10)  # never passed if batches were moved one after the other
     begun: list[str] = []
 
     def move(photos: Sequence[Photo]) -> list[str]:
@@ -43,11 +45,30 @@ def test_a_batch_is_moved_while_another_is_and_no_more_are_begun() -> None:
         both.wait()
         return names(photos)
 
-    items = ((place, photo(str(place))) for place in range(2 * AT_ONCE))
-    moving = in_batches(items, move, Size(photos=1, pixels=10**6))
+    items = ((place, photo(str(place))) for place in range(4))
+    moving = in_batches(items, move, size)
     next(moving)
-    assert len(begun) <= AT_ONCE + 1
-    assert len(list(moving)) == 2 * AT_ONCE - 1
+    assert len(begun) <= 3
+    assert len(list(moving)) == 3
+
+
+@pytest.mark.parametrize(("photos", "threads"), [(1, 2), (2, 1)])
+def test_batches_beside_each_other_share_the_cores_and_one_has_them_all(photos: int, threads: int) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    seen: list[int] = []
+
+    def move(photos: Sequence[Photo]) -> list[str]:
+        seen.append(torch.get_num_threads())
+        return names(photos)
+
+    try:
+        items = [(place, photo(str(place))) for place in range(photos)]
+        assert len(list(in_batches(items, move, Size(photos=1, pixels=10**6, threads=1)))) == photos
+        assert seen == [threads] * photos
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried to allocate")])

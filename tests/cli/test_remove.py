@@ -66,6 +66,13 @@ def test_by_the_id_that_search_tells(desk: Path) -> None:
     assert again.stdout == "1 reference removed.\n"
 
 
+def test_names_are_shown_in_one_line_and_an_empty_one_is_refused(desk: Path) -> None:
+    said = homing("remove", desk / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
+    assert said.splitlines()[0] == "failed    '': an empty name names no reference"
+    assert said.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
+    assert len(said.splitlines()) == 2
+
+
 def test_asks_a_person_and_nobody_else(desk: Path) -> None:
     what = ("remove", desk / "c.homing", desk / "photos")
     asked = on_a_terminal(b"n\n", *what)

@@ -1,11 +1,17 @@
 """A batch is recorded at once, and yet each of its photos stands for itself."""
 
+import threading
+import time
+from functools import wraps
 from pathlib import Path
 
 import pytest
+import torch
 
 from homing import activation
 from homing._files import write_atomically
+from homing.activation.engine import optimise
+from homing.activation.pipeline import Size
 from homing.collection import Collection
 from homing.collection.outcome import Outcome
 
@@ -68,3 +74,20 @@ def test_the_same_photo_twice_in_a_batch_is_one_reference(collection: Collection
     outcomes = collection.activate([photos / "flower.jpg", twin], tmp_path / "out", recipe="paper-fast")
     assert [outcome.state for outcome in outcomes] == ["activated"] * 2
     assert (collection.info().photos, collection.info().activated) == (1, 1)
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_the_engine_moves_batches_beside_each_other_and_a_loop_to_compare_with_does_not(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: bool
+) -> None:
+    monkeypatch.setattr("homing.collection._activating.size_for", lambda _: Size(photos=1, pixels=1, at_once=2))
+    running, most = threading.Semaphore(2), []
+
+    def loop(views: list[torch.Tensor], **settings: object) -> list[torch.Tensor]:
+        with running:
+            time.sleep(0.2)
+            most.append(2 - running._value)
+            return optimise(views, **settings)
+
+    collection.activate(photos, tmp_path / "out", recipe="paper-fast", loop=wraps(optimise)(loop) if engine else loop)
+    assert max(most) == (2 if engine else 1)

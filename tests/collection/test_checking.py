@@ -153,10 +153,17 @@ def test_released_files_are_compared_with_their_hashes(desk: Path) -> None:
 
 def test_a_release_that_was_written_but_not_noted_is_finished(desk: Path) -> None:
     change(desk, "UPDATE releases SET written = 0 WHERE photo = 1")
+    assert checked(desk) == [], "somebody may be at work on it"
+    change(desk, "UPDATE releases SET changed = datetime('now', '-1 hour') WHERE photo = 1")
     (finding,) = mended(desk)
     assert finding.part == "release"
     with Collection.open(desk / "c.homing") as collection:
         assert collection.info().activated == 2
+
+
+def test_who_repairs_is_alone_and_need_not_wait(desk: Path) -> None:
+    change(desk, "UPDATE releases SET written = 0 WHERE photo = 1")
+    assert [finding.mended for finding in checked(desk, repair=True)] == [True]
 
 
 def test_a_release_that_was_never_written_is_no_finding(desk: Path) -> None:

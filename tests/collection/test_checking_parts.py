@@ -130,6 +130,37 @@ def test_a_later_format_is_left_alone(own: Path, where: str) -> None:
             attempt(own)
 
 
+def test_a_later_catalogue_stays_as_it_is_with_damaged_settings_too(own: Path) -> None:
+    behind(own, "DROP TABLE removed")
+    behind(own, "PRAGMA user_version = 2")
+    (own / "collection.toml").write_text("rubbish")
+    (finding,) = check(own, repair=True)
+    assert not finding.mended and "has format 2" in finding.action
+    assert (own / "collection.toml").read_text() == "rubbish"
+    with pytest.raises(CollectionError, match="cannot be read, or is damaged"):
+        Collection.open(own)
+    assert behind(own, "SELECT * FROM sqlite_master WHERE tbl_name = 'removed'") == []
+
+
+@pytest.mark.parametrize("wrong", ["fingerprint = 5", "codebook = ['a']", "extractor = 2020-01-01", "format = 'one'"])
+def test_settings_of_the_wrong_kind_get_one_line_and_are_mended(own: Path, wrong: str) -> None:
+    name, good = wrong.split(" = ")[0], (own / "collection.toml").read_text()
+    lines = [wrong if line.startswith(f"{name} =") else line for line in good.splitlines()]
+    (own / "collection.toml").write_text("\n".join(lines))
+    for attempt in (Collection.open, Collection.create):
+        with pytest.raises(CollectionError, match=r"damaged: .*mend it with: homing check"):
+            attempt(own)
+    assert [finding.mended for finding in check(own, repair=True)] == [True]
+    assert (own / "collection.toml").read_text() == good
+
+
+def test_a_catalogue_that_cannot_be_opened_gets_one_line(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d" * 200] * 4)  # longer than SQLite takes
+    with pytest.raises(CollectionError, match=r"cannot open the catalogue .*unable to open database file"):
+        Collection.create(deep / "c.homing", codebook=tiny_codebook())
+    assert list(deep.iterdir()) == []
+
+
 def test_a_catalogue_from_before_formats_were_kept_opens(own: Path) -> None:
     behind(own, "PRAGMA user_version = 0")
     assert check(own) == []
@@ -140,3 +171,4 @@ def test_a_catalogue_from_before_formats_were_kept_opens(own: Path) -> None:
 def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         check(tmp_path, repair=True)
+    assert list(tmp_path.iterdir()) == []

@@ -67,6 +67,14 @@ def test_what_is_unknown_is_told_and_the_others_are_removed(three: Collection, t
     assert three.info().photos == 1
 
 
+def test_an_empty_name_names_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path / "in")
+    (outcome,) = three.remove("")
+    assert (outcome.state, outcome.reason) == ("failed", "'': an empty name names no reference")
+    assert three.info().photos == 3
+    assert len(three.remove(".")) == 3
+
+
 def test_nothing_of_it_stays_but_the_files_that_were_released(
     collection: Collection, photos: Path, tmp_path: Path
 ) -> None:

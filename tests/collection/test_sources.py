@@ -147,6 +147,19 @@ def test_passive_photos_that_are_gone_or_others_by_now_are_told(
     assert (collection.info().photos, collection.info().passive) == (4, 2)
 
 
+def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
+    collection: Collection, folder: Path, photos: Path, tmp_path: Path
+) -> None:
+    collection.add(folder / "camera.png")
+    shutil.copy(photos / "chelsea.png", folder / "camera.png")
+    collection.add(folder / "camera.png")
+    told = []
+    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", report=told.append)
+    assert states(outcomes) == ["activated", "failed"] == states(told)
+    assert "is another file than the one that was added; homing add --replace it" in outcomes[1].reason
+    assert collection.info().passive == 1
+
+
 def test_sources_without_a_folder_in_common_are_refused(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     collection.folder.catalogue.move(1, collection.folder.catalogue.describe(1)[0], "elsewhere:/photo.jpg")

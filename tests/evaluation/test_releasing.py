@@ -1,5 +1,6 @@
 """Photos released for a bench: what fails, fails alone."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,20 @@ def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
     first.file.write_bytes(first.file.read_bytes()[:1000])
     assert released(originals, tmp_path / "out", extractor, codebook).qualities == changed.qualities
     assert len(first.file.read_bytes()) > 1000
+
+
+@pytest.mark.parametrize(
+    "harm", ["5", "[]", "{}", '{"source": "flower.jpg"}', '{"source": 5}', "quality", "seconds", "file"]
+)
+def test_lines_of_the_log_that_are_none_are_done_again(
+    originals: list[Released], tmp_path: Path, extractor, codebook, harm: str
+) -> None:
+    made, log = released(originals, tmp_path / "out", extractor, codebook), tmp_path / "out.jsonl"
+    *before, last = log.read_text().splitlines()
+    assert json.loads(last)["source"] == "flower.jpg"
+    wrong = json.dumps(json.loads(last) | {harm: {"psnr": 1}}) if harm.isalpha() else harm
+    log.write_text("\n".join([*before, wrong]) + "\n")
+    assert released(originals, tmp_path / "out", extractor, codebook).qualities == made.qualities
 
 
 def test_another_version_releases_anew(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, islice
 from typing import TypeVar
 
 import torch
 
-from homing._parallel import map_ahead
+from homing._parallel import cores, map_ahead
 from homing.errors import PhotoError, ran_out_of_memory
 from homing.photo import Photo
 
@@ -21,15 +23,19 @@ Move = Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
 
 @dataclass(frozen=True)
 class Size:
-    """Of a batch: several small photos or one large one."""
+    """Of batches: several small photos or one large one, and how many are on their way at once."""
 
     photos: int
     pixels: int
+    at_once: int = 2  # one is in the loop, and one before or after it
+    threads: int | None = None
+    """That compute one batch; all cores if None."""
 
 
-ON_CPU = Size(photos=8, pixels=8_000_000)
+# A core for each batch, and small ones that stay in its caches: all cores on one batch wait for each other.
+_BESIDE = min(4, cores())
+ON_CPU = Size(photos=4, pixels=8_000_000, at_once=_BESIDE, threads=cores() // _BESIDE)
 ON_GPU = Size(photos=64, pixels=32_000_000)
-AT_ONCE = 2  # batches: one is in the loop, and one before or after it
 
 
 def size_for(device: torch.device) -> Size:
@@ -45,7 +51,21 @@ def in_batches(
     What stands in the place of a photo is passed on at once, in a list of its own. Where the memory does not suffice
     for a batch its halves are tried, down to single photos, which then give an error.
     """
-    yield from map_ahead(partial(moved, move=move), batches(items, size), threads=AT_ONCE)
+    rest = batches(items, size)
+    first = list(islice(rest, 2))
+    with _threads(size.threads if len(first) > 1 else None):
+        yield from map_ahead(partial(moved, move=move), chain(first, rest), threads=size.at_once)
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Let threads that begin from here on compute with so many, or with fewer where that was asked for."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(count or before, before))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def batches(items: Iterable[tuple[Item, Photo | Other]], size: Size) -> Iterator[list[tuple[Item, Photo | Other]]]:

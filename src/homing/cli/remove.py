@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from homing.cli._jobs import as_json
-from homing.cli._screen import AsJson, CollectionPath, messages, print_json, screen
+from homing.cli._screen import AsJson, CollectionPath, line, messages, print_json, screen
 
 
 def remove(
@@ -37,7 +35,7 @@ def remove(
     from homing.collection import Collection
 
     with Collection.open(collection) as opened:
-        named = opened.find([int(each) if each.isdecimal() else Path(each) for each in what])
+        named = opened.find([int(each) if each.isdecimal() else each for each in what])
         asked = named.ids and not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
             screen.print("Nothing was removed.")
@@ -45,7 +43,7 @@ def remove(
         outcomes = [*(opened.remove(named.ids) if named.ids else []), *named.unknown]
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
-        messages.print(Text(f"failed    {outcome.reason}", style="red"), soft_wrap=True)
+        messages.print(line(f"failed    {outcome.reason}", "red"), soft_wrap=True)
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
     else:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from homing._files import read_metadata, write_atomically
 from homing.codebooks.quantiser import Family, Quantiser
-from homing.codebooks.turning import Turn, differentiable, in_turn
+from homing.codebooks.transforms import Turn, differentiable, in_turn
 from homing.codebooks.unrelated import Unrelated
 from homing.errors import CodebookError
 from homing.extractors import Extractor

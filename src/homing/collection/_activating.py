@@ -7,6 +7,7 @@ import os
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
-from homing.collection._sources import moved_from
-from homing.collection.catalogue import NewPhoto, Release, ReleaseRow
+from homing.collection._sources import ANOTHER_FILE, moved_from
+from homing.collection.catalogue import NewPhoto, Planned, ReleaseRow
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, Found, Photo, format_name, read_file
@@ -103,20 +104,23 @@ class ActivationJob:
             compiled = worth_compiling(len(tasks), self.recipe)
             work = Work(self.collection.codebook, self.recipe, self.format, compiled)
             return in_workers(map_ahead(self._read, tasks), work)
-        return in_batches(map_ahead(self._load, tasks), self._activate, size_for(device))
+        size = size_for(device)
+        if unwrap(self.loop) is not optimise:  # compared with as it would be run by itself: a batch after the other
+            size = replace(size, at_once=1, threads=None)
+        return in_batches(map_ahead(self._load, tasks), self._activate, size)
 
     def _read(self, task: _Task) -> tuple[_Task, File | Outcome]:
         try:
             data = read_file(task.path)
             sha256 = hashlib.sha256(data).hexdigest()
             if task.path in self._expected and sha256 not in self._expected[task.path]:
-                raise PhotoError(f"{task.path}: is another file than the one that was added; homing add --replace it")
+                raise PhotoError(f"{task.path}: {ANOTHER_FILE}")
             number = self.catalogue.find(sha256)
             if number is not None and (before := moved_from(self.catalogue, number, task.path)) is not None:
                 self._moved[task] = before
             done = self._done_before(number, sha256, task.path, task.target)
             return task, done or File(str(task.path), data)
-        except PhotoError as error:
+        except (PhotoError, CollectionError) as error:
             return task, _failed(task, error)
 
     def _load(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
@@ -182,7 +186,7 @@ class ActivationJob:
             outcomes |= {task: _failed(task, error) for task, _ in made}
         return [replace(outcomes[task], moved_from=self._moved.get(task)) for task, _ in batch]
 
-    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Release]:
+    def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Planned]:
         """Record the references that are new, and what is about to be released of each."""
         new = [
             NewPhoto(each.sha256, os.path.abspath(task.path), each.code, each.descriptor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from homing._parallel import map_ahead
-from homing.collection._sources import moved_from, outdated
+from homing.collection._replacing import Replacing
+from homing.collection._sources import moved_from
 from homing.collection.catalogue import Catalogue, NewPhoto
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
@@ -40,14 +42,16 @@ def add_photos(
 ) -> list[Outcome]:
     """Index photos; each is on disk when it is reported. To `replace` is to remove what its path held before."""
     catalogue, extractor = collection.folder.catalogue, collection.extractor
+    replacing = Replacing(catalogue) if replace else None
     one_at_a_time = Lock()  # photos are decoded side by side, but their views are many times larger
 
     def prepare(item: Found) -> _Ready | Outcome:
         try:
             data = read_file(item.path)
             sha256 = hashlib.sha256(data).hexdigest()
-            if (number := catalogue.find(sha256)) is not None:
-                return _known(catalogue, number, item.path, sha256, replace=replace)
+            number = replacing.meet(sha256, item.path) if replacing else catalogue.find(sha256)
+            if number is not None:
+                return _known(catalogue, number, item.path, sha256, replacing)
             if catalogue.find_released(sha256) is not None:
                 return Outcome(photo=item.path, state="known")
             photo = Photo.decode(data, str(item.path))
@@ -55,30 +59,37 @@ def add_photos(
                 return _Ready(item.path, sha256, extractor.resize(photo.view()))
         except PhotoError as error:
             return Outcome(photo=item.path, state="failed", reason=str(error))
+        except CollectionError as error:
+            return Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}")
         except (MemoryError, RuntimeError) as error:
             if not ran_out_of_memory(error):
                 raise
             return Outcome(photo=item.path, state="failed", reason=f"{item.path}: too large for the memory there is")
 
     outcomes = []
-    for outcome in _outcomes(collection, map_ahead(prepare, found), replace=replace):
+    for outcome in _outcomes(collection, map_ahead(prepare, found), replacing):
         report(outcome)
         outcomes.append(outcome)
     return outcomes
 
 
-def _known(catalogue: Catalogue, number: int, path: Path, sha256: str, *, replace: bool) -> Outcome:
+def _known(catalogue: Catalogue, number: int, path: Path, sha256: str, replacing: Replacing | None) -> Outcome:
     """A photo that is a reference already: here, or elsewhere, or where it is no more."""
     if (before := moved_from(catalogue, number, path)) is not None:
         return Outcome(photo=path, state="moved", moved_from=before)
     source, _ = catalogue.describe(number)
-    others = outdated(catalogue, path, sha256) if replace and source == os.path.abspath(path) else []
-    if others:
-        catalogue.remove(others)
-    return Outcome(photo=path, state="replaced" if others else "known")
+    if replacing is not None and source == os.path.abspath(path):
+        with replacing.lock:
+            others = replacing.outdated(path, sha256)
+            if others:
+                catalogue.remove(others)
+                return Outcome(photo=path, state="replaced")
+    return Outcome(photo=path, state="known")
 
 
-def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome], *, replace: bool) -> Iterator[Outcome]:
+def _outcomes(
+    collection: Collection, prepared: Iterator[_Ready | Outcome], replacing: Replacing | None
+) -> Iterator[Outcome]:
     batch: list[_Ready] = []
     for item in prepared:
         if isinstance(item, Outcome):
@@ -86,13 +97,13 @@ def _outcomes(collection: Collection, prepared: Iterator[_Ready | Outcome], *, r
             continue
         batch.append(item)
         if len(batch) == BATCH:
-            yield from _index(collection, batch, replace=replace)
+            yield from _index(collection, batch, replacing)
             batch = []
     if batch:
-        yield from _index(collection, batch, replace=replace)
+        yield from _index(collection, batch, replacing)
 
 
-def _index(collection: Collection, batch: Sequence[_Ready], *, replace: bool) -> list[Outcome]:
+def _index(collection: Collection, batch: Sequence[_Ready], replacing: Replacing | None) -> list[Outcome]:
     descriptors = describe(collection.extractor, [item.square for item in batch])
     codes = collection.codebook.encode(descriptors)
     photos = [
@@ -100,9 +111,9 @@ def _index(collection: Collection, batch: Sequence[_Ready], *, replace: bool) ->
         for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
     ]
     try:
-        catalogue = collection.folder.catalogue
-        before = [outdated(catalogue, item.path, item.sha256) if replace else [] for item in batch]
-        ids = collection.record(photos, instead_of=[number for numbers in before for number in numbers])
+        with replacing.lock if replacing else nullcontext():
+            before = [replacing.outdated(item.path, item.sha256) if replacing else [] for item in batch]
+            ids = collection.record(photos, instead_of=[number for numbers in before for number in numbers])
     except CollectionError as error:
         return [Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}") for item in batch]
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +61,19 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
-        # Autocommit; transactions are opened by `_change` alone.
-        self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
-        try:
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("PRAGMA foreign_keys = ON")
-            # 64 MB: hashes come in no order, and each reads and writes another page of their index.
-            self._database.execute("PRAGMA cache_size = -65536")
-            tables = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")}
-            if "photos" in tables and not {"removed", "released_descriptors"} <= tables:
-                self._database.executescript(f"BEGIN IMMEDIATE; {_LATER} COMMIT;")
-        except sqlite3.Error as error:
-            self._database.close()
-            raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
+        with ExitStack() as stack:
+            try:
+                # Autocommit; transactions are opened by `_change` alone.
+                self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+                stack.callback(self._database.close)
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = FULL")
+                self._database.execute("PRAGMA foreign_keys = ON")
+                # 64 MB: hashes come in no order, and each reads and writes another page of their index.
+                self._database.execute("PRAGMA cache_size = -65536")
+            except sqlite3.Error as error:
+                raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
+            stack.pop_all()
 
     def create(self) -> None:
         """Make the tables of a new catalogue."""
@@ -82,9 +81,18 @@ class Database:
             for statement in (_SCHEMA + _LATER).split(";\n"):
                 change.execute(statement)
 
+    def upgrade(self) -> None:
+        """Make what catalogues of an earlier homing lack."""
+        tables = {name for (name,) in self._all("SELECT name FROM sqlite_master")}
+        if "photos" in tables and not {"removed", "released_descriptors"} <= tables:
+            with self._change() as change:
+                for statement in _LATER.split(";\n"):
+                    change.execute(statement)
+
     def close(self) -> None:
         """Let go of the file."""
-        self._database.close()
+        with self._lock:  # SQLite crashes if it is closed under a query
+            self._database.close()
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

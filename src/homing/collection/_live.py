@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from homing._files import write_atomically
-from homing.collection._writing import one_writer
+from homing.collection._writing import one_keeper
 from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.errors import BusyError, CollectionError, GoneError
 from homing.indexes import FaissIndex
@@ -42,20 +42,24 @@ class LiveIndex:
         with self._lock:
             # Read first: what others record from here on may come once more next time, which changes nothing.
             revision = self._catalogue.revision
-            if self._index is None:
-                self._index = self._read() or self._empty()
+            index = self._begun() if self._index is None else self._index
             if self._revision != revision:
-                self._follow(self._index)
+                if self._revision < self._catalogue.recoded:
+                    index, self._revision, self._last = self._empty(), 0, 0
+                self._index = None  # if this fails, what is half done is dropped
+                self._follow(index)
                 self._revision, self.kept = revision, False
-            return self._index
+            self._index = index
+            return index
 
     def keep(self) -> None:
-        """Keep a snapshot for the next opening, unless it is there, or somebody is just changing the collection."""
+        """Keep a snapshot for the next opening, unless it is there, or somebody else is just keeping one."""
         if self._index is None or self.kept:
             return
         try:
-            with one_writer(self._folder.path), self._lock:
-                self._write(self._index.to_bytes())
+            with one_keeper(self._folder.path), self._lock:
+                if self._index is not None:  # else another thread could not bring it to what the catalogue holds
+                    self._write(self._index.to_bytes())
         except BusyError:
             return
         except (OSError, CollectionError) as error:
@@ -63,11 +67,11 @@ class LiveIndex:
             logging.getLogger("homing").warning("%s: no snapshot of the index was kept: %s", self._folder.path, error)
 
     def _follow(self, index: FaissIndex) -> None:
-        gone = self._catalogue.removed_since(self._revision)
-        if len(gone):
-            index.remove(gone)
+        # What comes is put in before what goes is taken out: whoever searches in between finds a photo or the one that
+        # replaced it, and begins again if it is gone.
+        before = self._last
         try:
-            for ids, codes in self._catalogue.codes(after=self._last):
+            for ids, codes in self._catalogue.codes(after=before):
                 index.add(codes, ids)
                 self._last = int(ids[-1])
         except (ValueError, RuntimeError) as error:  # of NumPy, of FAISS
@@ -75,17 +79,29 @@ class LiveIndex:
             raise CollectionError(
                 f"{path} holds codes that are none of its codebook; mend it with: homing check {path} --repair"
             ) from error
+        gone = self._catalogue.removed_since(self._revision)
+        if (gone <= before).any():
+            index.remove(gone[gone <= before])
+
+    def _begun(self) -> FaissIndex:
+        snapshot = self._read()
+        return self._empty() if snapshot is None else snapshot
 
     def _read(self) -> FaissIndex | None:
-        """The snapshot, if it is the one that the catalogue knows."""
+        """The snapshot, if it is the one that the catalogue knows, and can be read."""
+        self._revision = self._last = 0
         facts = [self._catalogue.fact(f"snapshot_{name}") for name in ("sha256", "revision", "last")]
         if None in facts or not self._snapshot.is_file():
             return None
-        data = self._snapshot.read_bytes()
-        if hashlib.sha256(data).hexdigest() != facts[0]:
+        try:
+            data = self._snapshot.read_bytes()
+            if hashlib.sha256(data).hexdigest() != facts[0]:
+                return None
+            index = FaissIndex(self._folder.codebook, data)
+            self._revision, self._last, self.kept = int(facts[1] or 0), int(facts[2] or 0), True
+        except (OSError, ValueError, RuntimeError):  # of FAISS: kept by a version that this one cannot read
             return None
-        self._revision, self._last, self.kept = int(facts[1] or 0), int(facts[2] or 0), True
-        return FaissIndex(self._folder.codebook, data)
+        return index
 
     def _empty(self) -> FaissIndex:
         index, background = FaissIndex(self._folder.codebook), self._folder.background

@@ -24,7 +24,7 @@ def find_named(catalogue: Catalogue, what: Iterable[int | str | Path]) -> Named:
     ids: dict[int, None] = {}
     unknown = []
     for each in dict.fromkeys(what):
-        found = catalogue.existing([each]) if isinstance(each, int) else _at(catalogue, Path(each))
+        found = catalogue.existing([each]) if isinstance(each, int) else _at(catalogue, each)
         ids |= dict.fromkeys(found)
         if not found:
             unknown.append(Outcome(photo=Path(str(each)), state="failed", reason=_reason(each)))
@@ -40,7 +40,9 @@ def remove_named(catalogue: Catalogue, named: Named) -> list[Outcome]:
     ] + named.unknown
 
 
-def _at(catalogue: Catalogue, path: Path) -> list[int]:
+def _at(catalogue: Catalogue, path: str | Path) -> list[int]:
+    if path == "":
+        return []  # not the folder one is in, which a path that is empty stands for
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -56,5 +58,7 @@ def _at(catalogue: Catalogue, path: Path) -> list[int]:
 def _reason(what: int | str | Path) -> str:
     if isinstance(what, int):
         return f"{what}: no reference has this id"
+    if what == "":
+        return "'': an empty name names no reference"
     name = os.fsencode(what).decode(errors="replace")
     return f"{name}: no reference was added from this path, or from a folder of this name"

@@ -1,13 +1,17 @@
-"""Where the files of references lie: those that moved, those that changed, those that are still passive."""
+"""Where the files of references lie: those that moved, those that are still passive."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from homing.collection.catalogue import Catalogue
+from homing.collection.outcome import Outcome
 from homing.errors import HomingError
 from homing.photo import Found
+
+ANOTHER_FILE = "is another file than the one that was added; homing add --replace it"
 
 
 def moved_from(catalogue: Catalogue, photo: int, path: Path) -> Path | None:
@@ -28,11 +32,6 @@ def _gone(file: Path) -> bool:
     return False
 
 
-def outdated(catalogue: Catalogue, path: Path, sha256: str) -> list[int]:
-    """The references that were added from this path when it held another file."""
-    return [number for number, known in catalogue.at(os.path.abspath(path)) if known != sha256]
-
-
 def passive_photos(catalogue: Catalogue) -> tuple[list[Found], dict[Path, set[str]]]:
     """The files of references that are still passive, and the hashes that each may have.
 
@@ -49,3 +48,15 @@ def passive_photos(catalogue: Catalogue) -> tuple[list[Found], dict[Path, set[st
     except ValueError as error:
         raise HomingError("the passive photos have no folder in common; name them, or their folders") from error
     return [Found(path, path.relative_to(common)) for path in expected], expected
+
+
+def left_passive(
+    catalogue: Catalogue, expected: Mapping[Path, Container[str]], done: Iterable[Outcome]
+) -> list[Outcome]:
+    """Those of the expected that are passive still, though their file was activated: it is that of another by now."""
+    activated = {outcome.photo for outcome in done if outcome.state != "failed"}
+    return [
+        Outcome(photo=Path(source), state="failed", reason=f"{source}: {ANOTHER_FILE}")
+        for source, sha256 in catalogue.passive()
+        if Path(source) in activated and sha256 in expected.get(Path(source), ())
+    ]

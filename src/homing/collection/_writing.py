@@ -13,14 +13,25 @@ from homing.errors import BusyError, CollectionError
 
 @contextmanager
 def one_writer(folder: Path) -> Iterator[None]:
-    """Hold a collection while it is changed; whoever comes second is told so at once: BusyError.
+    """Hold a collection while it is changed; whoever comes second is told so at once: BusyError."""
+    with _held(folder, "writer.lock"):
+        yield
 
-    The system lets go of it when a process ends, however it ends.
-    """
+
+@contextmanager
+def one_keeper(folder: Path) -> Iterator[None]:
+    """Hold the snapshot of the index while it is kept, which readers do as well: no writer is refused for that."""
+    with _held(folder, "snapshot.lock"):
+        yield
+
+
+@contextmanager
+def _held(folder: Path, name: str) -> Iterator[None]:
+    """Hold a lock; the system lets go of it when a process ends, however it ends."""
     if not folder.is_dir():  # the lock would make it anew
         raise CollectionError(f"{folder} cannot be changed: it is not there any more")
     # Of its own for each job: the same lock taken twice, by another thread or by the same one, is refused as well.
-    lock = FileLock(folder / "writer.lock")
+    lock = FileLock(folder / name)
     try:
         lock.acquire(timeout=0)
     except Timeout:

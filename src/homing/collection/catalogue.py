@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from homing.collection._database import Database
-from homing.errors import GoneError
+from homing.errors import CollectionError, GoneError
 
 State = Literal["passive", "activated", "unchanged"]
 
@@ -41,8 +41,8 @@ class ReleaseRow:
     reason: str | None
 
 
-Release = tuple[int, ReleaseRow]
-"""The id of a reference, and what was released of it."""
+Planned = tuple[int, ReleaseRow]
+"""The id of a reference, and what is to be released of it."""
 
 
 class Catalogue(Database):
@@ -51,7 +51,20 @@ class Catalogue(Database):
     @property
     def revision(self) -> int:
         """A number that grows with every change to the references."""
-        return int(self.fact("revision") or 0)
+        return self._count("revision", "")
+
+    @property
+    def recoded(self) -> int:
+        """The last revision that gave references other codes: an index of an earlier one is built anew."""
+        return self._count("recoded", "0")
+
+    def _count(self, name: str, default: str) -> int:
+        count = self.fact(name) or default
+        if not count.isdecimal():
+            raise CollectionError(
+                "the catalogue has lost count of its changes; mend it with: homing check COLLECTION --repair"
+            )
+        return int(count)
 
     def fact(self, name: str) -> str | None:
         """A value kept under a name."""
@@ -73,8 +86,8 @@ class Catalogue(Database):
         row = self._one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> tuple[list[int | None], int]:
-        """Record references, all or none; gives the id of each (None where it was known) and the revision.
+    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+        """Record references, all or none; gives the id of each, None where it was known.
 
         What they come `instead_of` is removed in the same transaction.
         """
@@ -95,7 +108,7 @@ class Catalogue(Database):
                 ids.append(None if photo.sha256 in known else (last := last + 1))
                 known.add(photo.sha256)
             self._insert(change, [(number, photo) for number, photo in zip(ids, photos, strict=True) if number])
-            return ids, revision
+            return ids
 
     def _insert(self, change: sqlite3.Connection, new: Sequence[tuple[int, NewPhoto]]) -> None:
         change.executemany(
@@ -138,6 +151,15 @@ class Catalogue(Database):
             done = change.execute("UPDATE photos SET source = ? WHERE id = ? AND source = ?", (new, photo, old))
             return done.rowcount > 0
 
+    def recode(self, photo: int, code: np.ndarray, descriptor: np.ndarray) -> None:
+        """Give a reference another code and descriptor."""
+        with self._change() as change:
+            revision = self._advance(change)
+            change.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), photo))
+            vector = descriptor.astype(np.float16).tobytes()
+            change.execute("INSERT OR REPLACE INTO descriptors VALUES (?, ?)", (photo, vector))
+            change.execute("INSERT OR REPLACE INTO facts VALUES ('recoded', ?)", (str(revision),))
+
     def removed_since(self, revision: int) -> np.ndarray:
         """The ids (N,) of references that were removed after this revision."""
         rows = self._all("SELECT photo FROM removed WHERE revision > ?", revision)
@@ -176,7 +198,7 @@ class Catalogue(Database):
         assert row is not None
         return row[0] or "", row[1] or ""
 
-    def plan_releases(self, releases: Sequence[Release], descriptors: Sequence[np.ndarray | None]) -> None:
+    def plan_releases(self, releases: Sequence[Planned], descriptors: Sequence[np.ndarray | None]) -> None:
         """Say which files are about to be written, so that a crash leaves none behind that nobody knows.
 
         Each has the descriptor of what is released, if it is another than that of the original.
@@ -199,7 +221,7 @@ class Catalogue(Database):
                 ],
             )
 
-    def confirm_releases(self, releases: Sequence[Release]) -> None:
+    def confirm_releases(self, releases: Sequence[Planned]) -> None:
         """Say that the planned files are on disk; where that was said before, nothing is written."""
         with self._change() as change:
             change.executemany(

@@ -10,6 +10,7 @@ from types import TracebackType
 from torch import Tensor
 
 from homing import codebooks, extractors
+from homing._files import bytes_in
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
@@ -18,7 +19,7 @@ from homing.collection._adding import add_photos
 from homing.collection._live import LiveIndex, settled
 from homing.collection._removing import Named, find_named, remove_named
 from homing.collection._searching import Plan, plan_search, run_search
-from homing.collection._sources import passive_photos
+from homing.collection._sources import left_passive, passive_photos
 from homing.collection._writing import one_writer
 from homing.collection.catalogue import NewPhoto
 from homing.collection.checking import check_opened
@@ -140,7 +141,11 @@ class Collection:
         with one_writer(self.folder.path):
             found, expected = passive_photos(self.folder.catalogue)
             job = ActivationJob(self, Path(out), chosen, format, expected=expected, processes=processes)
-            return job.run(found, report or _ignore) if found else []
+            outcomes = job.run(found, report or _ignore) if found else []
+            for outcome in left_passive(self.folder.catalogue, expected, outcomes):
+                (report or _ignore)(outcome)
+                outcomes.append(outcome)
+            return outcomes
 
     def find(self, what: What | Iterable[What]) -> Named:
         """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
@@ -215,7 +220,7 @@ class Collection:
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
             background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=sum(file.stat().st_size for file in self.folder.path.iterdir()),
+            bytes_on_disk=bytes_in(self.folder.path),
             **counts,
         )
 
@@ -244,10 +249,9 @@ class Collection:
     def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
 
-        What they come `instead_of` is removed at once.
+        What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
         """
-        ids, _ = self.folder.catalogue.add(photos, instead_of=instead_of)
-        return ids
+        return self.folder.catalogue.add(photos, instead_of=instead_of)
 
 
 def _as_paths(photos: Paths) -> list[Path]:

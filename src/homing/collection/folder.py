@@ -7,18 +7,18 @@ holiday.homing/
   catalogue.sqlite    the truth
   index.faiss         a snapshot; rebuilt from the catalogue when missing or damaged
   writer.lock         held by whoever changes the collection
+  snapshot.lock       held by whoever keeps a snapshot
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing._files import sync_folder, write_atomically
+from homing._files import make_folder, sync_folder, temporary_beside, write_atomically
 from homing.codebooks import Background, Codebook
 from homing.collection.catalogue import Catalogue
 from homing.collection.settings import mark_format, open_catalogue, read_settings, write_settings
@@ -48,9 +48,9 @@ def create_folder(path: Path, codebook: Codebook, background: Background | None)
         )
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CollectionError(f"{path} exists and is not empty; choose another name for the collection")
-    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    draft = temporary_beside(path)
     try:
-        draft.mkdir(parents=True)
+        make_folder(draft)
         _fill(draft, codebook, background)
         draft.replace(path)
         sync_folder(path.parent)

@@ -43,7 +43,9 @@ def read_settings(path: Path) -> dict[str, Any]:
         if not isinstance(settings["format"], int) or settings["format"] < 1:
             raise ValueError(f"there is no format {settings['format']!r}")
         _refuse_later(path, settings["format"])
-        _ = settings["codebook"], settings["fingerprint"], settings["extractor"]
+        for name in ("codebook", "fingerprint", "extractor"):
+            if not isinstance(settings[name], str):
+                raise ValueError(f"{name} is {settings[name]!r}")
     except (OSError, ValueError, KeyError) as error:
         raise CollectionError(
             f"{file} cannot be read, or is damaged: {error}; mend it with: homing check {path} --repair"
@@ -63,6 +65,7 @@ def open_catalogue(path: Path) -> Catalogue:
     try:
         ((version,),) = catalogue._all("PRAGMA user_version")  # 0 in those made before it was kept
         _refuse_later(path / "catalogue.sqlite", version)
+        catalogue.upgrade()
     except CollectionError:
         catalogue.close()
         raise

@@ -125,7 +125,8 @@ class FaissIndex:
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids (N,) and codes (N, bytes) it holds, in no order."""
-        return self._store.contents()
+        with self._lock:
+            return self._store.contents()
 
     def to_bytes(self) -> bytes:
         """The index as the bytes of one FAISS file."""

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.codebooks.turning import differentiable, in_turn
+from homing.codebooks.transforms import differentiable, in_turn
 
 
 class SignMargin:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import cache
 from pathlib import Path
 
 from homing import extractors
+from homing.collection._writing import one_writer
 from homing.collection.checking.catalogue import BY_HAND, check_catalogue
 from homing.collection.checking.findings import Findings
-from homing.collection.checking.parts import check_leftovers, check_parts
+from homing.collection.checking.parts import check_leftovers, check_parts, refuse_no_collection
 from homing.collection.checking.references import check_references, check_released
 from homing.collection.checking.releases import check_releases
 from homing.collection.checking.snapshot import check_snapshot
@@ -22,34 +25,49 @@ from homing.extractors import Extractor
 def check(path: str | Path, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
     """What is not as it should be in a collection, also in one too damaged to be opened.
 
-    `repair` mends what can be mended without losing anything. `extractor` is needed only where the codebook's is one
-    of your own.
+    `repair` mends what can be mended without losing anything; nobody else changes the collection meanwhile. `extractor`
+    is needed only where the codebook's is one of your own.
     """
-    findings = Findings(repair)
-    if not check_parts(Path(path), findings):
-        return findings.found  # the rest makes sense only with these
-    try:
-        folder = open_folder(Path(path))
-    except FormatError:
-        raise
-    except CollectionError as error:
-        findings.leave("catalogue", str(error), BY_HAND)
-        return findings.found
+    path, findings = Path(path), Findings(repair)
+    refuse_no_collection(path)
+    with _alone(path, repair):
+        if not check_parts(path, findings):
+            return findings.found  # the rest makes sense only with these
+        try:
+            folder = open_folder(path)
+        except FormatError:
+            raise
+        except CollectionError as error:
+            if isinstance(error.__cause__, sqlite3.OperationalError):
+                raise  # held by another, or on a disk that cannot be written: nothing is wrong with it
+            findings.leave("catalogue", str(error), BY_HAND)
+            return findings.found
 
-    def network() -> Extractor:
-        return extractor or extractors.load(folder.codebook.extractor)
+        @cache
+        def network() -> Extractor:
+            return extractor or extractors.load(folder.codebook.extractor)
 
-    with closing(folder.catalogue):
-        return findings.found + check_opened(folder, network, repair=repair)
+        with closing(folder.catalogue):
+            _check_open(folder, network, findings)
+    return findings.found
 
 
 def check_opened(folder: Folder, network: Callable[[], Extractor], *, repair: bool) -> list[Finding]:
     """The same for a folder that is open; `network` is asked for only where a descriptor has to be made again."""
     findings = Findings(repair)
+    with _alone(folder.path, repair):
+        _check_open(folder, network, findings)
+    return findings.found
+
+
+def _alone(path: Path, repair: bool) -> AbstractContextManager[None]:
+    return one_writer(path) if repair else nullcontext()
+
+
+def _check_open(folder: Folder, network: Callable[[], Extractor], findings: Findings) -> None:
     if check_catalogue(folder.catalogue, findings):
         if check_references(folder, network, findings):
             check_snapshot(folder, findings)
         check_released(folder, findings)
         check_releases(folder.catalogue, findings)
         check_leftovers(folder, findings)
-    return findings.found

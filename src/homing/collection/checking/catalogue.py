@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from homing.collection.catalogue import Catalogue
 from homing.collection.checking.findings import Findings
 from homing.errors import CollectionError
 
+_MORE = 1_000_000
 BY_HAND = (
     "restore catalogue.sqlite from a backup, or save what can be read of it with: "
     "sqlite3 catalogue.sqlite .recover | sqlite3 recovered.sqlite"
@@ -30,10 +33,28 @@ def check_catalogue(catalogue: Catalogue, findings: Findings) -> bool:
         catalogue._all("SELECT 1 FROM photos, descriptors, releases, facts LIMIT 0")  # are they there?
         for table, row, *_ in catalogue._all("PRAGMA foreign_key_check"):
             findings.leave("catalogue", f"row {row} of {table} is of no reference there is", BY_HAND)
+        return _check_count(catalogue, findings)
     except CollectionError as error:
         findings.leave("catalogue", str(error), BY_HAND)
         return False
+
+
+def _check_count(catalogue: Catalogue, findings: Findings) -> bool:
+    try:
+        _ = catalogue.revision, catalogue.recoded
+    except CollectionError as error:
+        return findings.mend("catalogue", str(error), "counted on", partial(_count_on, catalogue), BY_HAND)
     return True
+
+
+def _count_on(catalogue: Catalogue) -> None:
+    """Count on from more than anybody who has it open can have counted: they all look for what changed."""
+    known = catalogue._all(
+        "SELECT max(revision) FROM removed UNION SELECT max(CAST(value AS INTEGER)) FROM facts"
+        " WHERE name IN ('recoded', 'snapshot_revision')"
+    )
+    revision = max(number or 0 for (number,) in known) + _MORE
+    catalogue.set_facts(revision=str(revision), recoded=str(revision))
 
 
 def _integrity(catalogue: Catalogue) -> list[str]:

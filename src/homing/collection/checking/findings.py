@@ -9,6 +9,8 @@ from homing.collection.outcome import Finding
 from homing.errors import HomingError
 
 Part = Literal["settings", "codebook", "background", "catalogue", "reference", "index", "release", "file"]
+# Seconds: nothing takes so long from its beginning to its end. What is younger may be somebody's who is at work.
+STALE = 600
 
 
 class Findings:

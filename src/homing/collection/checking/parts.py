@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from homing import codebooks
-from homing._files import write_atomically
+from homing._files import TEMPORARY, write_atomically
 from homing.codebooks import Background, Codebook
-from homing.collection.checking.findings import Findings
+from homing.collection.checking.findings import STALE, Findings
 from homing.collection.folder import Folder
-from homing.collection.settings import read_settings, write_settings
+from homing.collection.settings import open_catalogue, read_settings, write_settings
 from homing.errors import CodebookError, CollectionError, FormatError
 
-_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")  # as `write_atomically` names them
-_STALE = 600  # seconds: no file takes so long between two writes; a younger one may be somebody's who is at work
+
+def refuse_no_collection(path: Path) -> None:
+    """Refuse a folder that has neither a catalogue nor settings."""
+    if not (path / "catalogue.sqlite").is_file() and not (path / "collection.toml").is_file():
+        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
 
 
 def check_parts(path: Path, findings: Findings) -> bool:
     """Check settings, codebook and background; whether the collection can be opened now."""
     if not (path / "catalogue.sqlite").is_file():
-        if not (path / "collection.toml").is_file():
-            raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
         findings.leave("catalogue", f"{path / 'catalogue.sqlite'} is missing", "restore it from a backup")
         return False
     if not _settings(path, findings):
@@ -42,6 +43,7 @@ def _settings(path: Path, findings: Findings) -> bool:
     except CollectionError:
 
         def mend() -> None:
+            open_catalogue(path).close()  # one of a later homing has settings that this one cannot write
             strangers = path / "background"
             write_settings(
                 path, Codebook.read(path / "codebook"), strangers.read_bytes() if strangers.is_file() else None
@@ -111,6 +113,15 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
     """Temporary files that a crash left in the collection, or in a folder that photos were released into."""
     released = {Path(path).parent for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases")}
     for place in sorted({folder.path.absolute(), *released}):
-        for file in sorted(place.iterdir()) if place.is_dir() else []:
-            if _TEMPORARY.fullmatch(file.name) and file.is_file() and time.time() - file.stat().st_mtime > _STALE:
-                findings.mend("file", f"{file} was left by a crash", "removed", file.unlink, "remove it")
+        for file in _leftovers(place):
+            findings.mend("file", f"{file} was left by a crash", "removed", file.unlink, "remove it")
+
+
+def _leftovers(place: Path) -> list[Path]:
+    found = []
+    with suppress(FileNotFoundError, NotADirectoryError):  # then there are none
+        for file in sorted(place.iterdir()):
+            with suppress(FileNotFoundError):  # whoever was writing it is done
+                if TEMPORARY.fullmatch(file.name) and file.is_file() and time.time() - file.lstat().st_mtime > STALE:
+                    found.append(file)
+    return found

@@ -110,12 +110,7 @@ def _make_again(folder: Folder, network: Callable[[], Extractor], row: _Row) -> 
     code = np.frombuffer(row.code, np.uint8)
     if not right_size or not agree(codebook, code[None], descriptor.astype(np.float16)[None])[0]:
         code = codebook.encode(torch.from_numpy(descriptor.astype(np.float32))[None])[0]
-    with folder.catalogue._change() as change:
-        change.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), row.number))
-        vector = descriptor.astype(np.float16).tobytes()
-        change.execute("INSERT OR REPLACE INTO descriptors VALUES (?, ?)", (row.number, vector))
-        change.execute("UPDATE facts SET value = CAST(value AS INTEGER) + 1 WHERE name = 'revision'")
-        change.execute("DELETE FROM facts WHERE name LIKE 'snapshot%'")  # it has the code as it was
+    folder.catalogue.recode(row.number, code, descriptor)
 
 
 def _described(folder: Folder, network: Callable[[], Extractor], row: _Row) -> np.ndarray:

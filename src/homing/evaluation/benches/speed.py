@@ -16,6 +16,7 @@ from PIL import Image
 from homing import codebooks, extractors
 from homing._files import make_out
 from homing.activation import recipe_named
+from homing.activation.pipeline import size_for
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.evaluation.benches.speed_files import FilesFound, time_files
@@ -27,7 +28,6 @@ from homing.objectives import has_objective
 from homing.photo import Photo, gather
 
 SAME_WORK = "paper"  # the recipe that the plain loop runs: always measured
-_ON_CPU, _ON_GPU = (8,), (64,)
 _QUALITY = 90  # of the demo's photos as JPEG files, as cameras and agencies write them
 
 
@@ -85,7 +85,7 @@ def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
         refuse_inside(bench.out, bench.photos)
     make_out(bench.out)
     ways = bench.ways
-    batches = list(dict.fromkeys(bench.batches or (_ON_GPU if extractor.device.type == "cuda" else _ON_CPU)))
+    batches = list(dict.fromkeys(bench.batches or (size_for(extractor.device).photos,)))
     with tempfile.TemporaryDirectory(dir=bench.out, prefix=".speed-") as temporary:
         folder = Path(temporary)
         source = _demo_jpegs(folder / "demo") if bench.photos is None else bench.photos

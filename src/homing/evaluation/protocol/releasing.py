@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,8 @@ from homing.evaluation.protocol.kept import state_of
 from homing.extractors import Extractor
 from homing.perception import Quality
 from homing.photo import Photo
+
+_QUALITY = {field.name for field in fields(Quality)}
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class _Log:
             folder.mkdir(parents=True, exist_ok=True)
             first, *lines = list(self._lines()) or [None]
             if first == {"key": key}:
-                self._entries = {entry["source"]: entry for entry in lines}
+                self._entries = {entry["source"]: entry for entry in lines if _is_entry(entry)}
             whole = [{"key": key}, *self._entries.values()]
             write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
 
@@ -183,6 +185,16 @@ class _Log:
                 yield json.loads(line)
         except (FileNotFoundError, ValueError):
             return
+
+
+def _is_entry(entry: Any) -> bool:
+    """Whether a line is one that `_Log` wrote; what somebody made of another is done again."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
+        return False
+    if not isinstance(entry.get("seconds"), int | float) or entry.get("state") == "failed":
+        return False
+    quality = entry.get("quality")
+    return isinstance(quality, dict) and set(quality) == _QUALITY and {"state", "photo", "file"} <= set(entry)
 
 
 def _load(original: Released) -> tuple[Released, Photo | PhotoError]:

@@ -1,0 +1,46 @@
+"""An index is whole for every thread, whatever the others do to it."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from tests.conftest import descriptors, train
+
+from homing.indexes import FaissIndex
+
+
+def test_contents_are_whole_while_another_thread_changes_them() -> None:
+    book = train("IVF4,PQ8x4")
+    codes = np.tile(book.encode(descriptors(300)), (300, 1))
+    index, done = FaissIndex(book), threading.Event()
+    index.add(codes[:1], np.array([-1]))
+
+    def read() -> None:
+        while not done.is_set():
+            ids, held = index.contents()
+            assert len(np.unique(ids)) == len(ids) == len(held)
+            assert len(np.unique(held, axis=0)) <= 300
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        for turn in range(12):
+            index.add(codes, turn * len(codes) + np.arange(len(codes)))
+            if turn % 4 == 3:
+                index.remove(np.arange(0, (turn + 1) * len(codes), 2))
+        done.set()
+        reader.result()
+
+
+def test_each_thread_gets_the_probes_and_the_number_it_asked_for() -> None:
+    book, rows = train("IVF4,PQ8x4"), descriptors(300)
+    index = FaissIndex(book)
+    index.add(book.encode(rows), np.arange(300))
+    expected = {probes: index.search(rows[:50], 10 * probes, probes) for probes in (1, 2, 3, 4)}
+
+    def search(turn: int) -> None:
+        probes = turn % 4 + 1
+        for got, wanted in zip(index.search(rows[:50], 10 * probes, probes), expected[probes], strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(search, range(200)))
