@@ -30,6 +30,7 @@ NAME = "homing-1"
 SPEC = "IVF4096,PQ8x8"
 SIDES = {"taught": 192, "validation": 256, "strangers": 256}
 BATCH = 256
+UNMEASURED = 14_400  # strangers that are left for homing bench sure; the others tell how far unrelated photos lie apart
 
 
 def main(
@@ -51,7 +52,8 @@ def main(
     names = [found.path.stem for part in SIDES for found in gather([split / part])]
     numbers = np.array([int(name) for name in names], dtype=np.int32)
     shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
-    book = Codebook.train(shuffled, spec=SPEC, extractor=extractor, name=NAME)
+    unrelated = others[-1][UNMEASURED:]
+    book = Codebook.train(shuffled, spec=SPEC, extractor=extractor, name=NAME, photos=unrelated)
     book.write(out / f"{NAME}.codebook")
     background = Background(book.encode(torch.from_numpy(whole)), numbers)
     write_atomically(out / f"{NAME}.background", background.to_bytes())

@@ -2,6 +2,7 @@ import hashlib
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
+from dataclasses import replace
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.conftest import FakeExtractor, descriptors, train
 
 from homing import codebooks
 from homing.codebooks import Codebook
+from homing.codebooks.unrelated import PairDistances
 from homing.errors import CodebookError, UnknownNameError
 
 
@@ -60,7 +62,8 @@ def test_a_code_does_not_depend_on_what_is_encoded_with_it(trained: Codebook) ->
 )
 def test_unrelated_distances_are_those_an_index_gives(spec: str, median: float) -> None:
     """Random descriptors lie √2 apart, and on different sides of half of 32 planes."""
-    assert np.median(train(spec).unrelated) == pytest.approx(median, rel=0.05)
+    known = train(spec).unrelated.code
+    assert np.interp(0.5, known.shares, known.distances) == pytest.approx(median, rel=0.05)
 
 
 def test_a_rotation_needs_as_many_descriptors_as_dimensions() -> None:
@@ -127,7 +130,10 @@ def test_descriptors_turn_in_pytorch_as_in_faiss(spec: str) -> None:
 
 def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> None:
     swapped = copy(trained)
-    swapped.unrelated = trained.unrelated[::-1].copy()
+    known = trained.unrelated.code
+    swapped.unrelated = replace(
+        trained.unrelated, code=PairDistances(known.distances[::-1], known.shares, known.shapes)
+    )
     with pytest.raises(CodebookError, match="bad is damaged"):
         Codebook.from_bytes(swapped.to_bytes(), "bad")
 
@@ -195,9 +201,12 @@ def test_faiss_does_not_complain_of_few_photos(spec: str, capfd: pytest.CaptureF
 
 
 def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
-    assert len(codebook.unrelated) == 10_000
-    assert (np.diff(codebook.unrelated) >= 0).all()
-    assert 0.5 < np.median(codebook.unrelated) < 1.6
+    known = codebook.unrelated
+    assert known.descriptor is not None
+    assert known.code.shares[0] < 1e-7  # of tens of millions of pairs
+    assert known.ascending
+    assert 1.2 < np.interp(0.5, known.code.shares, known.code.distances) < 1.3
+    assert np.interp(0.5, known.descriptor.shares, known.descriptor.distances) == pytest.approx(2**0.5, abs=0.02)
 
 
 @pytest.mark.parametrize(

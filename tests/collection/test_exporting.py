@@ -37,7 +37,7 @@ def tables(path: Path) -> list[list[tuple]]:
     with sqlite3.connect(path / "catalogue.sqlite") as database:
         return [
             database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
-            for name in ("photos", "descriptors", "releases")
+            for name in ("photos", "descriptors", "releases", "released_descriptors")
         ]
 
 
@@ -74,7 +74,7 @@ def test_parquet_says_all_to_other_tools(released: Path, extractor, tmp_path: Pa
             assert catalogue.find(row["sha256"]) == row["id"]
             assert catalogue.describe(row["id"]) == (row["source"], row["state"])
             (kept,) = catalogue.descriptors(np.array([row["id"]])).values()
-            assert np.array_equal(np.array(row["descriptor"], np.float16), kept)
+            assert np.array_equal(np.array(row["descriptor"], np.float16), kept[0])
         codes = {
             int(number): code.tobytes()
             for ids, some in catalogue.codes()
@@ -85,6 +85,7 @@ def test_parquet_says_all_to_other_tools(released: Path, extractor, tmp_path: Pa
     sent = pq.read_table(tmp_path / "export" / "releases.parquet").to_pylist()
     assert {Path(each["path"]).name for each in sent} == {"flower.jpg", "rocket.jpg"}
     assert all(each["written"] == 1 for each in sent)
+    assert all((each["descriptor"] is not None) == (each["state"] == "activated") for each in sent)
 
 
 @pytest.mark.parametrize("spec", SPECS)

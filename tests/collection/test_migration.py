@@ -1,7 +1,9 @@
 """From one codebook to another: nothing is lost, both answer, and the switch is one step."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import faiss
@@ -59,7 +61,7 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
         assert opened.codebook.fingerprint == new.fingerprint
         for ids, codes in opened.folder.catalogue.codes():
             kept = opened.folder.catalogue.descriptors(ids)
-            rows = torch.from_numpy(np.stack([kept[number] for number in ids.tolist()]).astype(np.float32))
+            rows = torch.from_numpy(np.stack([kept[number][0] for number in ids.tolist()]).astype(np.float32))
             assert np.array_equal(codes, new.encode(rows))
     after = answers(path, "next")
     for photo, matches in zip(sorted((path.parent / "photos").iterdir()), after, strict=True):
@@ -111,6 +113,7 @@ def test_the_same_quantiser_keeps_every_gain_and_none_is_left_where_there_is_not
 
 
 def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -> None:
+    _all(path, "DELETE FROM released_descriptors")  # as in a catalogue of an earlier homing
     (path.parent / "out" / "rocket.jpg").rename(path.parent / "elsewhere.jpg")
     done = migrate(path, book("RQ4x4"), extractor=TINY)
     assert [Path(each.released).name for each in done.unknown] == ["rocket.jpg"]
@@ -123,11 +126,29 @@ def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -
         assert [each.state for each in outcomes] == ["activated"]
 
 
+def test_released_files_need_not_be_there_where_their_descriptors_are_kept(path: Path) -> None:
+    before = migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY)
+    shutil.rmtree(path / "generation-2")
+    shutil.rmtree(path.parent / "out")
+    assert migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY) == before
+    switch(path, extractor=TINY)
+    rows = [_all(folder, "SELECT * FROM released_descriptors") for folder in (path, path / "generation-2")]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 2
+
+
 def test_a_released_file_that_comes_back_is_judged_after_all(path: Path) -> None:
+    _all(path, "DELETE FROM released_descriptors")  # as in a catalogue of an earlier homing
     (path.parent / "out").rename(path.parent / "away")
     assert len(migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).unknown) == 2
     (path.parent / "away").rename(path.parent / "out")
     assert not migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).unknown
+    assert len(_all(path / "generation-2", "SELECT * FROM released_descriptors")) == 2
+
+
+def _all(folder: Path, query: str) -> list[tuple]:
+    with closing(sqlite3.connect(folder / "catalogue.sqlite", isolation_level=None)) as database:
+        return database.execute(query).fetchall()
 
 
 def test_interrupted_it_continues(path: Path, monkeypatch) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.conftest import descriptors, train
 
-from homing.indexes import FaissIndex, compare_again
+from homing.indexes import FaissIndex, compare_again, full_distances
 from homing.indexes.ranking import merge
 
 TURNS = 4
@@ -46,8 +46,8 @@ def test_full_descriptors_decide_and_who_has_none_keeps_its_distance() -> None:
     ids[4, 9:] = -1
     rough = np.sort(np.random.default_rng(9).uniform(1.0, 1.6, ids.shape), axis=1)
     with_one = {number for number in range(30) if number % 3}
-    distances, order, compared = compare_again(
-        queries, rough, ids, lambda some: {number: references[number] for number in with_one & set(some.tolist())}
+    distances, order = compare_again(
+        queries, rough, ids, lambda some: {number: references[number][None] for number in with_one & set(some.tolist())}
     )
     for place in range(5):
         wanted = {
@@ -61,4 +61,15 @@ def test_full_descriptors_decide_and_who_has_none_keeps_its_distance() -> None:
         assert [number for number in order[place].tolist() if number >= 0] == ranked
         kept = order[place] >= 0
         np.testing.assert_allclose(distances[place][kept], [wanted[number] for number in ranked], rtol=1e-5)
-        assert compared[place].tolist() == [number in with_one for number in order[place].tolist()]
+
+
+def test_the_nearest_of_several_descriptors_counts() -> None:
+    queries, references = descriptors(6, 3).view(3, 2, -1).numpy(), descriptors(20, 4).numpy()
+    ids = np.array([[3, 0, 4, -1], [1, 2, 3, 4], [-1, -1, -1, -1]])
+    known = {number: references[4 * number : 4 * number + 1 + number] for number in range(4)}  # of the last, none
+    apart, counts = full_distances(queries, ids, lambda some: {n: known[n] for n in known if n in some})
+    for place, column in np.ndindex(ids.shape):
+        own = known.get(int(ids[place, column]), np.empty((0, 32)))
+        assert counts[place, column] == len(own)
+        each = [np.linalg.norm(query - row) for query in queries[place] for row in own]
+        assert apart[place, column] == pytest.approx(min(each, default=np.inf), rel=1e-5)

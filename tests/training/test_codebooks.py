@@ -33,7 +33,7 @@ def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
     )
     trained.codebook.check(TINY)
     assert (trained.descriptors, trained.photos) == (280, 4)  # what the fifth cannot give is not made up for
-    assert len(trained.codebook.unrelated) == 280
+    assert 1 / trained.codebook.unrelated.code.shares[0] == pytest.approx(4 * 3)
     assert len(moved) == 5
     assert [str(bad) in str(failure) for failure in trained.failures] == [True]
     assert trained.codebook.reconstruct(TINY(torch.rand(2, 3, 64, 64))).shape == (2, TINY.dim)
@@ -67,16 +67,16 @@ def test_none_that_can_be_read_says_why(tmp_path: Path) -> None:
         train_codebook([tmp_path / "bad.jpg"], spec="PQ8x4", extractor=TINY, name="x", descriptors=300, report=int)
 
 
-def test_unrelated_distances_are_not_those_of_crops_of_one_photo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Plain colours: crops of one are equal, those of two are not; photo by photo, the first forty rows are of one."""
+def test_unrelated_distances_are_not_those_of_crops_of_one_photo(tmp_path: Path) -> None:
+    """Plain colours: crops of one are equal, those of two are not."""
     paths = []
     for number, colour in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):
         paths.append(tmp_path / f"{number}.png")
         Image.new("RGB", (64, 64), tuple(map(int, colour))).save(paths[-1])
     rows = describe(TINY, [Photo.load(path).view() for path in paths])
     apart = np.mean([float((one - other).norm()) for one, other in combinations(rows, 2)])
-    monkeypatch.setattr("homing.codebooks.codebook.UNRELATED_PAIRS", 40)
     trained = train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", descriptors=320, report=int)
-    assert 0.7 * apart < trained.codebook.unrelated.mean() < 1.1 * apart
+    known = trained.codebook.unrelated.descriptor
+    assert known is not None
+    assert known.distances[0] == pytest.approx(min(float((a - b).norm()) for a, b in combinations(rows, 2)), rel=0.1)
+    assert 0.7 * apart < np.interp(0.5, known.shares, known.distances) < 1.3 * apart

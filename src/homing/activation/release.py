@@ -36,6 +36,8 @@ class Activation:
     reason: str | None
     quality: Quality
     descriptor: np.ndarray
+    descriptor_after: np.ndarray | None
+    """Of what is released, where it is activated."""
     code: np.ndarray
     loss_before: float  # what the objective of the codebook's family says of the original, and of what is released
     loss_after: float
@@ -121,9 +123,8 @@ class Release:
         for trial, finer, note in self._ways(budget, format):
             refusal = self._refuse(trial, budget)
             if not refusal:
-                return self._activation(
-                    trial.smaller(format, finer), "activated", note, trial.written.view(), trial.loss
-                )
+                data = trial.smaller(format, finer)
+                return self._activation(data, "activated", note, trial.written.view(), trial.loss, trial.descriptor[0])
         if format is None:
             return self._activation(self.photo.data, "unchanged", refusal, self.view, self.loss_before)
         data = self.photo.encode(format, finer=True)
@@ -173,7 +174,13 @@ class Release:
         return ""
 
     def _activation(
-        self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, written: Tensor, after: float
+        self,
+        data: bytes,
+        state: Literal["activated", "unchanged"],
+        reason: str | None,
+        written: Tensor,
+        after: float,
+        descriptor: Tensor | None = None,
     ) -> Activation:
         quality = measure(self.view, written)
         return Activation(
@@ -183,6 +190,7 @@ class Release:
             reason=reason,
             quality=quality,
             descriptor=self.descriptor.numpy(),
+            descriptor_after=None if descriptor is None else descriptor.numpy(),
             code=self.code,
             loss_before=self.loss_before,
             loss_after=after,

@@ -16,6 +16,7 @@ from homing.cli import (
     codebook,
     compare,
     demo,
+    explain,
     export,
     extractors,
     info,
@@ -45,6 +46,7 @@ app.command("add")(add.add)
 app.command("activate")(activate.activate)
 app.command("remove")(remove.remove)
 app.command("search")(search.search)
+app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("migrate")(migrate.migrate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,7 +36,19 @@ def search(
     ] = False,
     rerank: Annotated[
         int | None,
-        typer.Option(min=1, help="Compare so many of the nearest again, by the full descriptors of their originals."),
+        typer.Option(
+            min=0,
+            help="Compare so many of the nearest again, by full descriptors; 0: none.",
+            show_default="100, without --probes and --margin",
+        ),
+    ] = None,
+    false_matches: Annotated[
+        float | None,
+        typer.Option(help="Show only what an unrelated photo would find by at most this chance: 1e-3 or less."),
+    ] = None,
+    show: Annotated[
+        Path | None,
+        typer.Option(help="Write a page with each photo beside its matches: FILE.html; needs homing[demo]."),
     ] = None,
     generation: Annotated[
         str, typer.Option(help="Of a collection that migrates: current, next or previous.")
@@ -44,11 +57,17 @@ def search(
 ) -> None:
     """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
 
+    By chance: how likely a photo related to none of the references would find one this near.
+
     Examples:
 
         homing search holiday.homing copy.jpg
 
         homing search holiday.homing suspicious/ -k 3 --json
+
+        homing search holiday.homing suspicious/ --false-matches 1e-3
+
+        homing search holiday.homing suspicious/ -k 1 --show matches.html
 
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
@@ -62,27 +81,54 @@ def search(
     with Collection.open(collection, generation=generation) as opened, progress("Searching", len(found)) as advance:
         for item in found:
             try:
-                matches = opened.search(item.path, k=k, probes=probes, margin=margin, turned=turned, rerank=rerank)
+                matches = opened.search(
+                    item.path,
+                    k=k,
+                    probes=probes,
+                    margin=margin,
+                    turned=turned,
+                    rerank=rerank,
+                    false_matches=false_matches,
+                )
                 answers.append((item.path, matches))
             except PhotoError as error:
                 failures[item.path] = str(error)
                 messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
             advance()
-        nothing = "nothing in the cells looked into" if len(opened.index) else "the collection is empty: homing add"
+        plan = opened.plan(k, probes, margin, rerank)
+        nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
+        if plan.references and false_matches is not None:
+            nothing = "no match: the nearest photo is no nearer than unrelated ones are"
+    if show is not None:
+        from homing.evaluation.side_by_side import write_side_by_side
+
+        with progress("Laying over each other", len(answers)) as advance:
+            write_side_by_side(answers, show, advance)
     if json:
-        found_by_query = [{"query": path, "matches": [vars(match) for match in matches]} for path, matches in answers]
+        did = {"search": {**vars(plan), "turned": turned}}
+        found_by_query = [
+            {"query": path, "matches": [vars(match) for match in matches], **did} for path, matches in answers
+        ]
         print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
     else:
         for path, matches in answers:
             _show(path, matches, nothing)
+        if answers:
+            screen.print(f"Searched {plan}{', in five turns' * turned}.", highlight=False)
+        if show is not None:
+            screen.print(f"The page: {show}", highlight=False)
         if failures:
             screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
 
 
 def _show(query: Place, matches: list[Match], nothing: str) -> None:
+    from homing.collection.outcome import in_words
+
     screen.print(line(query, "bold"), soft_wrap=True)
-    rows = table("", "distance", "by", "photo", "state")
+    rows = table("", "distance", "by", "by chance", "photo", "state")
     for rank, match in enumerate(matches, start=1):
-        rows.add_row(f"{rank:3}", f"{match.distance:.3f}", match.by, line(match.photo), match.state)
+        rows.add_row(
+            f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), line(match.photo), match.state
+        )
     screen.print(rows if matches else f"  {nothing}")

@@ -21,10 +21,10 @@ from torch import Tensor
 from homing._files import read_metadata, write_atomically
 from homing.codebooks.quantiser import Family, Quantiser
 from homing.codebooks.transforms import Turn, differentiable, in_turn
+from homing.codebooks.unrelated import Unrelated
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
-UNRELATED_PAIRS = 10_000
 FEWEST_LINKS = 8  # with fewer a graph loses much of what it holds, and FAISS crashes with 1
 _TRIED = 1_000  # descriptors whose codes tell whether codes tell anything
 
@@ -38,7 +38,7 @@ class Codebook:
     def __init__(
         self,
         quantiser: bytes,
-        unrelated: np.ndarray,
+        unrelated: Unrelated,
         *,
         name: str,
         spec: str,
@@ -54,8 +54,20 @@ class Codebook:
         self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantiser).hexdigest()
 
     @classmethod
-    def train(cls, descriptors: np.ndarray, *, spec: str, extractor: Extractor, name: str) -> Codebook:
-        """Learn the quantiser of a FAISS factory string from (N, D) descriptors."""
+    def train(
+        cls,
+        descriptors: np.ndarray,
+        *,
+        spec: str,
+        extractor: Extractor,
+        name: str,
+        photos: np.ndarray | None = None,
+    ) -> Codebook:
+        """Learn the quantiser of a FAISS factory string from (N, D) descriptors.
+
+        How far unrelated photos lie apart is measured on (P, D) descriptors of distinct `photos`; by default those it
+        learns from are taken for such.
+        """
         quantiser = untrained(spec, dim=descriptors.shape[1], descriptors=len(descriptors))
         _hurry(quantiser)
         try:
@@ -67,17 +79,25 @@ class Codebook:
                 f"{spec} cannot be trained on {count} descriptors of {dim} dimensions: {reason}"
             ) from error
         quantiser = Quantiser(quantiser.index, spec)
-        some = descriptors[:UNRELATED_PAIRS]
-        _refuse_one_code(quantiser, some[:_TRIED], spec)
-        # Half the set apart: photos that lie side by side in a folder are often of one series.
-        unrelated = quantiser.apart(np.roll(some, len(some) // 2, axis=0), some)
+        _refuse_one_code(quantiser, descriptors[:_TRIED], spec)
         return cls(
             faiss.serialize_index(quantiser.index).tobytes(),
-            np.sort(unrelated).astype(np.float32),
+            Unrelated.measure(quantiser, descriptors if photos is None else photos),
             name=name,
             spec=spec,
             extractor=extractor.name,
             extractor_fingerprint=extractor.fingerprint,
+        )
+
+    def measured_on(self, photos: np.ndarray) -> Codebook:
+        """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew."""
+        return Codebook(
+            self._bytes,
+            Unrelated.measure(self.quantiser, photos),
+            name=self.name,
+            spec=self.spec,
+            extractor=self.extractor,
+            extractor_fingerprint=self.extractor_fingerprint,
         )
 
     def encode(self, descriptors: Tensor) -> np.ndarray:
@@ -175,7 +195,7 @@ class Codebook:
             "extractor_fingerprint": self.extractor_fingerprint,
             "fingerprint": self.fingerprint,
         }
-        tensors = {"quantiser": np.frombuffer(self._bytes, dtype=np.uint8), "unrelated": self.unrelated}
+        tensors = {"quantiser": np.frombuffer(self._bytes, dtype=np.uint8), **self.unrelated.to_tensors()}
         return save_safetensors(tensors, metadata={"homing.codebook": json.dumps(about, sort_keys=True)})
 
     def __reduce__(self) -> tuple[Callable[[bytes, str], Codebook], tuple[bytes, str]]:
@@ -189,10 +209,10 @@ class Codebook:
             tensors = load_safetensors(data)
             about = read_metadata(data, "homing.codebook")
             fingerprint = about.pop("fingerprint")
-            codebook = cls(tensors["quantiser"].tobytes(), tensors["unrelated"], **about)
+            codebook = cls(tensors["quantiser"].tobytes(), Unrelated.from_tensors(tensors), **about)
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
             raise CodebookError(f"{origin} is not a homing codebook, or is damaged") from error
-        if codebook.fingerprint != fingerprint or not (np.diff(codebook.unrelated) >= 0).all():
+        if codebook.fingerprint != fingerprint or not codebook.unrelated.ascending:
             raise CodebookError(f"{origin} is damaged: its contents do not have the fingerprint it states")
         return codebook
 

@@ -126,14 +126,18 @@ class Quantiser:
 
     def apart(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """How far an index finds each descriptor from the code of another: (N,)."""
-        apart: np.ndarray
-        if isinstance(self.codec, faiss.IndexLSH):
-            apart = np.sqrt(np.unpackbits(self.encode(rows) ^ self.encode(others), axis=1).sum(axis=1))
-        elif self.decodes:
-            apart = np.linalg.norm(rows - self.decode(self.encode(others)), axis=1)
-        else:  # RaBitQ's codes hold what it takes to estimate the distance itself
-            apart = np.linalg.norm(self.turn(rows) - self.turn(others), axis=1)
+        asked, kept = self.compared(rows, others)
+        apart: np.ndarray = np.linalg.norm(asked - kept, axis=1)
         return apart
+
+    def compared(self, rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Points of descriptors and of the codes of others, as far from each other as an index finds those."""
+        if isinstance(self.codec, faiss.IndexLSH):  # the square root of how many bits differ
+            asked, kept = (np.unpackbits(self.encode(each), axis=1).astype(np.float32) for each in (rows, others))
+            return asked, kept
+        if self.decodes:
+            return rows, self.decode(self.encode(others))
+        return self.turn(rows), self.turn(others)  # RaBitQ's codes hold what it takes to estimate the distance itself
 
 
 def _is_one_way(transform: Any) -> bool:

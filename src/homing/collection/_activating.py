@@ -210,7 +210,7 @@ class ActivationJob:
                 reason=activation.reason,
             )
             releases.append((number, row))
-        self.catalogue.plan_releases(releases)
+        self.catalogue.plan_releases(releases, [activation.descriptor_after for _, activation in made])
         return releases
 
     def _write(self, task: _Task, data: bytes, number: int) -> Outcome | None:

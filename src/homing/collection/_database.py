@@ -41,11 +41,18 @@ CREATE INDEX releases_by_hash ON releases (sha256);
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO facts VALUES ('revision', '0');
 """
-# What removing needs: at which revision each reference went, so that an index follows without being built anew.
-_REMOVING = """
+# What catalogues of an earlier homing lack: at which revision each reference went, so that an index follows without
+# being built anew; and how activated files are described.
+_LATER = """
 CREATE TABLE IF NOT EXISTS removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS removed_by_revision ON removed (revision);
 CREATE INDEX IF NOT EXISTS photos_by_source ON photos (source);
+CREATE TABLE IF NOT EXISTS released_descriptors (  -- of activated files, fp16
+    photo INTEGER NOT NULL REFERENCES photos (id) ON DELETE CASCADE,
+    sha256 TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (photo, sha256)
+);
 """
 
 
@@ -71,15 +78,15 @@ class Database:
     def create(self) -> None:
         """Make the tables of a new catalogue."""
         with self._change() as change:
-            for statement in (_SCHEMA + _REMOVING).split(";\n"):
+            for statement in (_SCHEMA + _LATER).split(";\n"):
                 change.execute(statement)
 
     def upgrade(self) -> None:
-        """Make what catalogues lack that were made before photos could be removed."""
+        """Make what catalogues of an earlier homing lack."""
         tables = {name for (name,) in self._all("SELECT name FROM sqlite_master")}
-        if "photos" in tables and "removed" not in tables:
+        if "photos" in tables and not {"removed", "released_descriptors"} <= tables:
             with self._change() as change:
-                for statement in _REMOVING.split(";\n"):
+                for statement in _LATER.split(";\n"):
                     change.execute(statement)
 
     def close(self) -> None:

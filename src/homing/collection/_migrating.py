@@ -77,8 +77,8 @@ class Carrying:
     def _coded(self, rows: Sequence[PhotoRow]) -> list[PhotoRow]:
         """References with the codes of the new codebook, and the descriptors of its network."""
         if self.same_network:
-            descriptors = _rows(rows)
             vectors = [row.vector for row in rows]
+            descriptors = _as_tensor(vectors)
         else:
             squares = map_ahead(lambda row: self._square(row.source, row.sha256), rows)
             readable = [(row, square) for row, square in zip(rows, squares, strict=True) if square is not None]
@@ -120,21 +120,30 @@ class Carrying:
         # Under another recipe's name `activate` does them again.
         before = f"for codebook {self._old.codebook.fingerprint[:12]}: "
         for row in rows:
-            reason = self._loss(row, originals[row.photo]) if row.state == "activated" else row.reason
+            released = self._released(row) if row.state == "activated" or row.vector is not None else None
+            vector = None if released is None else released.numpy().astype(np.float16).tobytes()
+            reason = row.reason
+            if row.state == "activated":
+                reason = GONE if released is None else self._loss(released, originals[row.photo][0])
             if row.state == "activated" and reason is None:
-                yield row
+                yield row._replace(vector=vector)
             else:
-                yield row._replace(state="unchanged", reason=reason, recipe=before + row.recipe)
+                yield row._replace(state="unchanged", reason=reason, recipe=before + row.recipe, vector=vector)
 
-    def _loss(self, row: SentOut, original: np.ndarray) -> str | None:
+    def _released(self, row: SentOut) -> Tensor | None:
+        """The descriptor (1, D) of a released file: the one that is kept or, for another network, of the file."""
+        if self.same_network and row.vector is not None:
+            return _as_tensor([row.vector])
+        try:
+            return describe(self.extractor, [self._seen(row.path, row.sha256)])
+        except PhotoError:
+            return None
+
+    def _loss(self, released: Tensor, original: np.ndarray) -> str | None:
         """Why a released photo has no gain with the new codebook; None if it has."""
         codebook = self._new.codebook
         if not has_objective(codebook):
             return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
-        try:
-            released = describe(self.extractor, [self._seen(row.path, row.sha256)])
-        except PhotoError:
-            return GONE
         first = torch.from_numpy(original.astype(np.float32))[None]
         if int(codebook.cells(released)) != int(codebook.cells(first)):
             return "it lies in another cell than its original"
@@ -145,7 +154,7 @@ class Carrying:
         return None
 
 
-def _rows(rows: Sequence[PhotoRow]) -> Tensor:
-    """The descriptors that are kept of references: (N, D)."""
-    numbers = np.frombuffer(b"".join(row.vector for row in rows), np.float16)
-    return torch.from_numpy(numbers.reshape(len(rows), -1).astype(np.float32))
+def _as_tensor(vectors: Sequence[bytes]) -> Tensor:
+    """Descriptors as the catalogue keeps them: (N, D)."""
+    numbers = np.frombuffer(b"".join(vectors), np.float16)
+    return torch.from_numpy(numbers.reshape(len(vectors), -1).astype(np.float32))

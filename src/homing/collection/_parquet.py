@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ def write_parquet(catalogue: Transfer, codebook: Codebook, folder: Path) -> int:
             count += len(rows)
     with _table(folder / RELEASES, _releases_schema(codebook)) as write:
         for sent in catalogue.releases():
-            write([list(column) for column in zip(*sent, strict=True)])
+            *columns, vectors = (list(column) for column in zip(*sent, strict=True))
+            write([*columns, [None if vector is None else np.frombuffer(vector, np.float16) for vector in vectors]])
     return count
 
 
@@ -51,7 +52,8 @@ def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
 def read_releases(folder: Path, codebook: Codebook) -> Iterator[list[SentOut]]:
     """The releases that `write_parquet` wrote, in pieces."""
     for batch in _batches(folder / RELEASES, _releases_schema(codebook), codebook):
-        yield [SentOut(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
+        rows = (SentOut(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        yield [row._replace(vector=row.vector and np.array(row.vector, np.float16).tobytes()) for row in rows]
 
 
 def _arrow() -> Any:
@@ -59,24 +61,27 @@ def _arrow() -> Any:
     return load_extra("pyarrow", "export")
 
 
-def _schema(columns: Iterable[tuple[str, Any]], codebook: Codebook) -> Any:
+def _schema(names: Sequence[str], kinds: Sequence[Any], codebook: Codebook, *, nullable: Sequence[str] = ()) -> Any:
+    """Columns, the last of which is a descriptor."""
     arrow = _arrow()
-    fields = [arrow.field(name, kind, nullable=name == "reason") for name, kind in columns]
+    fields = [
+        arrow.field("descriptor" if name == "vector" else name, kind, nullable=name in nullable)
+        for name, kind in zip(names, (*kinds, arrow.list_(arrow.float16(), codebook.dim)), strict=True)
+    ]
     return arrow.schema(fields, metadata={_FINGERPRINT: codebook.fingerprint.encode()})
 
 
 def _photos_schema(codebook: Codebook) -> Any:
     arrow = _arrow()
     kinds = (arrow.int64(), *4 * (arrow.string(),), arrow.binary(codebook.code_size))
-    columns = zip(PhotoRow._fields, (*kinds, arrow.list_(arrow.float16(), codebook.dim)), strict=True)
-    return _schema(((name if name != "vector" else "descriptor", kind) for name, kind in columns), codebook)
+    return _schema(PhotoRow._fields, kinds, codebook)
 
 
 def _releases_schema(codebook: Codebook) -> Any:
     arrow = _arrow()
     text, real = arrow.string(), arrow.float64()
     kinds = (arrow.int64(), text, text, text, text, real, real, real, text, arrow.int64(), text)
-    return _schema(zip(SentOut._fields, kinds, strict=True), codebook)
+    return _schema(SentOut._fields, kinds, codebook, nullable=("reason", "vector"))
 
 
 @contextmanager

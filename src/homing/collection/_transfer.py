@@ -26,7 +26,7 @@ class PhotoRow(NamedTuple):
 
 
 class SentOut(NamedTuple):
-    """A row of the releases, whole."""
+    """A row of the releases, whole; the vector is the descriptor of the released file, where one is kept."""
 
     photo: int
     path: str
@@ -39,6 +39,7 @@ class SentOut(NamedTuple):
     reason: str | None
     written: int
     changed: str
+    vector: bytes | None
 
 
 class Transfer(Catalogue):
@@ -78,7 +79,10 @@ class Transfer(Catalogue):
         last = 0
         columns = ", ".join(SentOut._fields)
         while rows := self._all(
-            f"SELECT rowid, {columns} FROM releases WHERE rowid > ? ORDER BY rowid LIMIT ?", last, size
+            f"SELECT releases.rowid, {columns} FROM releases LEFT JOIN released_descriptors USING (photo, sha256)"
+            " WHERE releases.rowid > ? ORDER BY releases.rowid LIMIT ?",
+            last,
+            size,
         ):
             last = rows[-1][0]
             yield [SentOut(*row[1:]) for row in rows]
@@ -98,9 +102,16 @@ class Transfer(Catalogue):
 
     def take_releases(self, rows: Sequence[SentOut]) -> None:
         """Record what was released, all or none, in place of what was known of the same files."""
-        columns, places = ", ".join(SentOut._fields), ", ".join("?" * len(SentOut._fields))
+        columns = SentOut._fields[:-1]
         with self._change() as change:
-            change.executemany(f"INSERT OR REPLACE INTO releases ({columns}) VALUES ({places})", rows)
+            change.executemany(
+                f"INSERT OR REPLACE INTO releases ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+                [row[:-1] for row in rows],
+            )
+            change.executemany(
+                "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
+                [(row.photo, row.sha256, row.vector) for row in rows if row.vector is not None],
+            )
 
     def sources(self, after: int, to: int = 2**62) -> dict[int, str]:
         """The sources of the references whose ids lie behind one and no farther than another."""

@@ -198,8 +198,11 @@ class Catalogue(Database):
         assert row is not None
         return row[0] or "", row[1] or ""
 
-    def plan_releases(self, releases: Sequence[Planned]) -> None:
-        """Say which files are about to be written, so that a crash leaves none behind that nobody knows."""
+    def plan_releases(self, releases: Sequence[Planned], descriptors: Sequence[np.ndarray | None]) -> None:
+        """Say which files are about to be written, so that a crash leaves none behind that nobody knows.
+
+        Each has the descriptor of what is released, if it is another than that of the original.
+        """
         with self._change() as change:
             change.executemany(
                 # The same file again: what was confirmed of it stays so.
@@ -208,6 +211,14 @@ class Catalogue(Database):
                 " recipe = excluded.recipe, state = excluded.state, psnr = excluded.psnr, ssim = excluded.ssim,"
                 " linf = excluded.linf, reason = excluded.reason, changed = CURRENT_TIMESTAMP",
                 [(photo, *astuple(row)) for photo, row in releases],
+            )
+            change.executemany(
+                "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
+                [
+                    (photo, row.sha256, vector.astype(np.float16).tobytes())
+                    for (photo, row), vector in zip(releases, descriptors, strict=True)
+                    if vector is not None
+                ],
             )
 
     def confirm_releases(self, releases: Sequence[Planned]) -> None:
@@ -226,6 +237,15 @@ class Catalogue(Database):
             photo,
             path,
             sha256,
+        )
+        return None if row is None else ReleaseRow(*row)
+
+    def last_release(self, photo: int) -> ReleaseRow | None:
+        """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
+        row = self._one(
+            "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases WHERE photo = ? AND written"
+            " ORDER BY state, changed DESC LIMIT 1",
+            photo,
         )
         return None if row is None else ReleaseRow(*row)
 
@@ -251,12 +271,20 @@ class Catalogue(Database):
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (D,) of the originals, by id; none for ids that are not in the catalogue."""
+        """The descriptors (P, D) of photos by id: of the original, then of each activated file that was released.
+
+        None for ids that are not in the catalogue.
+        """
         wanted = json.dumps(ids.tolist())  # as one value: SQLite takes some thousands only
-        rows = self._all(
-            "SELECT photo, vector FROM descriptors WHERE photo IN (SELECT value FROM json_each(?))", wanted
-        )
-        return {number: np.frombuffer(vector, np.float16) for number, vector in rows}
+        found: dict[int, list[bytes]] = {}
+        for table in ("descriptors", "released_descriptors"):
+            query = f"SELECT photo, vector FROM {table} WHERE photo IN (SELECT value FROM json_each(?))"
+            for number, vector in self._all(query, wanted):
+                found.setdefault(number, []).append(vector)
+        return {
+            number: np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1)
+            for number, vectors in found.items()
+        }
 
     def counts(self) -> dict[str, int]:
         """How many references there are in each state, and in all under `photos`."""

@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
-import numpy as np
 from torch import Tensor
 
 from homing import codebooks, extractors
@@ -21,16 +20,16 @@ from homing.collection._adding import add_photos
 from homing.collection._exporting import Export, export_folder, import_folder
 from homing.collection._live import LiveIndex, settled
 from homing.collection._removing import Named, find_named, remove_named
+from homing.collection._searching import Plan, plan_search, run_search
 from homing.collection._sources import left_passive, passive_photos
 from homing.collection._writing import changing
 from homing.collection.catalogue import NewPhoto
 from homing.collection.checking import check_opened
-from homing.collection.folder import BACKGROUND_IDS, Folder, create_folder, open_folder
+from homing.collection.folder import Folder, create_folder, open_folder
 from homing.collection.outcome import Finding, Info, Match, Outcome
 from homing.collection.turning import turns
-from homing.errors import HomingError
 from homing.extractors import Extractor, describe
-from homing.indexes import FaissIndex, compare_again
+from homing.indexes import FaissIndex
 from homing.photo import Photo, gather
 
 Paths = str | Place | Iterable[str | Place]
@@ -181,6 +180,7 @@ class Collection:
         margin: float | None = None,
         turned: bool = False,
         rerank: int | None = None,
+        false_matches: float | None = None,
     ) -> list[Match]:
         """The nearest references of one photo, nearest first.
 
@@ -190,7 +190,10 @@ class Collection:
         query = photo if isinstance(photo, Photo) else Photo.load(photo)
         view = query.view()
         descriptors = describe(self.extractor, turns(self.extractor.resize(view)) if turned else [view])
-        return self.search_descriptors(descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank)[0]
+        (matches,) = self.search_descriptors(
+            descriptors[None], k=k, probes=probes, margin=margin, rerank=rerank, false_matches=false_matches
+        )
+        return matches
 
     @settled
     def search_descriptors(
@@ -201,27 +204,23 @@ class Collection:
         probes: int | None = None,
         margin: float | None = None,
         rerank: int | None = None,
+        false_matches: float | None = None,
     ) -> list[list[Match]]:
         """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times.
 
-        `probes` is how many cells are looked into; by default as many as stay fast for a collection of this size.
-        `margin`, in place of it, looks into every cell whose centre is no more than that farther away than the nearest,
-        in squared distance, 64 at most. `rerank` compares so many of the nearest again, by the descriptors of their
-        originals; strangers of a background have none and keep the distance of their codes.
+        `probes` is how many cells are looked into. `margin`, in place of it, looks into every cell whose centre is no
+        more than that farther away than the nearest, in squared distance, 64 at most. `rerank` compares so many of the
+        nearest again, by the descriptors of originals and of activated files, 0 none; strangers of a background keep
+        the distance of their codes. By default the collection chooses, see `plan`. `false_matches` leaves out what an
+        unrelated photo would find by more than this chance.
         """
-        if k < 1 or (probes is not None and probes < 1):
-            raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
-        if rerank is not None and rerank < k:
-            raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
-        distances, ids = self.index.search(descriptors, rerank or k, probes, margin)
-        compared = np.zeros(ids.shape, dtype=bool)
-        if rerank is not None:
-            queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1]).numpy()
-            distances, ids, compared = compare_again(queries, distances, ids, self.folder.catalogue.descriptors)
-        return [
-            [self._match(*each) for each in zip(*row, strict=True) if each[0] >= 0]
-            for row in zip(*(every[:, :k].tolist() for every in (ids, distances, compared)), strict=True)
-        ]
+        return run_search(self, descriptors, k, self.plan(k, probes, margin, rerank), false_matches)
+
+    def plan(
+        self, k: int = 10, probes: int | None = None, margin: float | None = None, rerank: int | None = None
+    ) -> Plan:
+        """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
+        return plan_search(self, k, probes, margin, rerank)
 
     def export(self, out: str | Path, *, format: str = "parquet") -> Export:
         """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
@@ -272,13 +271,6 @@ class Collection:
         What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
         """
         return self.folder.catalogue.add(photos, instead_of=instead_of)
-
-    def _match(self, number: int, distance: float, compared: bool) -> Match:
-        if number >= BACKGROUND_IDS:
-            assert self.folder.background is not None
-            return Match(self.folder.background.name(number - BACKGROUND_IDS), distance, "background")
-        source, state = self.folder.catalogue.describe(number)
-        return Match(source, distance, state, "descriptor" if compared else "code", number)
 
 
 def _as_paths(photos: Paths) -> list[str | Place]:

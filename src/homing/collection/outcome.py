@@ -29,7 +29,8 @@ class Match:
     """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
 
     `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `id` names
-    the reference for good: it is never given to another. Strangers of a background have none.
+    the reference for good: it is never given to another. Strangers of a background have none. `chance` is how likely
+    the nearest of all references would come this near to a photo that is related to none of them.
     """
 
     photo: str
@@ -37,6 +38,7 @@ class Match:
     state: Literal["passive", "activated", "unchanged", "background"]
     by: Literal["code", "descriptor"] = "code"
     id: int | None = None
+    chance: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,12 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}; {self.action}"
+
+
+def in_words(chance: float) -> str:
+    """A probability as a person says it: 1 in 40,000, with two figures that count."""
+    if chance >= 0.095:
+        return f"{100 * chance:.0f} in 100"
+    if chance < 1e-12:
+        return "less than 1 in 10¹²"
+    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-# The full descriptors (D,) of those of some references that have one, by their ids.
+# The full descriptors (P, D) of those of some references that have any, by their ids.
 Descriptors = Callable[[np.ndarray], Mapping[int, np.ndarray]]
 
 
@@ -29,23 +29,33 @@ def merge(distances: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.take_along_axis(distances, left, 1), np.take_along_axis(ids, left, 1)
 
 
-def compare_again(
-    queries: np.ndarray, distances: np.ndarray, ids: np.ndarray, descriptors: Descriptors
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The references (B, N) that codes found for (B, T, D) queries, in the order of their full descriptors.
+def full_distances(queries: np.ndarray, ids: np.ndarray, descriptors: Descriptors) -> tuple[np.ndarray, np.ndarray]:
+    """How far references (B, N) lie from (B, T, D) queries by the nearest of their full descriptors.
 
-    Gives distances and ids, and which of the distances (B, N) are those of descriptors: a reference that has none keeps
-    the distance of its code.
+    Gives the distances (B, N) and by how many descriptors each reference was compared (B, N): infinite and none, where
+    it has none.
     """
-    distances, ids, compared = distances.copy(), ids.copy(), np.zeros(ids.shape, dtype=bool)
+    apart, counts = np.full(ids.shape, np.inf, dtype=np.float32), np.zeros(ids.shape, dtype=int)
     for place, query in enumerate(queries):
         known = descriptors(ids[place][ids[place] >= 0])
-        compared[place] = [number in known for number in ids[place].tolist()]
-        if known:
-            rows = np.stack([known[number] for number in ids[place][compared[place]].tolist()])
-            apart = np.linalg.norm(query[:, None] - rows[None].astype(np.float32), axis=2)
-            distances[place, compared[place]] = apart.min(axis=0)
-        order = np.argsort(distances[place], kind="stable")
-        for each in (distances, ids, compared):
-            each[place] = each[place, order]
-    return distances, ids, compared
+        if not known:
+            continue
+        counts[place] = [len(known.get(number, ())) for number in ids[place].tolist()]
+        has = counts[place] > 0
+        rows = np.concatenate([known[number] for number in ids[place][has].tolist()]).astype(np.float32)
+        nearest = np.linalg.norm(query[:, None] - rows[None], axis=2).min(axis=0)
+        apart[place, has] = np.minimum.reduceat(nearest, np.cumsum(counts[place][has]) - counts[place][has])
+    return apart, counts
+
+
+def compare_again(
+    queries: np.ndarray, distances: np.ndarray, ids: np.ndarray, descriptors: Descriptors
+) -> tuple[np.ndarray, np.ndarray]:
+    """The references (B, N) that codes found for (B, T, D) queries, in the order of their full descriptors.
+
+    Gives distances and ids; a reference that has no descriptor keeps the distance of its code.
+    """
+    apart, counts = full_distances(queries, ids, descriptors)
+    distances = np.where(counts > 0, apart, distances)
+    order = np.argsort(distances, axis=1, kind="stable")
+    return np.take_along_axis(distances, order, 1), np.take_along_axis(ids, order, 1)

@@ -53,12 +53,12 @@ def train_codebook(
     if not batches:
         raise CodebookError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
     rows = np.concatenate(batches)
-    book = codebook_of(rows, spec=spec, extractor=extractor, name=name)
+    book = codebook_of(rows, spec=spec, extractor=extractor, name=name, each=-(-count // len(paths)))
     return TrainedCodebook(book, len(rows), len(reported) - len(failures), failures)
 
 
-def codebook_of(rows: np.ndarray, *, spec: str, extractor: Extractor, name: str) -> Codebook:
-    """Learn a codebook from (N, D) descriptors of photos and of crops of them."""
-    # Crops of one photo lie side by side, and what is measured between rows is taken for unrelated photos.
-    mixed = rows[np.random.default_rng(SEED).permutation(len(rows))]
-    return Codebook.train(mixed.astype(np.float32, copy=False), spec=spec, extractor=extractor, name=name)
+def codebook_of(rows: np.ndarray, *, spec: str, extractor: Extractor, name: str, each: int = 1) -> Codebook:
+    """Learn a codebook from (N, D) descriptors, of which those of one photo, `each` at most, follow each other."""
+    mixed = rows[np.random.default_rng(SEED).permutation(len(rows))].astype(np.float32, copy=False)
+    photos = rows[::each].astype(np.float32, copy=False)  # no two of one photo
+    return Codebook.train(mixed, spec=spec, extractor=extractor, name=name, photos=photos)

@@ -13,7 +13,7 @@ from homing.collection._writing import one_writer
 from homing.collection.checking.catalogue import BY_HAND, check_catalogue
 from homing.collection.checking.findings import Findings
 from homing.collection.checking.parts import check_leftovers, check_parts, refuse_no_collection
-from homing.collection.checking.references import check_references
+from homing.collection.checking.references import check_references, check_released
 from homing.collection.checking.releases import check_releases
 from homing.collection.checking.snapshot import check_snapshot
 from homing.collection.folder import Folder, open_folder
@@ -74,6 +74,7 @@ def _check_open(folder: Folder, network: Callable[[], Extractor], findings: Find
     if check_catalogue(folder.catalogue, findings):
         if check_references(folder, network, findings):
             check_snapshot(folder, findings)
+        check_released(folder, findings)
         if folder.path == place_of(folder.home, "current"):  # the others know the same files
             check_releases(folder.catalogue, findings)
             check_leftovers(folder, findings)

@@ -58,6 +58,24 @@ def check_references(folder: Folder, network: Callable[[], Extractor], findings:
     return sound_now
 
 
+def check_released(folder: Folder, findings: Findings) -> None:
+    """Check the descriptors of activated files. One that is unsound is forgotten: the original is compared alone."""
+    catalogue, last = folder.catalogue, 0
+    query = "SELECT rowid, photo, vector FROM released_descriptors WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    while rows := catalogue._all(query, last, _PIECE):
+        last = rows[-1][0]
+        for row, photo, vector in rows:
+            if problem := _problem_of(vector, folder.codebook.dim):
+                mend = partial(_forget, catalogue, row)
+                what = f"what was released of reference {photo} {problem}"
+                findings.mend("release", what, "forgotten: copies are compared with the original", mend, "try again")
+
+
+def _forget(catalogue: Catalogue, row: int) -> None:
+    with catalogue._change() as change:
+        change.execute("DELETE FROM released_descriptors WHERE rowid = ?", (row,))
+
+
 def _in_pieces(catalogue: Catalogue) -> Iterator[list[_Row]]:
     query = (
         "SELECT id, sha256, source, code, vector FROM photos LEFT JOIN descriptors ON photo = id"

@@ -83,7 +83,7 @@ class References:
             distances, ids = self._index.search(some, min(rerank or k, len(self)), probes, margin)
             if rerank is not None:
                 queries = some.view(len(some), -1, some.shape[-1]).numpy()
-                distances, ids, _ = compare_again(queries, distances, ids, self._descriptors)
+                distances, ids = compare_again(queries, distances, ids, self._descriptors)
             return distances[:, :k], ids[:, :k]
 
         distances, ids = zip(*map(nearest, _parts_of(descriptors)), strict=True)
@@ -117,7 +117,7 @@ class References:
     def _descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         photos = len(self._originals)
         return {
-            number: self._originals[number].numpy() if number < photos else self._strangers[number - photos]
+            number: (self._originals[number].numpy() if number < photos else self._strangers[number - photos])[None]
             for number in ids.tolist()
         }
 

@@ -53,7 +53,9 @@ def trained_codebook(
         with stage(f"{spec}: describing what it learns from", min(len(photos), count)) as advance:
             learnt = find_strangers(extractor, photos, count, kept, advance)
     with stage(f"{spec}: learning", 1) as advance:
-        book = codebook_of(np.asarray(learnt.descriptors), spec=spec, extractor=extractor, name=spec)
+        rows = np.asarray(learnt.descriptors)
+        each = -(-(descriptors or len(photos)) // len(photos)) if photos else 1  # of a file nobody knows
+        book = codebook_of(rows, spec=spec, extractor=extractor, name=spec, each=each)
         advance()
     failures = [] if taught.is_file() else learnt.failures
     with writing(told):

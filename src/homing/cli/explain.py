@@ -1,0 +1,79 @@
+"""homing explain: why a reference is found, or is not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from homing.cli._screen import AsJson, CollectionPath, messages, print_facts, print_json, screen, table
+
+if TYPE_CHECKING:
+    from homing.evaluation.explanation import Explanation, Position
+
+_WORDS = {True: "home", False: "lost", None: "–"}
+
+
+def explain(
+    collection: CollectionPath,
+    photo: Annotated[
+        str, typer.Argument(metavar="PHOTO", help="A reference: its file, one released of it, or its id.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write a page with pictures: FILE.html.")] = None,
+    edits: Annotated[bool, typer.Option(help="Try the fourteen edits of the paper on it; needs homing[bench].")] = True,
+    json: AsJson = False,
+) -> None:
+    """Explain a reference: its cell and margin, how far its files lie from its code, its neighbours, what it survives.
+
+    Examples:
+
+        homing explain holiday.homing beach.jpg
+
+        homing explain holiday.homing 17 --out beach.html
+    """
+    from homing.collection import Collection
+    from homing.evaluation.explanation import explain, write_page
+
+    with Collection.open(collection) as opened:
+        explanation = explain(opened, photo, edits=edits)
+    if out is not None:
+        write_page(explanation, out)
+    if json:
+        print_json(asdict(explanation))
+        return
+    _show(explanation)
+    if out is not None:
+        screen.print(f"\nThe page: {out}", highlight=False)
+
+
+def _show(it: Explanation) -> None:
+    from homing.collection.outcome import in_words
+
+    print_facts(
+        {
+            "photo": it.photo,
+            "reference": f"{it.id:,}, {it.state}" + ("" if it.cell is None else f", in cell {it.cell}"),
+            "as it was": _where(it.original),
+            **({"as released": _where(it.released)} if it.released else {}),
+        }
+    )
+    if it.edits:
+        rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nby chance")
+        for each in it.edits:
+            chance = "" if each.chance is None else in_words(each.chance)
+            rows.add_row(each.edit, _WORDS[each.before], _WORDS[each.one_probe], _WORDS[each.default], chance)
+        screen.print("", rows)
+    rows = table("distance", "nearest in its cell", "state")
+    for match in it.neighbours:
+        rows.add_row(f"{match.distance:.3f}", Text(match.photo), match.state)
+    screen.print("", rows if it.neighbours else "nothing else lies in its cell")
+    for line in it.missing:
+        messages.print(Text(line, style="yellow"), soft_wrap=True)
+
+
+def _where(position: Position) -> str:
+    margin = "" if position.margin is None else f", {position.margin:+.4f} of margin to the next cell"
+    return f"{position.distance:.3f} from its code{margin}"

@@ -1,0 +1,110 @@
+"""`homing explain`: where a reference lies, and what it survives."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.evaluation.small import homing
+
+from homing.collection import Collection
+from homing.edits import PAPER
+from homing.errors import HomingError
+from homing.extractors import describe
+from homing.photo import Photo
+
+
+@pytest.fixture(scope="module")
+def desk(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three passive photos and an activated one among strangers, and its released file."""
+    folder = tmp_path_factory.mktemp("explain")
+    homing("init", folder / "c.homing", "--with-background")
+    homing("add", folder / "c.homing", photos)
+    homing("activate", folder / "c.homing", photos / "rocket.jpg", "--out", folder / "out")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def said(desk: Path, photos: Path) -> dict:
+    return json.loads(homing("explain", desk / "c.homing", photos / "rocket.jpg", "--json"))
+
+
+def test_positions_are_those_that_numpy_finds(desk: Path, photos: Path, said: dict) -> None:
+    with Collection.open(desk / "c.homing") as collection:
+        book = collection.codebook
+        files = photos / "rocket.jpg", desk / "out" / "rocket.jpg"
+        rows = describe(collection.extractor, [Photo.load(file).view() for file in files])
+        behind, centres = book.reconstruct(rows[:1]).numpy(), book.every_centroid.numpy()
+        home = int(book.cells(rows[:1])[0])
+    assert said["cell"] == home
+    for row, position in zip(rows.numpy(), (said["original"], said["released"]), strict=True):
+        squared = np.square(row - centres).sum(axis=1)
+        assert position["distance"] == pytest.approx(float(np.linalg.norm(row - behind)), abs=2e-3)
+        assert position["margin"] == pytest.approx(np.delete(squared, home).min() - squared[home], abs=2e-3)
+    assert said["released"]["distance"] < said["original"]["distance"]
+    assert said["released"]["margin"] > said["original"]["margin"]
+
+
+def test_edits_are_those_that_a_search_finds(said: dict) -> None:
+    assert [each["edit"] for each in said["edits"]] == [edit.label for edit in PAPER]
+    first = said["edits"][0]
+    assert first | {"chance": 0} == {
+        "edit": "identity",
+        "before": True,
+        "one_probe": True,
+        "default": True,
+        "chance": 0,
+    }
+    assert first["chance"] < 1e-3
+    assert sum(each["one_probe"] for each in said["edits"]) >= sum(each["before"] for each in said["edits"])
+    assert all((each["chance"] is not None) == each["default"] for each in said["edits"])
+
+
+def test_neighbours_lie_in_the_same_cell(desk: Path, photos: Path, said: dict) -> None:
+    assert str(photos / "rocket.jpg") not in [match["photo"] for match in said["neighbours"]]
+    with Collection.open(desk / "c.homing") as collection:
+        numbers = {collection.folder.background.name(n): n for n in range(len(collection.folder.background))}
+        some = [numbers[match["photo"]] for match in said["neighbours"] if match["state"] == "background"]
+        assert some
+        kept = collection.folder.background.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
+        assert set(kept.ravel().tolist()) == {said["cell"]}
+
+
+def test_a_reference_goes_by_its_number_or_by_what_was_released_of_it(desk: Path, said: dict) -> None:
+    for name in (str(said["id"]), str(desk / "out" / "rocket.jpg")):
+        other = json.loads(homing("explain", desk / "c.homing", name, "--no-edits", "--json"))
+        assert (other["photo"], other["released"]) == (said["photo"], said["released"])
+        assert other["edits"] == []
+
+
+def test_text_and_page_for_people(desk: Path, photos: Path) -> None:
+    text = homing("explain", desk / "c.homing", photos / "rocket.jpg", "--out", desk / "page.html")
+    for words in ("activated, in cell", "of margin to the next cell", "rotation-90", "nearest in its cell"):
+        assert words in text
+    page = (desk / "page.html").read_text()
+    assert page.count("data:image/jpeg") == 3
+    assert "rotation-90" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_passive_photo_has_no_release(desk: Path, photos: Path) -> None:
+    other = json.loads(homing("explain", desk / "c.homing", photos / "camera.png", "--json"))
+    assert (other["state"], other["released"], other["missing"]) == ("passive", None, [])
+    assert {each["before"] for each in other["edits"]} == {None}
+
+
+def test_files_that_are_gone_are_named(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "gone.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
+    homing("init", tmp_path / "c.homing")
+    homing("add", tmp_path / "c.homing", tmp_path / "gone.jpg")
+    (tmp_path / "gone.jpg").unlink()
+    other = json.loads(homing("explain", tmp_path / "c.homing", tmp_path / "gone.jpg", "--json"))
+    assert other["edits"] == []
+    (line,) = other["missing"]
+    assert "gone.jpg" in line
+
+
+@pytest.mark.parametrize("name", ["nobody.jpg", "4711"])
+def test_what_is_no_reference_is_refused(desk: Path, name: str) -> None:
+    with pytest.raises(HomingError, match=f"{name} is no reference of"):
+        homing("explain", desk / "c.homing", name)

@@ -1,0 +1,117 @@
+"""Distances of unrelated pairs, against NumPy that goes through all of them, and against pairs nobody had seen."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save as save_safetensors
+from scipy.stats import genpareto
+from tests.conftest import descriptors, train
+
+from homing._files import read_metadata
+from homing.codebooks import Codebook
+from homing.codebooks.unrelated import PairDistances, Unrelated, distances_between
+from homing.errors import CodebookError
+
+DIM = 8
+
+
+def pairs(rows: np.ndarray) -> np.ndarray:
+    """The distances of all pairs, ascending."""
+    return np.sort(distances_between(rows, rows)[~np.eye(len(rows), dtype=bool)])
+
+
+def test_the_curve_is_that_of_all_pairs() -> None:
+    rows = descriptors(600, dim=DIM).numpy()
+    known, every = PairDistances.measure(rows, rows), pairs(rows)
+    for share in (0.0005, 0.002, 0.02, 0.2, 0.9):
+        assert known.share(np.array(every[int(share * len(every))])) == pytest.approx(share, rel=0.05)
+    assert known.share(np.array(5.0)) == 1
+
+
+def test_the_tail_tells_how_near_pairs_come_that_nobody_saw() -> None:
+    few, many = descriptors(600, seed=1, dim=64).numpy(), descriptors(4000, seed=2, dim=64).numpy()
+    known, every = PairDistances.measure(few, few), pairs(many)
+    for share in (1e-4, 1e-6):  # of 180,000 pairs eighteen, and none
+        assert 0.4 < known.share(np.array(every[int(share * len(every))])) / share < 4
+    nearer = known.share(np.linspace(0, 1, 50))
+    assert (np.diff(nearer) > 0).all()
+    assert nearer[1] > 0  # only at 0 itself there may be none
+
+
+@pytest.mark.parametrize("shape", [-0.04, 0.0, 0.2])
+def test_the_tail_is_a_generalised_pareto(shape: float) -> None:
+    """Against pairs drawn from one, and a decade beyond the nearest of them."""
+    beyond = genpareto(shape, scale=0.05)
+    drawn = 1.2 - beyond.rvs(20_000, random_state=1)
+    known = PairDistances.of_each(np.sort(drawn))
+    for share in (1e-2, 1e-3, 1e-4, 1e-5):
+        assert 0.5 < known.share(np.array(1.2 - beyond.isf(share))) / share < 2
+
+
+def test_queries_that_lie_near_many_count_once() -> None:
+    """Half of all photos lie in one crowd: of a collection every one of these finds something, and no other does."""
+    rng = np.random.default_rng(0)
+
+    def photos(count: int) -> np.ndarray:
+        rows = rng.standard_normal((count, 64))
+        rows[: count // 2] = 0.3 * rows[: count // 2] + rng.standard_normal(64) * 0
+        rows[: count // 2, 0] += 5
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    known, asked, kept = (photos(count) for count in (1000, 1000, 100))
+    measured = PairDistances.measure(known, known)
+    nearest = distances_between(asked, rng.permutation(kept)).min(axis=1)
+    evenly = 1 - (1 - measured.share(nearest)) ** 100
+    found = nearest <= np.quantile(nearest, 0.2)
+    stated = measured.chance(nearest, 100)
+    assert abs(stated[found].max() - 0.2) < abs(evenly[found].max() - 0.2)
+    assert 0.1 < stated[found].max() < 0.4
+
+
+def test_a_chance_grows_with_the_tries_and_the_distance() -> None:
+    rows = descriptors(600, dim=DIM).numpy()
+    known = PairDistances.measure(rows, rows)
+    far = np.linspace(0.01, 2, 100)
+    assert (np.diff(known.chance(far, 100)) >= 0).all()
+    assert (known.chance(far, 10) <= known.chance(far, 100)).all()
+    np.testing.assert_allclose(known.chance(far[:5], 7), 7 * known.chance(far[:5], 1), rtol=1e-2)
+
+
+def test_codes_and_descriptors_have_their_own() -> None:
+    book = train("IVF8,PQ4x4")
+    known = book.unrelated
+    assert known.descriptor is not None
+    assert np.interp(0.5, known.descriptor.shares, known.descriptor.distances) == pytest.approx(2**0.5, rel=0.05)
+    assert known.by_descriptor is known.descriptor
+
+
+def test_a_file_keeps_them() -> None:
+    book = train("IVF8,PQ4x4")
+    again = Codebook.from_bytes(book.to_bytes(), "again").unrelated
+    for ours, theirs in ((book.unrelated.code, again.code), (book.unrelated.descriptor, again.descriptor)):
+        assert ours is not None
+        assert theirs is not None
+        np.testing.assert_array_equal(ours.chance(np.linspace(0, 2, 50), 9), theirs.chance(np.linspace(0, 2, 50), 9))
+
+
+def test_other_photos_make_other_distances_and_the_same_codebook() -> None:
+    book = train("IVF8,PQ4x4")
+    other = book.measured_on(np.abs(descriptors(500, seed=7).numpy()))
+    assert other.fingerprint == book.fingerprint
+    assert other.unrelated.code.share(np.array(0.9)) > 2 * book.unrelated.code.share(np.array(0.9))
+
+
+def test_a_file_of_an_earlier_homing_knows_codes_alone() -> None:
+    data = train("IVF8,PQ4x4").to_bytes()
+    about = json.dumps(read_metadata(data, "homing.codebook"))
+    tensors = {"quantiser": load_safetensors(data)["quantiser"], "unrelated": np.linspace(0.5, 1.5, 1001)}
+    old = Codebook.from_bytes(save_safetensors(tensors, metadata={"homing.codebook": about}), "old").unrelated
+    assert old.descriptor is None
+    assert old.code.share(np.array(1.0)) == pytest.approx(0.5, abs=0.01)
+
+
+def test_one_photo_is_related_to_itself_alone() -> None:
+    with pytest.raises(CodebookError, match="takes two at least"):
+        Unrelated.measure(train("PQ4x4").quantiser, descriptors(1).numpy())
