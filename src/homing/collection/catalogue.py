@@ -275,7 +275,7 @@ class Catalogue(Database):
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (P, D) of those photos that have any, by id: the original's, then those of activated files."""
+        """The descriptors (P, D) of photos that have any, by id: of the original, then of each activated file."""
         wanted = "WHERE photo IN (SELECT value FROM json_each(?1))"  # as one value: SQLite takes some thousands only
         found: dict[int, list[bytes]] = {}
         for _, number, vector in self._all(
