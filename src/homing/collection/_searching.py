@@ -74,15 +74,16 @@ def run_search(
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
     tries = plan.references * queries.shape[1]
-    unrelated, compared = folder.codebook.unrelated, np.zeros(ids.shape, dtype=bool)
-    chances = unrelated.code.chance(distances, tries)
+    unrelated, counts = folder.codebook.unrelated, np.zeros(ids.shape, dtype=int)
     if plan.rerank:
         apart, counts = _compared(folder, queries, ids)
-        compared = counts > 0
-        distances = np.where(compared, apart, distances)
+        distances = np.where(counts > 0, apart, distances)
+    compared, chances = counts > 0, np.empty(ids.shape)
+    chances[~compared] = unrelated.code.chance(distances[~compared], tries)
+    if plan.rerank:
         # An activated photo has two descriptors, or more: a stranger, who may come near to any, has as many tries.
-        by_descriptor = np.minimum(counts * unrelated.by_descriptor.chance(distances, tries), 1)
-        chances = np.where(compared, by_descriptor, chances)
+        by_descriptor = unrelated.by_descriptor.chance(distances[compared], tries)
+        chances[compared] = np.minimum(counts[compared] * by_descriptor, 1)
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide. What is none comes last.
     order = np.lexsort((distances, chances, ids < 0))[:, :k]

@@ -262,8 +262,8 @@ class Catalogue(Database):
             json.dumps(ids),
         )
         if len(rows) < len(ids):
-            gone = set(ids) - {number for number, *_ in rows}
-            raise GoneError(f"the catalogue has no reference {min(gone)}, but the index does")
+            gone = min(set(ids) - {number for number, *_ in rows})
+            raise GoneError(f"the catalogue has no reference {gone}, but the index does")
         return {number: (source, state) for number, source, state in rows}
 
     def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -275,15 +275,15 @@ class Catalogue(Database):
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (P, D) of photos that have any, by id: of the original, then of each activated file."""
-        wanted = "WHERE photo IN (SELECT value FROM json_each(?1))"  # as one value: SQLite takes some thousands only
+        """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
+        wanted = "FROM json_each(?1) JOIN"  # as one value: SQLite takes some thousands only
         found: dict[int, list[bytes]] = {}
-        for _, number, vector in self._all(
-            f"SELECT 0 AS released, photo, vector FROM descriptors {wanted} UNION ALL"
-            f" SELECT 1, photo, vector FROM released_descriptors {wanted} ORDER BY released",
+        for released, number, vector in self._all(
+            f"SELECT 0, photo, vector {wanted} descriptors ON photo = value"
+            f" UNION ALL SELECT 1, photo, vector {wanted} released_descriptors ON photo = value",
             json.dumps(ids.tolist()),
         ):
-            found.setdefault(number, []).append(vector)
+            found.setdefault(number, []).insert(released, vector)
         return {
             number: np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1)
             for number, vectors in found.items()
