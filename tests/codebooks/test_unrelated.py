@@ -112,7 +112,7 @@ def test_a_file_of_an_earlier_homing_knows_codes_alone() -> None:
     assert old.code.share(np.array(1.0)) == pytest.approx(0.5, abs=0.01)
 
 
-def test_what_was_seen_is_never_stated_as_rarer() -> None:
+def test_photos_that_have_the_same_code_are_counted() -> None:
     """Sign codes of eight bits: some unrelated photos have the same one."""
     rows = np.where(descriptors(600, dim=DIM).numpy() > 0, 1, 0).astype(np.float32)
     known, every = PairDistances.measure(rows, rows), pairs(rows)

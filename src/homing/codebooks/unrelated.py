@@ -72,8 +72,7 @@ class PairDistances:
         beyond = np.maximum(self.distances[edge] - distances, 0) / scale
         with np.errstate(divide="ignore"):  # at a distance of 0
             tail = np.log1p(np.maximum(shape * beyond, -1)) / shape if shape else beyond
-        least = np.where(distances < self.distances[0], _BEYOND, 1) * self.shares[0]
-        shares: np.ndarray = np.maximum(np.exp(within - tail), least)
+        shares: np.ndarray = np.maximum(np.exp(within - tail), _BEYOND * self.shares[0])
         return shares
 
     def chance(self, distances: np.ndarray, tries: int) -> np.ndarray:
