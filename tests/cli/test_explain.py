@@ -104,7 +104,37 @@ def test_files_that_are_gone_are_named(photos: Path, tmp_path: Path) -> None:
     assert "gone.jpg" in line
 
 
-@pytest.mark.parametrize("name", ["nobody.jpg", "4711"])
+def test_files_that_are_others_by_now_are_neither_shown_nor_tried(photos: Path, tmp_path: Path) -> None:
+    """Another photo of another size, then no photo at all, where the original was."""
+    source, out = tmp_path / "<b>it&.jpg", tmp_path / "out"
+    source.write_bytes((photos / "rocket.jpg").read_bytes())
+    homing("init", tmp_path / "c.homing")
+    homing("activate", tmp_path / "c.homing", source, "--out", out, "--recipe", "paper-fast")
+    for other, why in ((photos / "flower.jpg", "is another file by now"), (photos.parent, "not a photo")):
+        source.write_bytes(other.read_bytes() if other.is_file() else b"nothing")
+        for name in (out / source.name, source):
+            said = json.loads(homing("explain", tmp_path / "c.homing", name, "--out", tmp_path / "page.html", "--json"))
+            (line,) = said["missing"]
+            assert why in line
+            assert {each["before"] for each in said["edits"]} == {None}
+            page = (tmp_path / "page.html").read_text()
+            assert page.count("data:image/jpeg") == 1
+            assert "&lt;b&gt;it&amp;.jpg" in page
+    (out / source.name).write_bytes((photos / "flower.jpg").read_bytes())
+    said = json.loads(homing("explain", tmp_path / "c.homing", said["id"], "--json"))
+    assert (said["released"], said["edits"], len(said["missing"])) == (None, [], 2)
+
+
+def test_a_descriptor_that_is_damaged_is_told(photos: Path, tmp_path: Path) -> None:
+    homing("init", tmp_path / "c.homing")
+    homing("add", tmp_path / "c.homing", photos / "rocket.jpg")
+    with Collection.open(tmp_path / "c.homing") as collection, collection.folder.catalogue._change() as change:
+        change.execute("UPDATE descriptors SET vector = zeroblob(7)")
+    with pytest.raises(HomingError, match="reference 1 has lost its descriptor; mend it with: homing check"):
+        homing("explain", tmp_path / "c.homing", 1, "--no-edits")
+
+
+@pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30, ""])
 def test_what_is_no_reference_is_refused(desk: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is no reference of"):
         homing("explain", desk / "c.homing", name)

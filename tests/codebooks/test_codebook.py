@@ -204,7 +204,7 @@ def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
     known = codebook.unrelated
     assert known.descriptor is not None
     assert known.code.shares[0] < 1e-7  # of tens of millions of pairs
-    assert known.ascending
+    assert known.sound
     assert 1.2 < np.interp(0.5, known.code.shares, known.code.distances) < 1.3
     assert np.interp(0.5, known.descriptor.shares, known.descriptor.distances) == pytest.approx(2**0.5, abs=0.02)
 

@@ -66,10 +66,11 @@ def _show(it: Explanation) -> None:
             chance = "" if each.chance is None else in_words(each.chance)
             rows.add_row(each.edit, _WORDS[each.before], _WORDS[each.one_probe], _WORDS[each.default], chance)
         screen.print("", rows)
-    rows = table("distance", "nearest in its cell", "state")
+    where = "to it" if it.cell is None else "in its cell"
+    rows = table("distance", f"nearest {where}", "state")
     for match in it.neighbours:
         rows.add_row(f"{match.distance:.3f}", Text(match.photo), match.state)
-    screen.print("", rows if it.neighbours else "nothing else lies in its cell")
+    screen.print("", rows if it.neighbours else f"nearest {where}: nothing else")
     for line in it.missing:
         messages.print(Text(line, style="yellow"), soft_wrap=True)
 

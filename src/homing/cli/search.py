@@ -55,7 +55,7 @@ def search(
     ] = "current",
     json: AsJson = False,
 ) -> None:
-    """Find the references nearest to each photo, nearest first. Distances: smaller is closer.
+    """Find the references nearest to each photo, the least likely by chance first. Distances: smaller is closer.
 
     By chance: how likely a photo related to none of the references would find one this near.
 
@@ -71,39 +71,43 @@ def search(
 
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
+    from homing._extras import load_extra
     from homing.collection import Collection
     from homing.errors import PhotoError
     from homing.photo import gather
 
+    if show is not None:
+        load_extra("skimage", extra="demo")  # said before anything is searched for
     answers: list[tuple[Place, list[Match]]] = []
     failures: dict[Place, str] = {}
     found = gather(photos)
-    with Collection.open(collection, generation=generation) as opened, progress("Searching", len(found)) as advance:
-        for item in found:
-            try:
-                matches = opened.search(
-                    item.path,
-                    k=k,
-                    probes=probes,
-                    margin=margin,
-                    turned=turned,
-                    rerank=rerank,
-                    false_matches=false_matches,
-                )
-                answers.append((item.path, matches))
-            except PhotoError as error:
-                failures[item.path] = str(error)
-                messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
-            advance()
+    with Collection.open(collection, generation=generation) as opened:
+        with progress("Searching", len(found)) as advance:
+            for item in found:
+                try:
+                    matches = opened.search(
+                        item.path,
+                        k=k,
+                        probes=probes,
+                        margin=margin,
+                        turned=turned,
+                        rerank=rerank,
+                        false_matches=false_matches,
+                    )
+                    answers.append((item.path, matches))
+                except PhotoError as error:
+                    failures[item.path] = str(error)
+                    messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
+                advance()
         plan = opened.plan(k, probes, margin, rerank)
-        nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
-        if plan.references and false_matches is not None:
-            nothing = "no match: the nearest photo is no nearer than unrelated ones are"
-    if show is not None:
-        from homing.evaluation.side_by_side import write_side_by_side
+        if show is not None:
+            from homing.evaluation.side_by_side import write_side_by_side
 
-        with progress("Laying over each other", len(answers)) as advance:
-            write_side_by_side(answers, show, advance)
+            with progress("Laying over each other", len(answers)) as advance:
+                write_side_by_side(answers, show, opened.folder.catalogue, advance)
+    nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
+    if plan.references and false_matches is not None:
+        nothing = "no match: the nearest photo is no nearer than unrelated ones are"
     if json:
         did = {"search": {**vars(plan), "turned": turned}}
         found_by_query = [

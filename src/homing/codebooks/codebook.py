@@ -212,7 +212,7 @@ class Codebook:
             codebook = cls(tensors["quantiser"].tobytes(), Unrelated.from_tensors(tensors), **about)
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
             raise CodebookError(f"{origin} is not a homing codebook, or is damaged") from error
-        if codebook.fingerprint != fingerprint or not codebook.unrelated.ascending:
+        if codebook.fingerprint != fingerprint or not codebook.unrelated.sound:
             raise CodebookError(f"{origin} is damaged: its contents do not have the fingerprint it states")
         return codebook
 

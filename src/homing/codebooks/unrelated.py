@@ -18,6 +18,7 @@ _SAMPLED = 101  # one pair in so many
 _POINTS = 400  # that a curve is kept as, beside the nearest pairs
 _TAIL = 1e-5  # the share of pairs, the nearest, to which the tail is fitted, and for which it stands
 _FEWEST = 500  # to which it is fitted
+_BEYOND = 1e-3  # of the smallest share that was seen: what is rarer nobody can tell from these pairs
 _TOLD = 50  # pairs that tell how unevenly they fall to queries, at least
 _EVEN = 1e6  # a shape that makes no difference
 
@@ -54,15 +55,15 @@ class PairDistances:
         farther = np.quantile(others[np.isfinite(others)], shares) if len(shares) else shares
         distances = np.maximum.accumulate(np.concatenate([nearest[ranks], farther]).astype(np.float64))
         shares = np.concatenate([(ranks + 1) / pairs, shares])
-        last = np.append(np.diff(distances) > 0, True)  # of equal ones: no pair lies between them
-        distances, shares = distances[last], shares[last]
+        distances, shares = _distinct(distances, shares)
         return cls(distances, shares, _shapes(asked, kept, distances, shares))
 
     @classmethod
     def of_each(cls, distances: np.ndarray) -> PairDistances:
         """From the distances of all pairs there are, ascending; nothing is known of whose they are."""
         shares = np.arange(1, len(distances) + 1) / len(distances)
-        return cls(distances.astype(np.float64), shares, np.full(len(distances), _EVEN))
+        distances, shares = _distinct(distances.astype(np.float64), shares)
+        return cls(distances, shares, np.full(len(distances), _EVEN))
 
     def share(self, distances: np.ndarray) -> np.ndarray:
         """How many of all unrelated pairs lie no farther apart than this: the curve, below its edge the tail."""
@@ -71,7 +72,7 @@ class PairDistances:
         beyond = np.maximum(self.distances[edge] - distances, 0) / scale
         with np.errstate(divide="ignore"):  # at a distance of 0
             tail = np.log1p(np.maximum(shape * beyond, -1)) / shape if shape else beyond
-        shares: np.ndarray = np.exp(within - tail)
+        shares: np.ndarray = np.maximum(np.exp(within - tail), _BEYOND * self.shares[0])
         return shares
 
     def chance(self, distances: np.ndarray, tries: int) -> np.ndarray:
@@ -82,9 +83,18 @@ class PairDistances:
         chances: np.ndarray = -np.expm1(-shapes * np.log1p(hits / shapes))
         return chances
 
+    @property
+    def sound(self) -> bool:
+        """Whether these are distances and shares in order, as they were measured."""
+        rows = np.stack([self.distances, self.shares, self.shapes])
+        in_order = bool((np.diff(rows[:2]) >= 0).all() and (rows[1:] > 0).all() and (rows[1] <= 1).all())
+        return rows.shape[1] > 0 and in_order and bool(np.isfinite(rows).all())
+
     @cached_property
     def _tail(self) -> tuple[int, float, float]:
         """A generalised Pareto tail, by probability-weighted moments: the place of its edge, its shape and scale."""
+        if self.distances[0] == 0:  # nothing lies nearer than what was seen: the curve tells all
+            return 0, 0.0, 1.0
         fitted = max(_TAIL, _FEWEST * self.shares[0])
         edge = int(np.searchsorted(self.shares, min(fitted, self.shares[-1])))
         near, left = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
@@ -123,10 +133,9 @@ class Unrelated:
         return self.descriptor
 
     @property
-    def ascending(self) -> bool:
-        """Whether the distances are in order, as they were measured."""
-        both = [self.code, *([self.descriptor] if self.descriptor is not None else [])]
-        return all((np.diff(each.distances) >= 0).all() and (np.diff(each.shares) >= 0).all() for each in both)
+    def sound(self) -> bool:
+        """Whether these are distances and shares in order, as they were measured."""
+        return all(each.sound for each in (self.code, self.descriptor) if each is not None)
 
     def to_tensors(self) -> dict[str, np.ndarray]:
         """What a codebook's file keeps of it."""
@@ -151,6 +160,12 @@ def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     squared = np.square(points).sum(axis=1)[:, None] + np.square(others).sum(axis=1) - 2 * points @ others.T
     distances: np.ndarray = np.sqrt(np.maximum(squared, 0))
     return distances
+
+
+def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of equal distances the last share: no pair lies between them."""
+    last = np.append(np.diff(distances) > 0, True)
+    return distances[last], shares[last]
 
 
 def _area(places: np.ndarray, heights: np.ndarray) -> float:

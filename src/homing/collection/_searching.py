@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
 
-from homing.collection.folder import BACKGROUND_IDS
+from homing.codebooks import Codebook
+from homing.collection.catalogue import State
+from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.collection.outcome import Match
-from homing.errors import HomingError
-from homing.indexes import full_distances
-
-if TYPE_CHECKING:
-    from homing.collection.collection import Collection
+from homing.errors import CollectionError, HomingError
+from homing.indexes import FaissIndex, full_distances
 
 AGAIN = 100  # of the nearest are compared again where nothing else is asked for
 
@@ -42,62 +41,86 @@ class Plan:
         return f"{self.references:,} references, {looked}{again}"
 
 
-def plan_search(collection: Collection, k: int, probes: int | None, margin: float | None, rerank: int | None) -> Plan:
+def plan_search(
+    index: FaissIndex, codebook: Codebook, k: int, probes: int | None, margin: float | None, rerank: int | None
+) -> Plan:
     """What is asked for and, where nothing is, what suits a collection of this size."""
     if k < 1 or (probes is not None and probes < 1):
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
     if rerank and rerank < k:
         raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
-    cells = collection.codebook.quantiser.ivf.nlist if collection.codebook.has_cells else None
-    knows = collection.codebook.unrelated.descriptor is not None
+    knows = codebook.unrelated.descriptor is not None
     if rerank and not knows:
         raise HomingError(
-            f"codebook '{collection.codebook.name}' was made by an earlier homing, which did not measure how far "
+            f"codebook '{codebook.name}' was made by an earlier homing, which did not measure how far "
             "descriptors of unrelated photos lie apart; search with --rerank 0"
         )
     if rerank is None:  # who says where to look wants that and no more
         rerank = max(k, AGAIN) if knows and probes is None and margin is None else 0
-    if cells is not None and margin is None:
-        probes = min(probes or collection.index.fast_probes(), cells)
-    return Plan(references=len(collection.index), cells=cells, probes=probes, margin=margin, rerank=rerank)
+    cells = codebook.quantiser.ivf.nlist if codebook.has_cells else None
+    if cells is None:
+        probes = None
+    elif margin is None:
+        probes = min(probes or index.fast_probes(), cells)
+    return Plan(references=len(index), cells=cells, probes=probes, margin=margin, rerank=rerank)
 
 
 def run_search(
-    collection: Collection, descriptors: Tensor, k: int, plan: Plan, false_matches: float | None
+    folder: Folder, index: FaissIndex, descriptors: Tensor, k: int, plan: Plan, false_matches: float | None
 ) -> list[list[Match]]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely by chance first."""
     if false_matches is not None and not 0 < false_matches <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {false_matches:g}")
-    distances, ids = collection.index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
-    queries = descriptors.view(len(descriptors), -1, descriptors.shape[-1]).numpy()
+    distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
+    queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
     tries = plan.references * queries.shape[1]
-    unrelated, compared = collection.codebook.unrelated, np.zeros(ids.shape, dtype=bool)
-    chances = unrelated.code.chance(distances, tries)
+    unrelated, counts = folder.codebook.unrelated, np.zeros(ids.shape, dtype=int)
     if plan.rerank:
-        apart, counts = full_distances(queries, ids, collection.folder.catalogue.descriptors)
-        compared = counts > 0
-        distances = np.where(compared, apart, distances)
+        apart, counts = _compared(folder, queries, ids)
+        distances = np.where(counts > 0, apart, distances)
+    compared, chances = counts > 0, np.empty(ids.shape)
+    chances[~compared] = unrelated.code.chance(distances[~compared], tries)
+    if plan.rerank:
         # An activated photo has two descriptors, or more: a stranger, who may come near to any, has as many tries.
-        by_descriptor = np.minimum(counts * unrelated.by_descriptor.chance(distances, tries), 1)
-        chances = np.where(compared, by_descriptor, chances)
+        by_descriptor = unrelated.by_descriptor.chance(distances[compared], tries)
+        chances[compared] = np.minimum(counts[compared] * by_descriptor, 1)
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
-    # both are all but certain, distances decide.
-    order = np.lexsort((distances, chances))[:, :k]
-    found = (np.take_along_axis(each, order, 1).tolist() for each in (ids, distances, compared, chances))
+    # both are all but certain, distances decide. What is none comes last.
+    order = np.lexsort((distances, chances, ids < 0))[:, :k]
+    ids, distances, compared, chances = (
+        np.take_along_axis(each, order, 1) for each in (ids, distances, compared, chances)
+    )
+    kept = ids >= 0 if false_matches is None else (ids >= 0) & (chances <= false_matches)
+    known = folder.catalogue.describe_all(np.unique(ids[kept & (ids < BACKGROUND_IDS)]).tolist())
+    found = (each.tolist() for each in (kept, ids, distances, compared, chances))
     return [
-        [
-            _match(collection, *each)
-            for each in zip(*row, strict=True)
-            if each[0] >= 0 and (false_matches is None or each[3] <= false_matches)
-        ]
+        [_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept]
         for row in zip(*found, strict=True)
     ]
 
 
-def _match(collection: Collection, number: int, distance: float, compared: bool, chance: float) -> Match:
+def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distances (B, N) of queries to the descriptors that the catalogue keeps, and how many (B, N) these are."""
+    try:
+        apart, counts = full_distances(queries, ids, folder.catalogue.descriptors)
+    except ValueError as error:  # of NumPy: their lengths are not that of the queries
+        raise _damaged(folder) from error
+    if np.isnan(apart).any():
+        raise _damaged(folder)
+    return apart, counts
+
+
+def _damaged(folder: Folder) -> CollectionError:
+    path = folder.path
+    return CollectionError(
+        f"{path} holds descriptors that are none of its network; mend it with: homing check {path} --repair"
+    )
+
+
+def _match(
+    folder: Folder, known: Mapping[int, tuple[str, State]], number: int, distance: float, compared: bool, chance: float
+) -> Match:
     if number >= BACKGROUND_IDS:
-        assert collection.folder.background is not None
-        name = collection.folder.background.name(number - BACKGROUND_IDS)
-        return Match(name, distance, "background", chance=chance)
-    source, state = collection.folder.catalogue.describe(number)
-    return Match(source, distance, state, "descriptor" if compared else "code", number, chance)
+        assert folder.background is not None
+        return Match(folder.background.name(number - BACKGROUND_IDS), distance, "background", chance=chance)
+    return Match(known[number][0], distance, known[number][1], "descriptor" if compared else "code", number, chance)

@@ -251,16 +251,20 @@ class Catalogue(Database):
 
     def describe(self, photo: int) -> tuple[str, State]:
         """The source of a reference, and its state: passive, activated or unchanged."""
+        return self.describe_all([photo])[photo]
+
+    def describe_all(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
+        """The source and the state of each of these references, which are distinct."""
         # Of several releases 'activated' counts, which comes first in the alphabet.
-        row = self._one(
-            "SELECT source, coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
-            " FROM photos WHERE id = ?",
-            photo,
+        rows = self._all(
+            "SELECT id, source, coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
+            " FROM photos WHERE id IN (SELECT value FROM json_each(?))",
+            json.dumps(ids),
         )
-        if row is None:
-            raise GoneError(f"the catalogue has no reference {photo}, but the index does")
-        source, state = row
-        return source, state
+        if len(rows) < len(ids):
+            gone = min(set(ids) - {number for number, *_ in rows})
+            raise GoneError(f"the catalogue has no reference {gone}, but the index does")
+        return {number: (source, state) for number, source, state in rows}
 
     def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """All ids (N,), or those that came after one, and their codes (N, bytes), in pieces."""
@@ -271,16 +275,15 @@ class Catalogue(Database):
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (P, D) of photos by id: of the original, then of each activated file that was released.
-
-        None for ids that are not in the catalogue.
-        """
-        wanted = json.dumps(ids.tolist())  # as one value: SQLite takes some thousands only
+        """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
+        wanted = "FROM json_each(?1) JOIN"  # as one value: SQLite takes some thousands only
         found: dict[int, list[bytes]] = {}
-        for table in ("descriptors", "released_descriptors"):
-            query = f"SELECT photo, vector FROM {table} WHERE photo IN (SELECT value FROM json_each(?))"
-            for number, vector in self._all(query, wanted):
-                found.setdefault(number, []).append(vector)
+        for released, number, vector in self._all(
+            f"SELECT 0, photo, vector {wanted} descriptors ON photo = value"
+            f" UNION ALL SELECT 1, photo, vector {wanted} released_descriptors ON photo = value",
+            json.dumps(ids.tolist()),
+        ):
+            found.setdefault(number, []).insert(released, vector)
         return {
             number: np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1)
             for number, vectors in found.items()

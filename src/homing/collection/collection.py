@@ -214,13 +214,15 @@ class Collection:
         the distance of their codes. By default the collection chooses, see `plan`. `false_matches` leaves out what an
         unrelated photo would find by more than this chance.
         """
-        return run_search(self, descriptors, k, self.plan(k, probes, margin, rerank), false_matches)
+        index = self.index
+        plan = plan_search(index, self.codebook, k, probes, margin, rerank)
+        return run_search(self.folder, index, descriptors, k, plan, false_matches)
 
     def plan(
         self, k: int = 10, probes: int | None = None, margin: float | None = None, rerank: int | None = None
     ) -> Plan:
         """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
-        return plan_search(self, k, probes, margin, rerank)
+        return plan_search(self.index, self.codebook, k, probes, margin, rerank)
 
     def export(self, out: str | Path, *, format: str = "parquet") -> Export:
         """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.

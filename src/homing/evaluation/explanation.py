@@ -15,6 +15,7 @@ from homing._files import write_atomically, writing
 from homing._places import place
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
+from homing.collection.outcome import in_words
 from homing.edits import PAPER
 from homing.errors import CollectionError, PhotoError
 from homing.evaluation.pictures import MAGNIFY, difference, to_image, to_view
@@ -30,10 +31,12 @@ class Position:
     """Where a file of a photo lies: how far from the photo's code, and by how much within its cell.
 
     The margin is how much farther the centre of any other cell is than that of the photo's own, in squared distance:
-    below 0 the file lies in another cell. None where a codebook has no cells to choose from.
+    below 0 the file lies in another cell. None where a codebook has no cells to choose from. The hash is that of the
+    file as it was recorded.
     """
 
     file: str
+    sha256: str
     distance: float
     margin: float | None
 
@@ -65,7 +68,7 @@ class Explanation:
     released: Position | None
     neighbours: list[Match]
     edits: list[Survival] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)  # files that could not be read, and why
+    missing: list[str] = field(default_factory=list)  # files that are gone, are others by now, or cannot be read
 
 
 def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explanation:
@@ -78,47 +81,58 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     number = _find(collection, photo)
     catalogue, book = collection.folder.catalogue, collection.codebook
     source, state = catalogue.describe(number)
-    kept = _kept(collection, number)
-    release = catalogue.last_release(number)
+    kept, release = _kept(collection, number), catalogue.last_release(number)
     missing: list[str] = []
-    after = _described(collection, release.path, missing) if release else None
+    (sha256,) = (sha256 for each, sha256 in catalogue.at(source) if each == number)
+    before = _recorded(source, sha256, missing)
+    after = _recorded(release.path, release.sha256, missing) if release else None
+    moved = None
+    if release and after:
+        described = describe(collection.extractor, [after.view()])
+        moved = _position(book, described, kept, release.path, release.sha256)
+    out = after if release else before  # what others have copies of
     found = collection.search_descriptors(kept, k=NEIGHBOURS + 1, probes=1)[0]
     return Explanation(
         id=number,
         photo=source,
         state=state,
         cell=int(book.cells(kept)[0]) if book.has_cells else None,
-        original=_position(book, kept, kept, source),
-        released=_position(book, after, kept, release.path) if release and after is not None else None,
+        original=_position(book, kept, kept, source, sha256),
+        released=moved,
         neighbours=[match for match in found if match.id != number][:NEIGHBOURS],
-        edits=_survivals(collection, number, source, release.path if release else None, missing) if edits else [],
+        edits=_survivals(collection, number, out, before if release else None) if edits and out else [],
         missing=missing,
     )
 
 
 def write_page(explanation: Explanation, out: Path) -> None:
-    """The explanation as one HTML file with pictures of the photo, of those that can be read."""
+    """The explanation as one HTML file with pictures of the photo, of those files that are there still."""
     views = {}
     for name, position in (("as it was", explanation.original), ("as released", explanation.released)):
-        if position is not None and place(position.file).is_file():
-            views[name] = Photo.load(position.file).view()
+        photo = position and _recorded(position.file, position.sha256, [])
+        if photo:
+            views[name] = photo.view()
     pictures = {name: to_image(view) for name, view in views.items()}
     if len(views) == 2:
         pictures[f"difference ×{MAGNIFY}"] = difference(*views.values())
-    shown = {name: embed(picture) for name, picture in pictures.items()}
+    chances = ["" if each.chance is None else in_words(each.chance) for each in explanation.edits]
+    values = {
+        "it": explanation,
+        "pictures": {name: embed(picture) for name, picture in pictures.items()},
+        "edits": list(zip(explanation.edits, chances, strict=True)),
+    }
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out, render("explain.html", {"it": explanation, "pictures": shown}))
+        write_atomically(out, render("explain.html", values))
 
 
 def _find(collection: Collection, photo: str) -> int:
-    catalogue, file = collection.folder.catalogue, place(photo)
+    catalogue, file, ids = collection.folder.catalogue, place(photo), []
     if file.is_file():
         sha256 = hashlib.sha256(read_file(file)).hexdigest()
-        known = catalogue.find(sha256) or catalogue.find_released(sha256)
-        ids = [] if known is None else [known]
-    else:
-        ids = collection.find(int(photo) if photo.isdecimal() else file).ids
+        ids = [known for known in (catalogue.find(sha256) or catalogue.find_released(sha256),) if known]
+    if not ids:  # a file that is gone, or is another by now, is known by its path
+        ids = collection.find(int(photo) if photo.isdecimal() else photo).ids
     if len(ids) != 1:
         raise CollectionError(
             f"{photo} is {'not one' if ids else 'no'} reference of {collection.folder.home}, nor was it released of "
@@ -129,24 +143,32 @@ def _find(collection: Collection, photo: str) -> int:
 
 def _kept(collection: Collection, number: int) -> Tensor:
     """The descriptor (1, D) of the original."""
-    vectors = collection.folder.catalogue.descriptors(np.array([number])).get(number)
-    if vectors is None:
+    try:
+        vectors = collection.folder.catalogue.descriptors(np.array([number])).get(number)
+    except ValueError:  # of NumPy: it is no whole number of values
+        vectors = None
+    if vectors is None or vectors.shape[1] != collection.codebook.dim:
         path = collection.folder.home
         raise CollectionError(f"reference {number} has lost its descriptor; mend it with: homing check {path} --repair")
     return torch.from_numpy(vectors[:1].astype(np.float32))
 
 
-def _described(collection: Collection, file: str, missing: list[str]) -> Tensor | None:
+def _recorded(file: str, sha256: str, missing: list[str]) -> Photo | None:
+    """The photo in a file, if that is the one that was recorded; else why not is added to what is missing."""
     try:
-        return describe(collection.extractor, [Photo.load(file).view()])
+        photo = Photo.load(file)
     except PhotoError as error:
         missing.append(str(error))
         return None
+    if photo.sha256 != sha256:
+        missing.append(f"{file}: is another file by now than the one that was recorded")
+        return None
+    return photo
 
 
-def _position(book: Codebook, descriptor: Tensor, original: Tensor, file: str) -> Position:
+def _position(book: Codebook, descriptor: Tensor, original: Tensor, file: str, sha256: str) -> Position:
     distance = float(book.quantiser.apart(descriptor.numpy(), original.numpy())[0])
-    return Position(file=file, distance=distance, margin=_margin(book, descriptor, original))
+    return Position(file=file, sha256=sha256, distance=distance, margin=_margin(book, descriptor, original))
 
 
 def _margin(book: Codebook, descriptor: Tensor, original: Tensor) -> float | None:
@@ -159,15 +181,12 @@ def _margin(book: Codebook, descriptor: Tensor, original: Tensor) -> float | Non
     return float(other - ((turned[0] - ivf.quantizer.reconstruct(home)) ** 2).sum())
 
 
-def _survivals(
-    collection: Collection, number: int, source: str, released: str | None, missing: list[str]
-) -> list[Survival]:
-    """What becomes of the copies of the file that is out in the world, beside those of the original."""
-    now = _copies(collection, released or source, missing)
-    if now is None:
-        return []
-    before = _copies(collection, source, missing) if released else None
-    first = [_first(collection, some, number) for some in (now, before) if some is not None]
+def _survivals(collection: Collection, number: int, out: Photo, original: Photo | None) -> list[Survival]:
+    """What becomes of the copies of the photo that is out in the world, beside those of the original."""
+    now = _copies(collection, out)
+    first = [_first(collection, now, number)]
+    if original is not None:
+        first.append(_first(collection, _copies(collection, original), number))
     default = [next(iter(matches), None) for matches in collection.search_descriptors(now, k=1)]
     return [
         Survival(
@@ -181,15 +200,9 @@ def _survivals(
     ]
 
 
-def _copies(collection: Collection, file: str, missing: list[str]) -> Tensor | None:
-    try:
-        image = to_image(Photo.load(file).view())
-    except PhotoError as error:
-        if str(error) not in missing:
-            missing.append(str(error))
-        return None
-    squares = (collection.extractor.resize(to_view(edit(image, 0))) for edit in PAPER)
-    return describe(collection.extractor, list(squares))
+def _copies(collection: Collection, photo: Photo) -> Tensor:
+    image = to_image(photo.view())
+    return describe(collection.extractor, [collection.extractor.resize(to_view(edit(image, 0))) for edit in PAPER])
 
 
 def _first(collection: Collection, copies: Tensor, number: int) -> list[bool]:

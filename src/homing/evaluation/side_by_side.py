@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 from homing._files import write_atomically, writing
 from homing._places import Place
 from homing.collection import Match
+from homing.collection.catalogue import Catalogue
 from homing.collection.outcome import in_words
 from homing.errors import PhotoError
 from homing.evaluation.alignment import align
@@ -34,27 +35,33 @@ class _Pair:
 
 
 def write_side_by_side(
-    answers: Sequence[tuple[Place, Sequence[Match]]], out: Path, advance: Callable[[], None] = lambda: None
+    answers: Sequence[tuple[Place, Sequence[Match]]],
+    out: Path,
+    catalogue: Catalogue,
+    advance: Callable[[], None] = lambda: None,
 ) -> None:
     """One HTML page of all queries with their matches; `advance` is called after each query."""
     shown = []
     for query, matches in answers:
-        picture = _picture(query)
-        shown.append((str(query), embed(picture), [_pair(picture, match) for match in matches]))
+        picture = _picture(Photo.load(query))
+        shown.append((str(query), embed(picture), [_pair(picture, match, catalogue) for match in matches]))
         advance()
     with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(out, render("side_by_side.html", {"queries": shown}))
 
 
-def _pair(query: Image.Image, match: Match) -> _Pair:
+def _pair(query: Image.Image, match: Match, catalogue: Catalogue) -> _Pair:
     pictures: dict[str, Image.Image] = {}
     remark = ""
     if match.state == "background":
         remark = "a stranger of the background, of which there is a code and no picture"
     else:
         try:
-            pictures, remark = _laid_over(query, _picture(match.photo))
+            photo = Photo.load(match.photo)
+            if (match.id, photo.sha256) not in catalogue.at(match.photo):
+                raise PhotoError(f"{match.photo}: is another file by now than the one that was added")
+            pictures, remark = _laid_over(query, _picture(photo))
         except PhotoError as error:
             remark = str(error)
     return _Pair(match, in_words(match.chance), {name: embed(each) for name, each in pictures.items()}, remark)
@@ -67,7 +74,8 @@ def _laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.
     framed = photo.copy()
     ImageDraw.Draw(framed).polygon(laid.frame, outline=_FRAME, width=3)
     apart = np.asarray(query, dtype=float) - np.asarray(laid.picture, dtype=float)
-    apart = np.where(laid.inside[..., None], 127.5 + apart, 127.5)
+    # What lies beside the match is none of it, all of which differs: a caption put above the photo.
+    apart = np.where(laid.inside[..., None], 127.5 + apart, np.asarray(query))
     return {
         "the match, and where the query lies in it": framed,
         "the same part of it": laid.picture,
@@ -75,7 +83,7 @@ def _laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.
     }, ""
 
 
-def _picture(file: str | Place) -> Image.Image:
-    image = to_image(Photo.load(file).view())
+def _picture(photo: Photo) -> Image.Image:
+    image = to_image(photo.view())
     image.thumbnail((_SIDE, _SIDE))
     return image

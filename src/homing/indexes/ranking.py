@@ -15,8 +15,8 @@ def merge(distances: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
     Each reference keeps its smallest distance.
     """
-    count, _, k = ids.shape
-    distances, ids = distances.reshape(count, -1), ids.reshape(count, -1)
+    count, times, k = ids.shape
+    distances, ids = distances.reshape(count, times * k), ids.reshape(count, times * k)
     first = np.argsort(distances, axis=1, kind="stable")
     distances, ids = np.take_along_axis(distances, first, 1), np.take_along_axis(ids, first, 1)
     # A second sort, which is stable too, puts those of one reference side by side, the nearest before the others.
