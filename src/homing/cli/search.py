@@ -67,12 +67,15 @@ def search(
 
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
+    from homing._files import make_out_file
     from homing.collection import Collection
     from homing.errors import PhotoError
     from homing.photo import gather
 
     answers: list[tuple[Path, list[Match]]] = []
     failures: dict[Path, str] = {}
+    if show is not None:
+        make_out_file(show, ".html")
     found = gather(photos)
     with Collection.open(collection) as opened, progress("Searching", len(found)) as advance:
         for item in found:
