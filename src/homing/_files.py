@@ -105,6 +105,18 @@ def make_out(folder: Path) -> None:
         raise HomingError(f"cannot write into the out folder {folder}: {error.strerror}") from error
 
 
+def make_out_file(file: Path, suffix: str) -> None:
+    """Make the folder of one result; says at once that it cannot be written, or has a name as of another kind of file.
+
+    A result may be written over an earlier one, but never over a photo or a part of a collection.
+    """
+    if file.suffix.lower() != suffix:
+        raise HomingError(f"what is written ends in {suffix}, got {file}; choose another name")
+    if file.is_dir():
+        raise HomingError(f"cannot write {file}: it is a folder; choose another name")
+    make_out(file.parent)
+
+
 def is_case_blind(folder: Path) -> bool:
     """Whether names that differ in case alone are one name in a folder, as on FAT."""
     probe = temporary_beside(folder / "probe")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 from tests.conftest import FakeExtractor, descriptors
 
@@ -97,6 +98,19 @@ def test_an_activated_photo_is_compared_with_what_was_released_too(
         assert first.chance == pytest.approx(2 * passive[number].chance, rel=0.5)
     others = collection.search(photos / "flower.jpg", k=5000)
     assert all(each == passive[each.id] for each in others if each.by == "descriptor" and each.id != number)
+
+
+def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
+    collection: Collection, photos: Path, tmp_path: Path
+) -> None:
+    """Its chance counts twice, and may be the larger one: it is the nearest all the same."""
+    Image.open(photos / "flower.jpg").save(tmp_path / "near.jpg", quality=90)
+    collection.add(tmp_path / "near.jpg")
+    collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    first, second = collection.search(photos / "flower.jpg", k=2)
+    assert (first.state, second.state) == ("activated", "passive")
+    assert first.distance < second.distance < 0.2
+    assert first.chance > second.chance
 
 
 def test_a_catalogue_that_knows_no_released_descriptors_is_searched_all_the_same(tmp_path: Path) -> None:

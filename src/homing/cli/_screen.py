@@ -104,7 +104,7 @@ def print_facts(facts: dict[str, object]) -> None:
     """Names and values, one pair a line."""
     made = Table(box=None, show_header=False, pad_edge=False)
     for name, value in facts.items():
-        made.add_row(Text(name, style="bold"), str(value))
+        made.add_row(Text(name, style="bold"), line(value))
     screen.print(made)
 
 

@@ -29,6 +29,7 @@ def compare(
 
         homing compare beach.jpg released/beach.jpg --out difference.png
     """
+    from homing._files import make_out_file
     from homing.evaluation.pictures import comparison, save_png
     from homing.perception import measure
     from homing.perception.lpips import load_lpips
@@ -36,6 +37,8 @@ def compare(
 
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
         raise HomingError(f"the picture would be written over {out} itself; choose another --out")
+    if out is not None:
+        make_out_file(out, ".png")
     before, after = Photo.load(original).view(), Photo.load(released).view()
     quality = measure(before, after)
     seen = {"lpips": load_lpips()(before, after)} if lpips else {}

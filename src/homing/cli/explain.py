@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from homing.cli._screen import AsJson, CollectionPath, messages, print_facts, print_json, screen, table
+from homing.cli._screen import AsJson, CollectionPath, line, messages, print_facts, print_json, screen, table
 
 if TYPE_CHECKING:
     from homing.evaluation.explanation import Explanation, Position
@@ -34,9 +33,12 @@ def explain(
 
         homing explain holiday.homing 17 --out beach.html
     """
+    from homing._files import make_out_file
     from homing.collection import Collection
     from homing.evaluation.explanation import explain, write_page
 
+    if out is not None:
+        make_out_file(out, ".html")
     with Collection.open(collection) as opened:
         explanation = explain(opened, photo, edits=edits)
     if out is not None:
@@ -69,10 +71,10 @@ def _show(it: Explanation) -> None:
     where = "to it" if it.cell is None else "in its cell"
     rows = table("distance", f"nearest {where}", "state")
     for match in it.neighbours:
-        rows.add_row(f"{match.distance:.3f}", Text(match.photo), match.state)
+        rows.add_row(f"{match.distance:.3f}", line(match.photo), match.state)
     screen.print("", rows if it.neighbours else f"nearest {where}: nothing else")
-    for line in it.missing:
-        messages.print(Text(line, style="yellow"), soft_wrap=True)
+    for missing in it.missing:
+        messages.print(line(missing, "yellow"), soft_wrap=True)
 
 
 def _where(position: Position) -> str:

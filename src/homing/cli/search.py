@@ -72,12 +72,14 @@ def search(
         homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
     """
     from homing._extras import load_extra
+    from homing._files import make_out_file
     from homing.collection import Collection
     from homing.errors import PhotoError
     from homing.photo import gather
 
-    if show is not None:
-        load_extra("skimage", extra="demo")  # said before anything is searched for
+    if show is not None:  # what is in its way is said before anything is searched for
+        make_out_file(show, ".html")
+        load_extra("skimage", extra="demo")
     answers: list[tuple[Place, list[Match]]] = []
     failures: dict[Place, str] = {}
     found = gather(photos)

@@ -68,7 +68,7 @@ def plan_search(
 def run_search(
     folder: Folder, index: FaissIndex, descriptors: Tensor, k: int, plan: Plan, false_matches: float | None
 ) -> list[list[Match]]:
-    """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely by chance first."""
+    """The nearest references of each of (B, D) or (B, T, D) descriptors, the rarest distance first."""
     if false_matches is not None and not 0 < false_matches <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {false_matches:g}")
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
@@ -81,12 +81,13 @@ def run_search(
     compared, chances = counts > 0, np.empty(ids.shape)
     chances[~compared] = unrelated.code.chance(distances[~compared], tries)
     if plan.rerank:
-        # An activated photo has two descriptors, or more: a stranger, who may come near to any, has as many tries.
-        by_descriptor = unrelated.by_descriptor.chance(distances[compared], tries)
-        chances[compared] = np.minimum(counts[compared] * by_descriptor, 1)
+        chances[compared] = unrelated.by_descriptor.chance(distances[compared], tries)
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide. What is none comes last.
     order = np.lexsort((distances, chances, ids < 0))[:, :k]
+    # An activated photo has two descriptors, or more: a stranger, who may come near to any, has as many tries. That
+    # makes none less near.
+    chances = np.minimum(np.maximum(counts, 1) * chances, 1)
     ids, distances, compared, chances = (
         np.take_along_axis(each, order, 1) for each in (ids, distances, compared, chances)
     )

@@ -112,7 +112,7 @@ class FaissIndex:
         _reach(searched.quantizer, max(_CELLS_REACH, 2 * wanted))
         squared, cells = searched.quantizer.search(turned, wanted)
         if margin is not None:
-            near = squared <= squared[:, :1] + margin
+            near = squared <= squared[:, :1].astype(float) + margin
             widest = int(near.sum(axis=1).max(initial=1))
             squared, cells = squared[:, :widest], np.where(near, cells, -1)[:, :widest]
         searched.nprobe = cells.shape[1]

@@ -1,0 +1,46 @@
+"""Pages and pictures are never written over photos or collections, and names of files never speak to the terminal."""
+
+from pathlib import Path
+
+import pytest
+from tests.evaluation.small import homing
+
+from homing.errors import HomingError
+
+
+@pytest.fixture(scope="module")
+def desk(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("out-files")
+    (folder / "two\nlines\x1b[31m.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
+    (folder / "other.jpg").write_bytes((photos / "flower.jpg").read_bytes())
+    homing("init", folder / "c.homing")
+    homing("add", folder / "c.homing", folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["search", "c.homing", "other.jpg", "--show"],
+        ["explain", "c.homing", "other.jpg", "--no-edits", "--out"],
+        ["compare", "other.jpg", "other.jpg", "--out"],
+    ],
+)
+@pytest.mark.parametrize("file", ["two\nlines\x1b[31m.jpg", "c.homing/catalogue.sqlite"])
+def test_other_kinds_of_files_are_not_written_over(
+    desk: Path, command: list[str], file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(desk)
+    before = Path(file).read_bytes()
+    with pytest.raises(HomingError, match="what is written ends in"):
+        homing(*command, file)
+    assert Path(file).read_bytes() == before
+
+
+def test_explain_writes_names_of_files_in_one_line(desk: Path) -> None:
+    said = homing("explain", desk / "c.homing", desk / "two\nlines\x1b[31m.jpg", "--no-edits")
+    assert r"two\nlines\x1b[31m.jpg" in said
+
+
+def test_a_margin_of_any_size_is_no_overflow(desk: Path) -> None:
+    assert "other.jpg" in homing("search", desk / "c.homing", desk / "other.jpg", "--margin", "1e300")
