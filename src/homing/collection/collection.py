@@ -222,12 +222,12 @@ class Collection:
         """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
         return plan_search(self, k, probes, margin, rerank)
 
-    def export(self, out: str | Path, *, format: str = "parquet") -> Export:
+    def export(self, out: str | Place, *, format: str = "parquet") -> Export:
         """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
 
         A README.md there says how to read it. `arrays` is the quantiser alone.
         """
-        return export_folder(self.folder, Path(out), format)
+        return export_folder(self.folder, place(out), format)
 
     def info(self) -> Info:
         """What the collection holds."""
