@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homing import codebooks
-from homing.collection._migrating import GONE, Carrying
+from homing.collection._carrying import GONE, Carrying
 from homing.collection._transfer import Transfer
 from homing.collection._writing import changing, one_keeper
 from homing.collection.folder import Folder, create_folder, open_folder
