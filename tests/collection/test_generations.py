@@ -200,6 +200,20 @@ def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> 
     assert names(path) == before
 
 
+def test_where_the_name_of_the_current_generation_was_lost_nothing_is_removed(path: Path, tmp_path: Path) -> None:
+    migrated(path)
+    switched(path)
+    with opened(path) as current:
+        current.add(tiny_photos(tmp_path / "more", 1, seed=2))
+    (path / "current").unlink()
+    for change in (migrated, switched):
+        with pytest.raises(CollectionError, match="write the number of that generation into it"):
+            change(path)
+    (path / "current").write_text("2\n")
+    with opened(path) as current:
+        assert current.info().photos == 7
+
+
 def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:
     migrated(path)
     names(path, "next")  # which keeps a snapshot
