@@ -21,10 +21,17 @@ _WHOLE = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "http", "https", "mem
 _WEB = ("http", "https")
 _LOCAL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-# Who asks, before the host; in an archive or in memory it would be the name of a file.
-_USER = re.compile(r"\b(?!(?:zip|tar|libarchive|memory|dir)://)([a-z][a-z0-9+.-]*://)[^/\s]+@", re.IGNORECASE)
+# Who asks, before the host: on the web a token may be all of it, elsewhere there is a password in it or it is a part of
+# the place, such as the container in abfs://container@account. In an archive or in memory it would be a file's name.
+_USER = re.compile(
+    r"\b(?!(?:zip|tar|libarchive|memory|dir|github)://)([a-z][a-z0-9+.-]*://)"
+    r"(?:(?<=http://)|(?<=https://)|(?=[^/\s@]*:))[^/\s]+@",
+    re.IGNORECASE,
+)
 _PAGE = re.compile(r"https?://[^\s'\"]+", re.IGNORECASE)
-_SIGNED = re.compile(r"([?&][^=&]*(?:sig|token|key|secret|password|credential|auth)[^=&]*=)[^&]*", re.IGNORECASE)
+_SIGNED = re.compile(
+    r"([?&][^=&]*(?:sig|token|key|secret|passw|pwd|jwt|hmac|credential|auth)[^=&]*=)[^&]*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, order=True, repr=False)
@@ -43,8 +50,9 @@ class Address:
 
     def __truediv__(self, name: str | PurePath) -> Address:
         inner, chain, outer = self.full.partition("::")
+        inner, asked, query = inner.partition("?") if self.scheme in _WEB else (inner, "", "")
         below = PurePath(name).as_posix()
-        return Address(f"{inner if inner.endswith('/') else inner + '/'}{below}{chain}{outer}")
+        return Address(f"{inner if inner.endswith('/') else inner + '/'}{below}{asked}{query}{chain}{outer}")
 
     @property
     def scheme(self) -> str:
@@ -112,6 +120,8 @@ class Address:
     def files(self) -> Iterator[PurePosixPath]:
         """The files below it, at any depth, by their names relative to it."""
         system, path = self._reached()
+        if self.scheme in _WEB and "?" in path:  # whose links lead to places below the query
+            raise HomingError(f"{self}: a web page with a query is not read as a folder; name its photos one by one")
         with _as_os_error():
             found = system.find(path)
         start = path.rstrip("/")

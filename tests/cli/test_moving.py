@@ -32,21 +32,30 @@ def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: 
     assert (done["photos"], done["missing"]) == (4, [])
     assert len(done["keep"]) + len(done["again"]) == 4
     assert homing("search", again, query, "--json").stdout == before
+    assert "imagenet-lite0, when it is ready: homing migrate --switch" in _in_one_line("info", again)
     after = homing("search", again, query, "--generation", "next", "--json").stdout
     assert json.loads(after)[0]["matches"][0]["photo"] == str(query)
     told = homing("migrate", again, "--switch").stdout
     assert f"{len(done['keep'])} keep their gain, {len(done['again'])} should be activated again" in told
     assert homing("search", again, query, "--json").stdout == after
     assert homing("search", again, query, "--generation", "previous", "--json").stdout == before
+    assert "homing-1, until: homing migrate --forget" in _in_one_line("info", again)
     homing("migrate", again, "--forget")
     assert homing("search", again, query, "--json").stdout == after
-    assert json.loads(homing("info", again, "--json").stdout)["codebook"] == "imagenet-lite0"
+    about = json.loads(homing("info", again, "--json").stdout)
+    assert [about[f"{which}codebook"] for which in ("", "next_", "previous_")] == ["imagenet-lite0", None, None]
+
+
+def _in_one_line(*arguments) -> str:
+    return " ".join(homing(*arguments).stdout.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (("migrate", "c"), "one of --codebook NAME_OR_FILE, --switch and --forget"),
+        (("migrate", "c", "--forget", "--leave-missing"), "--leave-missing goes with --switch"),
+        (("export", "c", "--out", "s3://bucket/e"), "export to a folder here"),
         (("export", "c", "--out", "e", "--format", "parket"), "did you mean 'parquet'"),
     ],
 )

@@ -138,6 +138,10 @@ def test_what_no_arrays_can_tell_is_refused(tmp_path: Path) -> None:
         (tmp_path / "mine").write_text("mine")
         with pytest.raises(HomingError, match="not empty"):
             collection.export(tmp_path / "mine")
+        with pytest.raises(HomingError, match="export to a folder here"):
+            collection.export("s3://bucket/export")
+        with pytest.raises(HomingError, match="inside the collection"):
+            collection.export(tmp_path / "c" / "generation-2")
 
 
 def test_a_changed_export_is_refused(tmp_path: Path) -> None:
@@ -164,6 +168,34 @@ def test_a_changed_export_is_refused(tmp_path: Path) -> None:
             Collection.from_export(tmp_path / "again", tmp_path / name)
         assert len(str(told.value).splitlines()) == 1
     assert not (tmp_path / "again").exists()
+
+
+def test_an_id_is_not_given_again_after_an_import(tmp_path: Path) -> None:
+    book = train("PQ8x8")
+    with filled(tmp_path / "c", book, count=5) as collection:
+        collection.remove([4, 5])
+        collection.export(tmp_path / "export")
+    row = descriptors(1, seed=9)
+    with Collection.from_export(tmp_path / "again", tmp_path / "export") as again:
+        assert again.record([NewPhoto("f" * 64, "/new.jpg", book.encode(row)[0], row.numpy()[0])]) == [6]
+        assert len(again.index) == 4
+
+
+def test_an_export_that_lost_its_strangers_is_refused(released: Path, extractor, tmp_path: Path) -> None:
+    with Collection.open(released / "c", extractor=extractor) as collection:
+        collection.export(tmp_path / "export")
+    (tmp_path / "export" / "background").unlink()
+    with pytest.raises(CollectionError, match="has lost its background"):
+        Collection.from_export(tmp_path / "again", tmp_path / "export")
+    assert not (tmp_path / "again").exists()
+
+
+def test_an_empty_collection_goes_out_and_comes_back(tmp_path: Path) -> None:
+    with filled(tmp_path / "c", train("PQ8x8"), count=0) as collection:
+        for format in ("parquet", "faiss", "arrays"):
+            assert collection.export(tmp_path / format, format=format).photos == 0
+    with Collection.from_export(tmp_path / "again", tmp_path / "parquet") as again:
+        assert again.info().photos == 0
 
 
 def test_a_reference_without_its_descriptor_is_not_left_out_silently(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome, check, forget, migrate, switch
+from homing.collection.catalogue import Catalogue
 from homing.errors import BusyError, CollectionError
 from homing.extractors import NetworkExtractor
 
@@ -80,6 +82,40 @@ def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_
     with opened(path) as current:
         assert current.info().passive == 7
         assert current.check() == []
+
+
+def test_a_photo_that_was_replaced_and_came_back_is_carried_over(path: Path, tmp_path: Path) -> None:
+    migrated(path)
+    place = path.parent / "photos" / "0000.png"
+    shutil.copy(place, tmp_path / "before.png")
+    shutil.copy(tiny_photos(tmp_path / "new", 1, seed=1)[0], place)
+    with opened(path) as current:
+        assert [each.state for each in current.add(place, replace=True)] == ["replaced"]
+        assert [each.state for each in current.add(tmp_path / "before.png")] == ["added"]
+    assert migrated(path).photos == 7
+    assert names(path, "next") == names(path)
+
+
+def test_a_removal_that_was_killed_is_finished_by_the_same_call(path: Path, monkeypatch) -> None:
+    migrated(path)
+    switched(path)
+    with opened(path) as current:
+        with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+            broken.setattr("homing.collection.catalogue.Catalogue.remove", _killed_at_second(Catalogue.remove))
+            current.remove(3)
+        assert [each.state for each in current.remove(3)] == ["removed"]
+    assert names(path, "previous") == names(path)
+
+
+def _killed_at_second(step: Callable[..., object]) -> Callable[..., object]:
+    left = iter([step])
+
+    def killed(*arguments: object) -> object:
+        if (first := next(left, None)) is None:
+            raise KeyboardInterrupt
+        return first(*arguments)
+
+    return killed
 
 
 def test_an_id_is_not_given_again_after_a_migration(path: Path) -> None:
@@ -162,6 +198,20 @@ def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> 
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert check(path) == []
     assert names(path) == before
+
+
+def test_where_the_name_of_the_current_generation_was_lost_nothing_is_removed(path: Path, tmp_path: Path) -> None:
+    migrated(path)
+    switched(path)
+    with opened(path) as current:
+        current.add(tiny_photos(tmp_path / "more", 1, seed=2))
+    (path / "current").unlink()
+    for change in (migrated, switched):
+        with pytest.raises(CollectionError, match="write the number of that generation into it"):
+            change(path)
+    (path / "current").write_text("2\n")
+    with opened(path) as current:
+        assert current.info().photos == 7
 
 
 def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:

@@ -57,6 +57,7 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     done = migrate(path, new, extractor=TINY)
     assert (done.photos, done.missing) == (4, [])
     assert answers(path) == before
+    assert _codebooks(path) == ("IVF4,PQ8x4 0", "PQ8x4 0", None)
     with Collection.open(path, extractor=TINY, generation="next") as opened:
         assert opened.codebook.fingerprint == new.fingerprint
         for ids, codes in opened.folder.catalogue.codes():
@@ -69,6 +70,7 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     switch(path, extractor=TINY)
     assert answers(path) == after
     assert answers(path, "previous") == before
+    assert _codebooks(path) == ("PQ8x4 0", None, "IVF4,PQ8x4 0")
     forget(path)
     assert answers(path) == after
     with pytest.raises(CollectionError, match="no previous generation"):
@@ -81,6 +83,12 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     assert {match.photo for matches in answers(path) for match in matches} == {
         str(photo) for photo in (path.parent / "photos").iterdir()
     }
+
+
+def _codebooks(path: Path) -> tuple[str, str | None, str | None]:
+    with Collection.open(path, extractor=TINY) as opened:
+        about = opened.info()
+    return about.codebook, about.next_codebook, about.previous_codebook
 
 
 def test_the_gain_is_that_of_the_released_files(path: Path) -> None:

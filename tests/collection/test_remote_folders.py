@@ -64,6 +64,39 @@ def test_what_others_put_there_is_not_written_over(where: str, small: Collection
     assert theirs.read_bytes() == b"theirs"
 
 
+def test_photos_whose_addresses_differ_in_a_secret_only_are_two() -> None:
+    assert len(gather(["https://host/get.jpg?key=1", "https://host/get.jpg?key=2"])) == 2
+
+
+def test_a_page_with_a_query_is_no_folder_but_photos_go_below_one(web: str) -> None:
+    with pytest.raises(HomingError, match="name its photos one by one"):
+        gather([f"{web}/?token=sesame"])
+    out = place(f"{web.replace('photos', 'released')}?sig=sesame") / "deep/x.jpg"
+    out.write(b"x", new=True)
+    assert place(f"{web.replace('photos', 'released')}/deep/x.jpg").read_bytes() == b"x"
+
+
+def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
+    place(f"{bucket}-others/rocket.jpg").write(b"theirs", new=True)
+    assert [str(each.name) for each in gather([bucket])] == [str(each.name) for each in gather([bucket + "/"])] == NAMES
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("abfs://photos@account.dfs.core.windows.net/x.jpg", "abfs://photos@account.dfs.core.windows.net/x.jpg"),
+        ("github://agency:photos@main/x.jpg", "github://agency:photos@main/x.jpg"),
+        ("sftp://agency@host/x.jpg", "sftp://agency@host/x.jpg"),
+        ("sftp://agency:sesame@host/x.jpg", "sftp://***@host/x.jpg"),
+        ("https://sesame@host/x.jpg", "https://***@host/x.jpg"),
+        ("https://host/x.jpg?pwd=sesame&w=9&jwt=sesame", "https://host/x.jpg?pwd=***&w=9&jwt=***"),
+        ("zip://a@b:c/x.jpg::https://agency:sesame@host/x.zip", "zip://a@b:c/x.jpg::https://***@host/x.zip"),
+    ],
+)
+def test_secrets_are_left_out_and_places_are_not(address: str, told: str) -> None:
+    assert str(place(address)) == told
+
+
 def test_a_file_address_is_a_path(folder: Path) -> None:
     assert gather([f"file://{folder}"]) == gather([folder])
     assert place("s3://bucket/x") == Address("s3://bucket/x")

@@ -13,7 +13,7 @@ from homing.cli._screen import AsJson, CollectionPath, print_json, screen
 
 def export(
     collection: CollectionPath,
-    out: Annotated[Path, typer.Option(help="A new folder for it.")],
+    out: Annotated[str, typer.Option(help="A new folder for it.")],
     format: Annotated[
         str,
         typer.Option(

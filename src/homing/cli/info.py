@@ -21,12 +21,17 @@ def info(collection: CollectionPath, json: AsJson = False) -> None:
     if json:
         print_json(asdict(about))
         return
+    others = {
+        "next codebook": about.next_codebook and f"{about.next_codebook}, when it is ready: homing migrate --switch",
+        "previous codebook": about.previous_codebook and f"{about.previous_codebook}, until: homing migrate --forget",
+    }
     print_facts(
         {
             "photos": f"{about.photos:,}: {about.activated:,} activated, {about.passive:,} passive, "
             f"{about.unchanged:,} released unchanged",
             "strangers": f"{about.background:,}",
             "codebook": f"{about.codebook} ({about.spec}), {about.fingerprint[:12]}",
+            **{name: text for name, text in others.items() if text},
             "extractor": about.extractor,
             "on disk": f"{about.bytes_on_disk / 1e6:.1f} MB",
         }

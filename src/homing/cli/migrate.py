@@ -46,6 +46,8 @@ def migrate(
 
     if sum((codebook is not None, switch, forget)) != 1:
         raise HomingError("one of --codebook NAME_OR_FILE, --switch and --forget is needed")
+    if leave_missing and not switch:
+        raise HomingError("--leave-missing goes with --switch")
     if forget:
         rooms.forget(collection)
         if not json:

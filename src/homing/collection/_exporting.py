@@ -14,9 +14,10 @@ import faiss
 import numpy as np
 
 from homing._files import whole_folder, write_atomically
+from homing._places import Address, Place, is_below
 from homing.codebooks import Codebook
 from homing.codebooks.arrays import as_arrays
-from homing.collection._parquet import read_photos, read_releases, write_parquet
+from homing.collection._parquet import read_counts, read_photos, read_releases, write_parquet
 from homing.collection._transfer import Transfer
 from homing.collection.folder import Folder, create_folder, read_background
 from homing.errors import CollectionError, HomingError, UnknownNameError
@@ -64,10 +65,14 @@ class Export:
     files: list[str]
 
 
-def export_folder(folder: Folder, out: Path, format: str) -> Export:
+def export_folder(folder: Folder, out: Place, format: str) -> Export:
     """Write a collection, as it is at this moment, into a new folder; it appears whole or not at all."""
     if format not in _WRITERS:
         raise UnknownNameError("format", format, _WRITERS)
+    if isinstance(out, Address):
+        raise HomingError(f"{out} is not on this machine; export to a folder here, and copy that")
+    if is_below(out, folder.home):
+        raise HomingError(f"{out} lies inside the collection; choose another folder to export to")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise HomingError(f"{out} exists and is not empty; choose another folder to export to")
     out = Path(os.path.abspath(out))
@@ -88,6 +93,9 @@ def import_folder(path: Path, export: Path) -> None:
         raise CollectionError(f"{export} is no Parquet export; make one with: homing export COLLECTION --out {export}")
     codebook = Codebook.read(export / "codebook")
     background = read_background(export, codebook)
+    last_id, strangers = read_counts(export)
+    if strangers != (0 if background is None else len(background)):
+        raise CollectionError(f"{export} has lost its background of {strangers:,} strangers; put the file back")
 
     def fill(draft: Path) -> None:
         with closing(Transfer(draft / "catalogue.sqlite")) as catalogue:
@@ -95,12 +103,14 @@ def import_folder(path: Path, export: Path) -> None:
                 catalogue.take_photos(photos)
             for releases in read_releases(export, codebook):
                 catalogue.take_releases(releases)
+            catalogue.reserve(last_id)
 
     create_folder(path, codebook, background, fill)
 
 
 def _as_parquet(folder: Folder, catalogue: Transfer, draft: Path) -> tuple[int, dict[str, str]]:
-    count = write_parquet(catalogue, folder.codebook, draft)
+    strangers = 0 if folder.background is None else len(folder.background)
+    count = write_parquet(catalogue, folder.codebook, strangers, draft)
     write_atomically(draft / "codebook", folder.codebook.to_bytes())
     if folder.background is not None:
         write_atomically(draft / "background", folder.background.to_bytes())

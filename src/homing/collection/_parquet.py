@@ -17,13 +17,14 @@ from homing.collection._transfer import PIECE, PhotoRow, SentOut, Transfer
 from homing.errors import CollectionError
 
 PHOTOS, RELEASES = "photos.parquet", "releases.parquet"
-_FINGERPRINT = b"homing.codebook"
+_FINGERPRINT, _LAST_ID, _STRANGERS = b"homing.codebook", b"homing.last_id", b"homing.strangers"
 
 
-def write_parquet(catalogue: Transfer, codebook: Codebook, folder: Path) -> int:
+def write_parquet(catalogue: Transfer, codebook: Codebook, strangers: int, folder: Path) -> int:
     """Write all references and releases into a folder; gives how many references there are."""
-    arrow, count = _arrow(), 0
-    with _table(folder / PHOTOS, _photos_schema(codebook)) as write:
+    arrow, count, schema = _arrow(), 0, _photos_schema(codebook)
+    about = {_LAST_ID: str(catalogue.last_id()), _STRANGERS: str(strangers)}
+    with _table(folder / PHOTOS, schema.with_metadata({**schema.metadata, **about})) as write:
         for rows in catalogue.photos(codebook):
             *texts, codes, vectors = (list(column) for column in zip(*rows, strict=True))
             numbers = arrow.array(np.frombuffer(b"".join(vectors), np.float16))
@@ -35,6 +36,16 @@ def write_parquet(catalogue: Transfer, codebook: Codebook, folder: Path) -> int:
             *columns, vectors = (list(column) for column in zip(*sent, strict=True))
             write([*columns, [None if vector is None else np.frombuffer(vector, np.float16) for vector in vectors]])
     return count
+
+
+def read_counts(folder: Path) -> tuple[int, int]:
+    """The largest id that was ever given in the collection, and how many strangers there were."""
+    path = folder / PHOTOS
+    with _opened(path) as file:
+        about = file.schema_arrow.metadata or {}
+    if not {_LAST_ID, _STRANGERS} <= about.keys():
+        raise CollectionError(f"{path} was not written by homing export, or not as it is now; export it again")
+    return int(about[_LAST_ID]), int(about[_STRANGERS])
 
 
 def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
@@ -104,19 +115,25 @@ def _table(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
+    with _opened(path) as file:
+        made_with = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
+        if made_with != codebook.fingerprint:
+            raise CollectionError(
+                f"{path} holds codes of codebook {made_with[:12] or 'unknown'}, beside it lies '{codebook.name}' "
+                f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
+            )
+        if not file.schema_arrow.equals(schema):
+            unlike = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
+            told = "; ".join(unlike) or "their order"
+            raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {told}")
+        yield from file.iter_batches(PIECE)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     arrow = _arrow()
     try:
         with arrow.parquet.ParquetFile(path) as file:
-            made_with = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
-            if made_with != codebook.fingerprint:
-                raise CollectionError(
-                    f"{path} holds codes of codebook {made_with[:12] or 'unknown'}, beside it lies '{codebook.name}' "
-                    f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
-                )
-            if not file.schema_arrow.equals(schema):
-                unlike = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
-                told = "; ".join(unlike) or "their order"
-                raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {told}")
-            yield from file.iter_batches(PIECE)
+            yield file
     except (OSError, arrow.ArrowException) as error:
         raise CollectionError(f"{path} cannot be read, or is damaged: {' '.join(str(error).split())}") from error

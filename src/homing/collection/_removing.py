@@ -38,16 +38,24 @@ def find_named(catalogue: Catalogue, what: Iterable[int | str | Place]) -> Named
 def remove_named(folder: Folder, named: Named) -> list[Outcome]:
     """Remove references in one transaction; files that were released of them are left where they are.
 
-    Then they leave the generations beside this one, too: they have the same ids in all of them.
+    They leave the generations beside this one, too: they have the same ids in all of them.
     """
+    others = beside(folder.home) if named.ids else []
+    # In this order nothing stays behind after a kill: the same call goes on, or the next run of the migration.
+    if "previous" in others:
+        _remove_beside(folder, "previous", named.ids)
     removed = folder.catalogue.remove(named.ids) if named.ids else []
-    for which in beside(folder.home) if removed else []:
-        with closing(open_catalogue(place_of(folder.home, which))) as catalogue:
-            catalogue.remove(named.ids)
+    if "next" in others:
+        _remove_beside(folder, "next", named.ids)
     return [
         Outcome(photo=place(source), state="removed", released=None if released is None else place(released))
         for _, source, released in removed
     ] + named.unknown
+
+
+def _remove_beside(folder: Folder, which: str, ids: list[int]) -> None:
+    with closing(open_catalogue(place_of(folder.home, which))) as catalogue:
+        catalogue.remove(ids)
 
 
 def _at(catalogue: Catalogue, what: str | Place) -> list[int]:

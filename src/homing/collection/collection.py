@@ -26,7 +26,9 @@ from homing.collection._writing import changing
 from homing.collection.catalogue import NewPhoto
 from homing.collection.checking import check_opened
 from homing.collection.folder import Folder, create_folder, open_folder
+from homing.collection.generations import beside, place_of
 from homing.collection.outcome import Finding, Info, Match, Outcome
+from homing.collection.settings import read_settings
 from homing.collection.turning import turns
 from homing.extractors import Extractor, describe
 from homing.indexes import FaissIndex
@@ -224,24 +226,27 @@ class Collection:
         """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
         return plan_search(self.index, self.codebook, k, probes, margin, rerank)
 
-    def export(self, out: str | Path, *, format: str = "parquet") -> Export:
+    def export(self, out: str | Place, *, format: str = "parquet") -> Export:
         """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
 
         A README.md there says how to read it. `arrays` is the quantiser alone.
         """
-        return export_folder(self.folder, Path(out), format)
+        return export_folder(self.folder, place(out), format)
 
     def info(self) -> Info:
         """What the collection holds."""
-        counts = self.folder.catalogue.counts()
+        counts, home = self.folder.catalogue.counts(), self.folder.home
+        others = {which: read_settings(place_of(home, which))["codebook"] for which in beside(home)}
         return Info(
-            path=self.folder.home,
+            path=home,
             codebook=self.codebook.name,
             spec=self.codebook.spec,
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
             background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=bytes_in(self.folder.home),
+            bytes_on_disk=bytes_in(home),
+            next_codebook=others.get("next"),
+            previous_codebook=others.get("previous"),
             **counts,
         )
 

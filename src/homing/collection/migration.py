@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homing import codebooks
-from homing.collection._migrating import GONE, Carrying
+from homing.collection._carrying import GONE, Carrying
 from homing.collection._transfer import Transfer
 from homing.collection._writing import changing, one_keeper
 from homing.collection.folder import Folder, create_folder, open_folder
@@ -124,6 +124,11 @@ def _transfers(old: Folder, new: Folder) -> Iterator[tuple[Transfer, Transfer]]:
 
 def _carried(old: Folder, new: Folder, extractor: Extractor | None, advance: Callable[[], None]) -> Migration:
     with _transfers(old, new) as (before, after):
+        if after.last_id() > before.last_id():  # what the old one lacks would be removed
+            raise CollectionError(
+                f"{new.path} holds references that the current generation never had: it was current before. "
+                f"If {old.home / 'current'} was lost, write the number of that generation into it"
+            )
         carrying = Carrying(old, new, extractor, advance)
         carrying.run(before, after)
         verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}

@@ -55,6 +55,10 @@ class Info:
     unchanged: int
     background: int
     bytes_on_disk: int
+    next_codebook: str | None = None
+    """Which one it is being migrated to."""
+    previous_codebook: str | None = None
+    """Which one it was migrated from, until that is forgotten."""
 
     @property
     def passive(self) -> int:

@@ -56,7 +56,7 @@ def gather(paths: Iterable[Any]) -> list[Any]:
 
 def _one_name(path: Place) -> str:
     """The same however a file is named; unlike Path.resolve, realpath takes links in a circle."""
-    return str(path) if isinstance(path, Address) else os.path.realpath(path)
+    return path.full if isinstance(path, Address) else os.path.realpath(path)
 
 
 def _named(path: Place) -> list[FoundAt[Place]]:

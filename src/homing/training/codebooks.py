@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from homing.codebooks import Codebook
-from homing.codebooks.codebook import untrained
+from homing.codebooks.learning import untrained
 from homing.errors import CodebookError, PhotoError
 from homing.extractors import Extractor
 from homing.extractors.crops import describe_crops

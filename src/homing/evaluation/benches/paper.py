@@ -18,7 +18,7 @@ import numpy as np
 
 from homing import extractors
 from homing._files import writing
-from homing.codebooks.codebook import untrained
+from homing.codebooks.learning import untrained
 from homing.errors import HomingError, UnknownNameError
 from homing.evaluation.benches.disc21 import Disc21, folders, link, read_disc21
 from homing.evaluation.benches.paper_parts import PARTS, Line, Ready

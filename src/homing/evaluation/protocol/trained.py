@@ -10,7 +10,7 @@ import numpy as np
 
 from homing._files import write_atomically, writing
 from homing.codebooks import Codebook
-from homing.codebooks.codebook import untrained
+from homing.codebooks.learning import untrained
 from homing.evaluation.protocol.kept import key_of, state_of
 from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.protocol.strangers import find_strangers, names_and_states, read_strangers

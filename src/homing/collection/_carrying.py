@@ -54,11 +54,12 @@ class Carrying:
         self._carry_releases(old, new)
 
     def _carry_photos(self, old: Transfer, new: Transfer) -> None:
-        last, gone = 0, []
+        last = 0
         for rows in old.photos(self._old.codebook):
             known = new.sources(last, rows[-1].id)
             last = rows[-1].id
-            gone += list(known.keys() - {row.id for row in rows})
+            # Before others come: the same photo may have come back under another id.
+            new.remove(list(known.keys() - {row.id for row in rows}))
             new.rename([(row.source, row.id) for row in rows if known.get(row.id, row.source) != row.source])
             wanted = [row for row in rows if row.id not in known]
             self._done(len(rows) - len(wanted))
@@ -68,7 +69,7 @@ class Carrying:
                 if ready := self._coded(some):
                     new.take_photos(ready)
                 self._done(len(some))
-        new.remove([*gone, *new.sources(last)])
+        new.remove(list(new.sources(last)))
 
     def _done(self, count: int) -> None:
         for _ in range(count):
