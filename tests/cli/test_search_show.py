@@ -70,7 +70,7 @@ def test_a_caption_above_the_photo_is_among_what_differs(desk: Path, photos: Pat
 def test_no_match_is_said(desk: Path, photos: Path) -> None:
     query = photos / "chelsea.png"
     homing("search", desk / "c.homing", query, "--false-matches", "1e-4", "--show", desk / "none.html")
-    assert "No match." in (desk / "none.html").read_text()
+    assert "No match as unlikely" in (desk / "none.html").read_text()
 
 
 def test_a_page_that_cannot_be_written_is_told(desk: Path) -> None:

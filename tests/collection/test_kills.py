@@ -7,11 +7,15 @@ from tests.collection.killing import Life, nursery
 KILLS = 25
 
 
+STATES = ("added", "activated", "removed")
+
+
 def test_nothing_told_is_lost_however_often_it_is_killed(tmp_path: Path) -> None:
     life = Life(tmp_path, seed=7)
     with nursery() as born:
-        for _ in range(KILLS):
+        for _ in range(4 * KILLS):  # a busy machine gets less done before it is killed
             life.kill_once(born)
-    assert life.seen["kills"] == KILLS
-    for state in ("added", "activated", "removed"):
+            if life.seen["kills"] >= KILLS and all(life.seen[state] >= 3 for state in STATES):
+                break
+    for state in STATES:
         assert life.seen[state] >= 3, f"too little was {state} to lose any of it"

@@ -109,7 +109,7 @@ def search(
                 write_side_by_side(answers, show, opened.folder.catalogue, advance)
     nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
     if plan.references and false_matches is not None:
-        nothing = "no match: the nearest photo is no nearer than unrelated ones are"
+        nothing = f"no match whose chance is {false_matches:g} or less"
     if json:
         did = {"search": {**vars(plan), "turned": turned}}
         found_by_query = [
