@@ -25,7 +25,7 @@ demo: install  ## the whole way on a handful of real photos: table on the screen
 
 test: $(VENV)/.dev  ## all tests
 	# One thread each: workers that share the cores would wait for one another.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not import upper ones
 	$(BIN)/ruff format --check .

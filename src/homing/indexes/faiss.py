@@ -14,9 +14,9 @@ from homing.errors import HomingError
 from homing.indexes.ranking import merge
 from homing.indexes.stores import store_for
 
-# Looking at this many codes, and the tables of the cells they lie in, takes about a millisecond; by default a search
-# looks at no more.
-FAST_CODES = 50_000
+# Looking at this many codes of a million, and into the cells they lie in, takes about half a millisecond; by default
+# a search looks at no more.
+FAST_CODES = 20_000
 # How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
 REACH = 256
 # A search by margin looks into no more cells than this, however near their centres lie to each other.
