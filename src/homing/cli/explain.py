@@ -72,7 +72,8 @@ def _show(it: Explanation) -> None:
     rows = table("distance", f"nearest {where}", "state")
     for match in it.neighbours:
         rows.add_row(f"{match.distance:.3f}", line(match.photo), match.state)
-    screen.print("", rows if it.neighbours else f"nearest {where}: nothing else")
+    screen.print()
+    screen.print(rows if it.neighbours else f"nearest {where}: nothing else")
     for missing in it.missing:
         messages.print(line(missing, "yellow"), soft_wrap=True)
 

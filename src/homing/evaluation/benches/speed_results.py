@@ -38,7 +38,7 @@ def results(result: SpeedResult, command: str) -> Results:
                 "codebook": result.codebook.name,
                 "extractor": result.codebook.extractor,
                 "device": result.device,
-                "recipes": {way.name: str(way.recipe) for way in result.bench.ways},
+                "recipes": [str(way.recipe) for way in result.bench.ways],
                 "batches": list(dict.fromkeys(row.batch for row in result.loop)),
                 "rounds": result.bench.rounds,
                 "strangers": result.files.strangers,
