@@ -66,7 +66,8 @@ def optimise(
     rooms = [recipe.budget.room(view) for view in views]
     squares = Squares.of(views, rooms, extractor)
     with _alone if extractor.device.type == "cuda" else nullcontext():
-        patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited).cpu()
+        patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited)
+    patterns = patterns.to(views[0].device)
     return [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from homing.activation.strength import at_psnr
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
-from homing.objectives import objective_for
+from homing.objectives import Objective, objective_for
 from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
 from homing.photo import QUICKER, Photo
@@ -43,6 +43,20 @@ class Activation:
     loss_after: float
 
 
+class _Standing(NamedTuple):
+    """Where something stands in the index: its descriptor (D,), its cell, and what the objective says."""
+
+    descriptor: Tensor
+    cell: int
+    loss: float
+
+
+def _standings(descriptors: Tensor, objective: Objective, codebook: Codebook) -> list[_Standing]:
+    """Of (B, D) descriptors of the photos that the objective is made for."""
+    of_each = zip(descriptors, codebook.cells(descriptors).tolist(), objective(descriptors).tolist(), strict=True)
+    return [_Standing(*each) for each in of_each]
+
+
 @dataclass(eq=False)
 class _Trial:
     """One way to write the photo, measured on its bytes; only one that may be released is described."""
@@ -52,26 +66,12 @@ class _Trial:
     written: Photo
     strength: float
     psnr: float
-    described: Tensor | None = None
-
-    @property
-    def square(self) -> Tensor:
-        """What the network sees of it."""
-        return self.release.extractor.resize(self.written.view())
-
-    @property
-    def descriptor(self) -> Tensor:
-        if self.described is None:
-            self.described = describe(self.release.extractor, [self.square])
-        return self.described
+    square: Tensor
+    """What the network sees of it."""
 
     @cached_property
-    def loss(self) -> float:
-        return float(self.release.objective(self.descriptor))
-
-    @property
-    def same_cell(self) -> bool:
-        return int(self.release.codebook.cells(self.descriptor)) == self.release.cell
+    def standing(self) -> _Standing:
+        return self.release.standing(describe(self.release.extractor, [self.square]))
 
     def smaller(self, format: str | None, finer: bool) -> bytes:
         """The file with more effort spent on its size, if that is known to leave its pixels alone."""
@@ -83,7 +83,10 @@ class _Trial:
 
 
 class Release:
-    """The way one photo goes from its change to a file; `descriptor` is the original's, (D,)."""
+    """The way one photo goes from its change to a file; `descriptor` is the original's, (D,).
+
+    View and change, (3, H, W), lie on one device: what is measured is measured there.
+    """
 
     def __init__(
         self,
@@ -97,11 +100,7 @@ class Release:
         margin: bool = False,
     ) -> None:
         self.photo, self.view, self.change, self.descriptor = photo, view, change, descriptor
-        self.extractor, self.codebook = extractor, codebook
-        self.code = codebook.encode(descriptor[None])[0]
-        self.cell = int(codebook.cells(descriptor[None]))
-        self.objective = objective_for(codebook, descriptor[None], margin=margin)
-        self.loss_before = float(self.objective(descriptor[None]))
+        self.extractor, self.codebook, self.margin = extractor, codebook, margin
 
     def begin(self, budget: Budget, format: str | None = None) -> None:
         """Write the photo in the way that is wanted most: `decide` goes on from there."""
@@ -113,9 +112,14 @@ class Release:
         unwritten = (self.view + strength * self.change).clamp(0, 1)
         return [self._plain.square, self.extractor.resize(unwritten)]
 
-    def hear(self, descriptors: Tensor) -> None:
-        """Take the descriptors (2, D) of these squares."""
-        self._plain.described, self._unwritten = descriptors[:1], descriptors[1:]
+    def hear(self, original: _Standing, written: _Standing, unwritten: _Standing) -> None:
+        """Where the photo stands, and where what these squares show does."""
+        self._original, self._plain.standing, self._unwritten = original, written, unwritten
+
+    def standing(self, descriptor: Tensor) -> _Standing:
+        """Of another way to write this photo, (1, D)."""
+        objective = objective_for(self.codebook, self.descriptor[None], margin=self.margin)
+        return _standings(descriptor, objective, self.codebook)[0]
 
     def decide(self, budget: Budget, format: str | None = None) -> Activation:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
@@ -124,18 +128,18 @@ class Release:
             refusal = self._refuse(trial, budget)
             if not refusal:
                 data = trial.smaller(format, finer)
-                return self._activation(data, "activated", note, trial.written.view(), trial.loss, trial.descriptor[0])
-        if format is None:
-            return self._activation(self.photo.data, "unchanged", refusal, self.view, self.loss_before)
-        data = self.photo.encode(format, finer=True)
-        written = Photo.decode(data, self.photo.name)
-        return self._activation(data, "unchanged", refusal, written.view(), self.loss_before)
+                return self._activation(data, "activated", note, trial.written, trial.standing)
+        data = self.photo.data if format is None else self.photo.encode(format, finer=True)
+        written = self.photo if format is None else Photo.decode(data, self.photo.name)
+        return self._activation(data, "unchanged", refusal, written, self._original)
 
     def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, bool, str | None]]:
         """Ways to write the photo, finer or not, the most wanted first: its own tables, finer ones, gentler changes."""
         plain = self._plain
-        gain = self.loss_before - float(self.objective(self._unwritten))
-        if not self._refuse(plain, budget) and self.loss_before - plain.loss >= _SURVIVES * gain:
+        before = self._original.loss
+        if not self._refuse(plain, budget) and before - plain.standing.loss >= _SURVIVES * (
+            before - self._unwritten.loss
+        ):
             yield plain, False, None
         lossy = plain.moved.encode(format, finer=True, quick=True) != plain.written.data
         best = self._at_budget(budget, format, finer=True) if lossy else plain
@@ -158,7 +162,8 @@ class Release:
     def _trial(self, strength: float, format: str | None, *, finer: bool) -> _Trial:
         moved = self.photo.moved(strength * self.change)
         written = Photo.decode(moved.encode(format, finer, quick=True), self.photo.name)
-        return _Trial(self, moved, written, strength, psnr(self.view, written.view()))
+        seen = written.view().to(self.view.device)
+        return _Trial(self, moved, written, strength, psnr(self.view, seen), self.extractor.resize(seen))
 
     def _refuse(self, trial: _Trial, budget: Budget) -> str:
         """Why this trial may not be released as activated; empty when it may."""
@@ -167,9 +172,9 @@ class Release:
                 f"the written file has {trial.psnr:.1f} dB, under the {budget.psnr:g} dB asked for; "
                 "try a format without loss (--format png) or a lower PSNR"
             )
-        if not trial.same_cell:
+        if trial.standing.cell != self._original.cell:
             return "moving its pixels takes it out of its own cell"
-        if trial.loss > self.loss_before - LOWER * abs(self.loss_before):
+        if trial.standing.loss > self._original.loss - LOWER * abs(self._original.loss):
             return "moving its pixels within the budget brings it no nearer to its place in the index"
         return ""
 
@@ -178,29 +183,27 @@ class Release:
         data: bytes,
         state: Literal["activated", "unchanged"],
         reason: str | None,
-        written: Tensor,
-        after: float,
-        descriptor: Tensor | None = None,
+        written: Photo,
+        standing: _Standing,
     ) -> Activation:
-        quality = measure(self.view, written)
         return Activation(
             sha256=self.photo.sha256,
             data=data,
             state=state,
             reason=reason,
-            quality=quality,
+            quality=measure(self.view, written.view().to(self.view.device)),
             descriptor=self.descriptor.numpy(),
-            descriptor_after=None if descriptor is None else descriptor.numpy(),
-            code=self.code,
-            loss_before=self.loss_before,
-            loss_after=after,
+            descriptor_after=standing.descriptor.numpy() if state == "activated" else None,
+            code=self.codebook.encode(self.descriptor[None])[0],
+            loss_before=self._original.loss,
+            loss_after=standing.loss,
         )
 
 
 def released(releases: Sequence[Release], budget: Budget, format: str | None = None) -> list[Activation | PhotoError]:
     """What becomes of each photo, or why it cannot be written.
 
-    What is written first is described together, which is twice as fast as one by one.
+    What is written first is described and judged together, which is twice as fast as one by one.
     """
     failures: dict[int, PhotoError] = {}
     for place, release in enumerate(releases):
@@ -208,11 +211,7 @@ def released(releases: Sequence[Release], budget: Budget, format: str | None = N
             release.begin(budget, format)
         except PhotoError as error:
             failures[place] = error
-    begun = [release for place, release in enumerate(releases) if place not in failures]
-    if begun:
-        squares = [square for release in begun for square in release.squares()]
-        for release, descriptors in zip(begun, torch.split(describe(begun[0].extractor, squares), 2), strict=True):
-            release.hear(descriptors)
+    _judge([release for place, release in enumerate(releases) if place not in failures])
     results: list[Activation | PhotoError] = []
     for place, release in enumerate(releases):
         try:
@@ -220,3 +219,16 @@ def released(releases: Sequence[Release], budget: Budget, format: str | None = N
         except PhotoError as error:
             results.append(error)
     return results
+
+
+def _judge(releases: Sequence[Release]) -> None:
+    """Tell photos of one batch, for one codebook, where they stand: as they were, written, and were it not for that."""
+    if not releases:
+        return
+    extractor, codebook, margin = releases[0].extractor, releases[0].codebook, releases[0].margin
+    originals = torch.stack([release.descriptor for release in releases])
+    objective = objective_for(codebook, originals, margin=margin)
+    seen = describe(extractor, [square for release in releases for square in release.squares()])
+    standings = [_standings(each, objective, codebook) for each in (originals, seen[0::2], seen[1::2])]
+    for release, of_each in zip(releases, zip(*standings, strict=True), strict=True):
+        release.hear(*of_each)

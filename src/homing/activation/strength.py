@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
-_TRIALS = 6
+_TRIALS = 8
 _STRONGEST = 2.0  # times the change the budget first allowed for
-_GROWTH = 1.7  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
+_GROWTH = 1.65  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
 _FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
 
 
@@ -63,14 +63,14 @@ def _next_strength(trials: Sequence[_Trial], wanted: float) -> float | None:
     below = min((each for each in trials if each.psnr < wanted), key=lambda each: each.strength, default=None)
     if above is not None and below is not None:
         # Between two trials the PSNR falls about evenly with the logarithm of the strength; where one of them was all
-        # rounded away, nobody knows how.
-        share = (above.psnr - wanted) / (above.psnr - below.psnr) if math.isfinite(above.psnr) else 0.5
+        # rounded away, or the last three fell on one side, nobody knows how.
+        evenly = math.isfinite(above.psnr) and len({each.psnr < wanted for each in trials[-3:]}) > 1
+        share = (above.psnr - wanted) / (above.psnr - below.psnr) if evenly else 0.5
         return float(above.strength * (below.strength / above.strength) ** share)
     # Outside of them the squared error is about that of writing alone plus slope · strength².
     last = trials[-1]
     error, squared = _error(last.psnr), last.strength**2
-    # One file is a little worse than the change alone: the more so, the more of its error is there at any strength.
-    writing, growth = 0.0, max(_GROWTH - max(wanted - last.psnr, 0.0) / 4, 1.0)
+    writing, growth = 0.0, _GROWTH
     if len(trials) > 1:
         other = trials[-2]
         slope = (error - _error(other.psnr)) / (squared - other.strength**2)

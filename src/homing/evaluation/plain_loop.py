@@ -17,7 +17,7 @@ def plain(views: Sequence[Tensor], *, extractor: Extractor, objective: Objective
     originals = [view.to(extractor.device) for view in views]
     rooms = [recipe.budget.room(original) for original in originals]
     changes = plain_descent(originals, rooms, extractor=extractor, objective=objective, recipe=recipe)
-    return [change.expand_as(view).cpu() for change, view in zip(changes, views, strict=True)]
+    return [change.expand_as(view).to(view.device) for change, view in zip(changes, views, strict=True)]
 
 
 def plain_descent(

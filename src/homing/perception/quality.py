@@ -14,7 +14,8 @@ from homing.errors import HomingError
 
 _REACH, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
 _STABLE = (0.01**2, 0.03**2)
-_BAND = 48_000  # pixels that are compared at a time: what is made of them stays in the cache
+# Pixels that are compared at a time: on a CPU what is made of them stays in the cache.
+_BAND, _BAND_ON_GPU = 48_000, 8_000_000
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,8 @@ class Quality:
 
 def psnr(first: Tensor, second: Tensor) -> float:
     """Peak signal-to-noise ratio in dB of two (3, H, W) views; infinite when they are equal."""
-    error = sum(
-        float((one - other).square_().sum(dim=2).sum(dtype=torch.float64)) for one, other in _bands(first, second)
-    )
+    bands = [(one - other).square_().sum(dim=2).sum(dtype=torch.float64) for one, other in _bands(first, second)]
+    error = float(torch.stack(bands).sum())
     return 10 * math.log10(first.numel() / error) if error else math.inf
 
 
@@ -45,15 +45,16 @@ def measure(first: Tensor, second: Tensor) -> Quality:
     if torch.equal(first, second):
         return Quality(math.inf, 1.0, 0.0)
     with torch.inference_mode():
-        largest = max(float((one - other).abs_().max()) for one, other in _bands(first, second))
-        similar = sum(float(_similarity(one, other).sum()) for one, other in _bands(first, second, _REACH))
-        return Quality(psnr(first, second), similar / first.numel(), round(255 * largest, 3))
+        largest = torch.stack([(one - other).abs_().max() for one, other in _bands(first, second)])
+        similar = [_similarity(one, other).sum(dtype=torch.float64) for one, other in _bands(first, second, _REACH)]
+        ssim = float(torch.stack(similar).sum()) / first.numel()
+        return Quality(psnr(first, second), ssim, round(255 * float(largest.max()), 3))
 
 
 def _bands(first: Tensor, second: Tensor, reach: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
     """Both views in bands of rows, with so many rows around each, mirrored at the ends."""
     height, width = first.shape[1:]
-    rows = max(_BAND // width, 16)
+    rows = max((_BAND_ON_GPU if first.is_cuda else _BAND) // width, 16)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         if not reach:

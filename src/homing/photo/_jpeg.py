@@ -26,7 +26,9 @@ def write_like(original: bytes, image: Image.Image, finer: bool, quick: bool) ->
     """A JPEG file of `image` with the settings and the segments of an original one."""
     tables, subsampling, progressive, segments = _settings(original)
     if finer:
-        tables = [[min(pair) for pair in zip(*two, strict=True)] for two in zip(tables, _fine_tables(), strict=False)]
+        tables = [
+            [_divisor(*pair) for pair in zip(*two, strict=True)] for two in zip(tables, _fine_tables(), strict=False)
+        ]
         subsampling = 0
     # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
     subsampling = max(subsampling, 0)
@@ -40,6 +42,11 @@ def save(image: Image.Image, quick: bool, progressive: bool = False, **settings:
     if quick or len(plain) > 1.8 * image.width * image.height:
         return plain
     return _save(image, optimize=True, progressive=progressive, **settings)
+
+
+def _divisor(step: int, most: int) -> int:
+    """The largest divisor of a step, up to `most`: what was a whole number of steps stays one, and loses nothing."""
+    return max(divisor for divisor in range(1, most + 1) if step % divisor == 0)
 
 
 def _save(image: Image.Image, **settings: Any) -> bytes:
