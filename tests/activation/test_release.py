@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.conftest import descriptors
 
+from homing import extractors
 from homing.activation import RECIPES, activate
 from homing.activation.release import Release, released
 from homing.codebooks import Codebook
@@ -41,6 +42,18 @@ def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, co
         target = codebook.reconstruct(was)
         assert float((now - target).square().sum()) == pytest.approx(made.loss_after, abs=1e-5)
         assert made.loss_after < 0.9 * made.loss_before
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_what_a_gpu_measures_holds_for_the_bytes(loaded, extractor, codebook) -> None:
+    gpu = extractors.load(extractor.name, device="cuda")
+    for photo, made in zip(loaded, activate(loaded, extractor=gpu, codebook=codebook, recipe=PAPER), strict=True):
+        assert made.state == "activated"
+        quality = measure(photo.view(), Photo.decode(made.data, "again").view())
+        assert made.quality.psnr == pytest.approx(quality.psnr, abs=1e-3)
+        assert made.quality.ssim == pytest.approx(quality.ssim, abs=1e-4)
+        assert made.quality.linf == pytest.approx(quality.linf, abs=1e-2)
 
 
 def test_the_psnr_asked_for_is_met_on_the_file(activations) -> None:
