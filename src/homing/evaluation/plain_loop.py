@@ -29,6 +29,14 @@ def plain_descent(
     as its authors wrote it.
     """
     network = extractor.as_given() if isinstance(extractor, NetworkExtractor) else extractor
+    # Else PyTorch rounds what convolutions multiply to 10 bits, on GPUs that are made for it.
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        return _descent(originals, rooms, network, objective, recipe)
+
+
+def _descent(
+    originals: Sequence[Tensor], rooms: Sequence[Tensor], network: Extractor, objective: Objective, recipe: Recipe
+) -> list[Tensor]:
     deltas = [torch.zeros_like(room, requires_grad=True) for room in rooms]
     adam = torch.optim.Adam(deltas, lr=recipe.rate)
     for _ in range(recipe.steps):
