@@ -11,7 +11,8 @@ from tests.conftest import descriptors, train
 
 from homing._files import read_metadata
 from homing.codebooks import Codebook
-from homing.codebooks.unrelated import PairDistances, Unrelated, distances_between
+from homing.codebooks.pairs import NO_PAIRS, distances_between
+from homing.codebooks.unrelated import By, PairDistances, Unrelated
 from homing.errors import CodebookError
 
 DIM = 8
@@ -90,6 +91,8 @@ def test_codes_and_descriptors_have_their_own() -> None:
 def test_a_file_keeps_them() -> None:
     book = train("IVF8,PQ4x4")
     again = Codebook.from_bytes(book.to_bytes(), "again").unrelated
+    assert book.unrelated.crowd is not None
+    assert again.crowd == book.unrelated.crowd
     for ours, theirs in ((book.unrelated.code, again.code), (book.unrelated.descriptor, again.descriptor)):
         assert ours is not None
         assert theirs is not None
@@ -101,6 +104,41 @@ def test_other_photos_make_other_distances_and_the_same_codebook() -> None:
     other = book.measured_on(np.abs(descriptors(500, seed=7).numpy()))
     assert other.fingerprint == book.fingerprint
     assert other.unrelated.code.share(np.array(0.9)) > 2 * book.unrelated.code.share(np.array(0.9))
+
+
+@pytest.mark.parametrize("by", ["code", "descriptor"])
+def test_a_distance_counts_by_how_much_nearer_it_is_than_the_crowd(by: By) -> None:
+    known = train("IVF8,PQ4x4").unrelated
+    assert known.crowd is not None
+    usual, near, apart = np.array(known.crowd.usual), np.array(known.crowd.usual - 0.1), np.array(0.8)
+    assert known.chance(by, apart, 9, usual) == known.chance(by, apart, 9)
+    assert known.chance(by, apart, 9, near) > 2 * known.chance(by, apart, 9)
+    assert known.chance(by, np.array(0.0), 9, near) > 0
+
+
+def test_related_photos_do_not_count() -> None:
+    """Every photo has a copy: who is told so knows distances as if there were none."""
+    rows = descriptors(300, dim=DIM).numpy()
+    copies = np.stack([np.arange(300), 300 + np.arange(300)], axis=1)
+    quantiser = train("PQ4x4", dim=DIM).quantiser
+    alone = Unrelated.measure(quantiser, rows).by_descriptor
+    told, untold = (
+        Unrelated.measure(quantiser, np.concatenate([rows, rows]), related).by_descriptor
+        for related in (copies, NO_PAIRS)
+    )
+    near = np.array(0.02)
+    assert untold.share(near) > 100 * told.share(near)
+    for apart in (0.5, 1.0):
+        assert told.share(np.array(apart)) == pytest.approx(alone.share(np.array(apart)), rel=0.3)
+
+
+def test_a_file_of_an_earlier_homing_knows_nothing_of_crowds() -> None:
+    data = train("IVF8,PQ4x4").to_bytes()
+    about = json.dumps(read_metadata(data, "homing.codebook"))
+    tensors = {name: each for name, each in load_safetensors(data).items() if name != "unrelated.crowd"}
+    old = Codebook.from_bytes(save_safetensors(tensors, metadata={"homing.codebook": about}), "old").unrelated
+    assert old.crowd is None
+    assert old.chance("code", np.array(0.9), 9, np.array(0.5)) == old.chance("code", np.array(0.9), 9)
 
 
 def test_a_file_of_an_earlier_homing_knows_codes_alone() -> None:

@@ -1,18 +1,25 @@
-"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail."""
+"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail.
+
+Photos of one kind lie nearer to each other than others do, so a distance is told by how much nearer it is than the
+crowd: the nearest twentieth of the references that a query is compared with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from homing.codebooks.pairs import NO_PAIRS, Tables, own_crowds
 from homing.codebooks.quantiser import Quantiser
 from homing.errors import CodebookError
 
+By = Literal["code", "descriptor"]
 MOST_PHOTOS = 14_000  # two hundred million pairs
-_AT_ONCE = 500  # photos whose distances to all others are held in memory
+FEWEST_REFERENCES = 100  # that tell where the crowd of a query lies
 _NEAR = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
 _SAMPLED = 101  # one pair in so many
 _POINTS = 400  # that a curve is kept as, beside the nearest pairs
@@ -36,13 +43,22 @@ class PairDistances:
     shapes: np.ndarray
 
     @classmethod
-    def measure(cls, asked: np.ndarray, kept: np.ndarray) -> PairDistances:
-        """From the points (P, D) that stand for P photos as queries to those that stand for them as references."""
-        photos = len(asked)
-        pairs = photos * (photos - 1)
+    def measure(
+        cls,
+        asked: np.ndarray,
+        kept: np.ndarray,
+        shifts: np.ndarray | float = 0.0,
+        related: np.ndarray = NO_PAIRS,
+    ) -> PairDistances:
+        """From the points (P, D) that stand for P photos as queries to those that stand for them as references.
+
+        Distances of each query are counted less its shift (P,); pairs (R, 2) that are related are not counted.
+        """
+        tables = Tables(asked, kept, np.broadcast_to(np.float32(shifts), len(asked)), related)
+        pairs = tables.pairs
         wanted = max(int(_NEAR * pairs), min(pairs, 2 * _FEWEST))  # a pair may lie both ways as near
         nearest, sample = np.empty(0, np.float32), []
-        for apart in _tables(asked, kept):
+        for apart in tables:
             sample.append(apart.ravel()[::_SAMPLED])
             nearest = np.concatenate([nearest, apart[np.isfinite(apart)]])
             if len(nearest) > wanted:
@@ -56,7 +72,7 @@ class PairDistances:
         distances = np.maximum.accumulate(np.concatenate([nearest[ranks], farther]).astype(np.float64))
         shares = np.concatenate([(ranks + 1) / pairs, shares])
         distances, shares = _distinct(distances, shares)
-        return cls(distances, shares, _shapes(asked, kept, distances, shares))
+        return cls(distances, shares, _shapes(tables, distances, shares))
 
     @classmethod
     def of_each(cls, distances: np.ndarray) -> PairDistances:
@@ -108,23 +124,63 @@ class PairDistances:
 
 
 @dataclass(frozen=True)
+class Crowd:
+    """How far the crowds of queries lie, by descriptors, on the average, and how distances to codes go with that."""
+
+    usual: float
+    by_code: float
+
+    def shifts(self, by: By, crowds: np.ndarray) -> np.ndarray:
+        """How much nearer than usual all lies for queries whose crowds lie so far."""
+        return (crowds - self.usual) * (self.by_code if by == "code" else 1.0)
+
+
+@dataclass(frozen=True)
 class Unrelated:
     """Distances of unrelated photos as queries to the codes of others, and to their descriptors.
 
-    Codebooks of an earlier homing know the first alone.
+    Codebooks of an earlier homing know the first alone, or know nothing of crowds; nor do those of few photos.
     """
 
     code: PairDistances
     descriptor: PairDistances | None
+    crowd: Crowd | None = None
 
     @classmethod
-    def measure(cls, quantiser: Quantiser, photos: np.ndarray) -> Unrelated:
-        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough."""
+    def measure(cls, quantiser: Quantiser, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Unrelated:
+        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough.
+
+        Pairs (R, 2) of them that are related are left out.
+        """
         if len(photos) < 2:
             raise CodebookError("how far unrelated photos lie apart takes two at least; give it more photos")
         some = np.random.default_rng(0).permutation(len(photos))[:MOST_PHOTOS]
         rows = np.ascontiguousarray(photos[some], dtype=np.float32)
-        return cls(PairDistances.measure(*quantiser.compared(rows, rows)), PairDistances.measure(rows, rows))
+        places = np.full(len(photos), -1)
+        places[some] = np.arange(len(some))
+        related = places[related]
+        related = related[(related >= 0).all(axis=1)]
+        points = quantiser.compared(rows, rows)
+        if len(rows) <= FEWEST_REFERENCES:
+            return cls(PairDistances.measure(*points, 0.0, related), PairDistances.measure(rows, rows, 0.0, related))
+        by_code, crowds = own_crowds(*points), own_crowds(rows, rows)
+        spread = np.cov(crowds, by_code)
+        crowd = Crowd(float(crowds.mean()), float(spread[0, 1] / max(spread[0, 0], 1e-12)))
+        return cls(
+            PairDistances.measure(*points, crowd.shifts("code", crowds), related),
+            PairDistances.measure(rows, rows, crowd.shifts("descriptor", crowds), related),
+            crowd,
+        )
+
+    def chance(self, by: By, distances: np.ndarray, tries: int, crowds: np.ndarray | None = None) -> np.ndarray:
+        """How likely the nearest of so many references lies no farther from a photo that is related to none.
+
+        Crowds are those of the queries, where there are references enough to tell.
+        """
+        known = self.code if by == "code" else self.by_descriptor
+        if crowds is not None and self.crowd is not None:
+            distances = np.maximum(distances - self.crowd.shifts(by, crowds), 0)
+        return known.chance(distances, tries)
 
     @property
     def by_descriptor(self) -> PairDistances:
@@ -135,31 +191,32 @@ class Unrelated:
     @property
     def sound(self) -> bool:
         """Whether these are distances and shares in order, as they were measured."""
-        return all(each.sound for each in (self.code, self.descriptor) if each is not None)
+        crowd = self.crowd is None or bool(np.isfinite([self.crowd.usual, self.crowd.by_code]).all())
+        return crowd and all(each.sound for each in (self.code, self.descriptor) if each is not None)
 
     def to_tensors(self) -> dict[str, np.ndarray]:
         """What a codebook's file keeps of it."""
         both = {"code": self.code, "descriptor": self.descriptor}
-        return {
+        tensors = {
             f"unrelated.{name}": np.stack([each.distances, each.shares, each.shapes])
             for name, each in both.items()
             if each is not None
         }
+        if self.crowd is not None:
+            tensors["unrelated.crowd"] = np.array([self.crowd.usual, self.crowd.by_code])
+        return tensors
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Unrelated:
         """What a codebook's file kept; a file of an earlier homing holds the distances to codes, one by one."""
         if "unrelated" in tensors:
             return cls(PairDistances.of_each(tensors["unrelated"]), None)
-        kept = tensors.get("unrelated.descriptor")
-        return cls(PairDistances(*tensors["unrelated.code"]), None if kept is None else PairDistances(*kept))
-
-
-def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The distances (N, M) of points to each of others."""
-    squared = np.square(points).sum(axis=1)[:, None] + np.square(others).sum(axis=1) - 2 * points @ others.T
-    distances: np.ndarray = np.sqrt(np.maximum(squared, 0))
-    return distances
+        kept, crowd = tensors.get("unrelated.descriptor"), tensors.get("unrelated.crowd")
+        return cls(
+            PairDistances(*tensors["unrelated.code"]),
+            None if kept is None else PairDistances(*kept),
+            None if crowd is None else Crowd(*crowd.tolist()),
+        )
 
 
 def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,25 +229,15 @@ def _area(places: np.ndarray, heights: np.ndarray) -> float:
     return float((np.diff(places) * (heights[1:] + heights[:-1])).sum() / 2)
 
 
-def _tables(asked: np.ndarray, kept: np.ndarray) -> Iterator[np.ndarray]:
-    """The distances of some photos to all, part by part; infinite to themselves."""
-    for start in range(0, len(asked), _AT_ONCE):
-        apart = distances_between(asked[start : start + _AT_ONCE], kept)
-        own = np.arange(len(apart))
-        apart[own, start + own] = np.inf
-        yield apart
-
-
-def _shapes(asked: np.ndarray, kept: np.ndarray, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def _shapes(tables: Tables, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The shapes (K,) of the gamma distributions that shares are spread over queries by, from their second moments."""
-    photos = len(asked)
-    pairs = photos * (photos - 1)
+    photos, pairs = len(tables.asked), tables.pairs
     told = np.flatnonzero((shares >= min(_TOLD / pairs, shares[-1])) & (shares <= max(_NEAR, shares[0])))
     if photos < 3 or not len(told):
         return np.full(len(distances), _EVEN)
     told = told[:: max(len(told) // 40, 1)]
     together = np.zeros(len(told))
-    for apart in _tables(asked, kept):
+    for apart in tables:
         query, other = np.nonzero(apart <= distances[told[-1]])
         places = np.searchsorted(distances[told], apart[query, other])
         counts = np.zeros((len(apart), len(told)))

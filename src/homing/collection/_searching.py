@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.codebooks.unrelated import By
 from homing.collection.catalogue import State
 from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.collection.outcome import Match
@@ -74,14 +75,17 @@ def run_search(
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
     tries = plan.references * queries.shape[1]
-    unrelated, counts = folder.codebook.unrelated, np.zeros(ids.shape, dtype=int)
+    counts = np.zeros(ids.shape, dtype=int)
     if plan.rerank:
         apart, counts = _compared(folder, queries, ids)
         distances = np.where(counts > 0, apart, distances)
     compared, chances = counts > 0, np.empty(ids.shape)
-    chances[~compared] = unrelated.code.chance(distances[~compared], tries)
-    if plan.rerank:
-        chances[compared] = unrelated.by_descriptor.chance(distances[compared], tries)
+    crowds = _crowds(folder, index, queries)
+    ways: list[tuple[By, np.ndarray]] = [("code", ~compared), ("descriptor", compared)]
+    for by, these in ways:
+        if these.any():
+            theirs = None if crowds is None else np.broadcast_to(crowds[:, None], ids.shape)[these]
+            chances[these] = folder.codebook.unrelated.chance(by, distances[these], tries, theirs)
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide. What is none comes last.
     order = np.lexsort((distances, chances, ids < 0))[:, :k]
@@ -109,6 +113,19 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
     if np.isnan(apart).any():
         raise _damaged(folder)
     return apart, counts
+
+
+def _crowds(folder: Folder, index: FaissIndex, queries: np.ndarray) -> np.ndarray | None:
+    """How far the crowds (B,) of queries lie, where that is known and counts."""
+    if folder.codebook.unrelated.crowd is None:
+        return None
+    try:
+        crowds = folder.crowd.crowds(queries, index)
+    except ValueError as error:  # as above
+        raise _damaged(folder) from error
+    if crowds is not None and np.isnan(crowds).any():
+        raise _damaged(folder)
+    return crowds
 
 
 def _damaged(folder: Folder) -> CollectionError:
