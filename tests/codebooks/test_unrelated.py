@@ -183,6 +183,14 @@ def test_distances_that_are_damaged_are_told(row: int, value: float) -> None:
         Codebook.from_bytes(save_safetensors(tensors, metadata={"homing.codebook": about}), "old")
 
 
+def test_the_default_codebook_is_sure_of_copies_and_not_of_strangers(codebook: Codebook) -> None:
+    """In a large collection: of what lies as far as a copy does, and of what unrelated photos reach."""
+    known = codebook.unrelated
+    assert known.crowd is not None
+    assert known.chance("descriptor", np.array(0.1), 100_000) < 1e-4
+    assert known.chance("descriptor", np.array(0.6), 100_000) > 0.02
+
+
 def test_one_photo_is_related_to_itself_alone() -> None:
     with pytest.raises(CodebookError, match="takes two at least"):
         Unrelated.measure(train("PQ4x4").quantiser, descriptors(1).numpy())

@@ -17,7 +17,7 @@ from homing.collection import Collection
 from homing.collection.catalogue import NewPhoto
 from homing.errors import HomingError
 
-DIM, QUERIES = 16, 2000
+DIM, QUERIES = 16, 4000
 
 
 @pytest.fixture(scope="module")
