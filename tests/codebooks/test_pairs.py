@@ -3,7 +3,7 @@
 import numpy as np
 from tests.conftest import descriptors
 
-from homing.codebooks.pairs import Tables, crowds_in, distances_between, nearest_pairs, own_crowds
+from homing.codebooks.pairs import Tables, distances_between, nearest_pairs
 
 
 def test_the_nearest_pairs_are_those_of_all() -> None:
@@ -21,22 +21,13 @@ def test_there_may_be_no_more_pairs() -> None:
     assert sorted(map(tuple, nearest_pairs(rows, 300).tolist())) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
 
-def test_a_crowd_is_the_nearest_twentieth() -> None:
-    rows = descriptors(601, dim=8).numpy()
-    apart = distances_between(rows, rows)
-    np.fill_diagonal(apart, np.inf)
-    for query, crowd in enumerate(own_crowds(rows, rows)):
-        assert (apart[query] <= crowd).sum() in (30, 31)
-    assert crowds_in(np.arange(101.0)) == 5
-
-
-def test_related_pairs_and_shifts() -> None:
+def test_related_pairs_do_not_count() -> None:
     rows = descriptors(700, dim=8).numpy()
-    shifts, related = np.linspace(-0.1, 0.1, 700).astype(np.float32), np.array([[3, 650], [10, 11]])
-    tables = Tables(rows, rows, shifts, related)
+    related = np.array([[3, 650], [10, 11]])
+    tables = Tables(rows, rows, related)
     whole = np.concatenate(list(tables))
     assert tables.pairs == np.isfinite(whole).sum() == 700 * 699 - 4
     for one, other in related:
         assert np.isinf(whole[[one, other], [other, one]]).all()
-    wanted = np.maximum(distances_between(rows, rows) - shifts[:, None], 0)
+    wanted = distances_between(rows, rows)
     np.testing.assert_allclose(whole[np.isfinite(whole)], wanted[np.isfinite(whole)], atol=2e-3)

@@ -1,15 +1,14 @@
-"""Pairs of photos by their distances: all of them in turn, the nearest, and how far the crowd of each photo lies."""
+"""Pairs of photos by their distances: all of them in turn, and the nearest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 NO_PAIRS = np.empty((0, 2), dtype=int)
 _AT_ONCE = 500  # photos whose distances to all others are held in memory
-_CROWD = 0.05  # the share of references, the nearest, that are a query's crowd
 
 
 def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -24,13 +23,12 @@ def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 class Tables:
     """The distances of photos as queries to all as references, some queries at once; infinite where none counts.
 
-    Those of each query are less its shift (P,). A photo to itself does not count, nor do pairs (R, 2) that are related.
+    A photo to itself does not count, nor do pairs (R, 2) that are related.
     """
 
     asked: np.ndarray
     kept: np.ndarray
-    shifts: np.ndarray
-    related: np.ndarray
+    related: np.ndarray = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def pairs(self) -> int:
@@ -41,7 +39,6 @@ class Tables:
         both_ways = np.concatenate([self.related, self.related[:, ::-1]])
         for start in range(0, len(self.asked), _AT_ONCE):
             apart = distances_between(self.asked[start : start + _AT_ONCE], self.kept)
-            apart = np.maximum(apart - self.shifts[start : start + _AT_ONCE, None], 0)
             own = np.arange(len(apart))
             apart[own, start + own] = np.inf
             here = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(apart))]
@@ -49,27 +46,10 @@ class Tables:
             yield apart
 
 
-def tables_of(asked: np.ndarray, kept: np.ndarray) -> Tables:
-    """Those of distances as they are, of all pairs."""
-    return Tables(asked, kept, np.zeros(len(asked), dtype=np.float32), NO_PAIRS)
-
-
-def crowds_in(apart: np.ndarray) -> np.ndarray:
-    """How far the crowds (…) of queries lie, by their distances (…, N) to references."""
-    last = int(_CROWD * (apart.shape[-1] - 1))
-    crowds: np.ndarray = np.partition(apart, last, axis=-1)[..., last]
-    return crowds
-
-
-def own_crowds(asked: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """How far the crowds (P,) of photos lie among all others."""
-    return np.concatenate([crowds_in(apart) for apart in tables_of(asked, kept)])
-
-
 def nearest_pairs(rows: np.ndarray, count: int) -> np.ndarray:
     """The pairs (count, 2) of rows that lie nearest to each other, the nearest first; fewer if there are no more."""
     pairs, apart, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
-    for table in tables_of(rows, rows):
+    for table in Tables(rows, rows):
         table[np.arange(len(rows)) <= start + np.arange(len(table))[:, None]] = np.inf  # each once
         farthest = np.partition(table, min(count, table.size) - 1, axis=None)[min(count, table.size) - 1]
         query, other = np.nonzero(np.isfinite(table) & (table <= farthest))

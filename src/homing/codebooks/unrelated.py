@@ -1,8 +1,4 @@
-"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail.
-
-Photos of one kind lie nearer to each other than others do, so a distance is told by how much nearer it is than the
-crowd: the nearest twentieth of the references that a query is compared with.
-"""
+"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail."""
 
 from __future__ import annotations
 
@@ -13,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from homing.codebooks.pairs import NO_PAIRS, Tables, own_crowds
+from homing.codebooks.pairs import NO_PAIRS, Tables
 from homing.codebooks.quantiser import Quantiser
 from homing.errors import CodebookError
 
 By = Literal["code", "descriptor"]
 MOST_PHOTOS = 14_000  # two hundred million pairs
-FEWEST_REFERENCES = 100  # that tell where the crowd of a query lies
+FEWEST_REFERENCES = 100  # that tell how much alike photos are
 _NEAR = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
 _SAMPLED = 101  # one pair in so many
 _POINTS = 400  # that a curve is kept as, beside the nearest pairs
@@ -28,6 +24,8 @@ _FEWEST = 500  # to which it is fitted
 _BEYOND = 1e-3  # of the smallest share that was seen: what is rarer nobody can tell from these pairs
 _TOLD = 50  # pairs that tell how unevenly they fall to queries, at least
 _EVEN = 1e6  # a shape that makes no difference
+_ALIKE = (1e-3, 1e-2)  # the shares of pairs, the nearest, by which photos are told to be alike: of many, and of few
+_COUNTED = 100  # pairs that would be counted, at least, if photos were as those a codebook knows
 
 
 @dataclass(frozen=True)
@@ -43,18 +41,12 @@ class PairDistances:
     shapes: np.ndarray
 
     @classmethod
-    def measure(
-        cls,
-        asked: np.ndarray,
-        kept: np.ndarray,
-        shifts: np.ndarray | float = 0.0,
-        related: np.ndarray = NO_PAIRS,
-    ) -> PairDistances:
+    def measure(cls, asked: np.ndarray, kept: np.ndarray, related: np.ndarray = NO_PAIRS) -> PairDistances:
         """From the points (P, D) that stand for P photos as queries to those that stand for them as references.
 
-        Distances of each query are counted less its shift (P,); pairs (R, 2) that are related are not counted.
+        Pairs (R, 2) that are related are not counted.
         """
-        tables = Tables(asked, kept, np.broadcast_to(np.float32(shifts), len(asked)), related)
+        tables = Tables(asked, kept, related)
         pairs = tables.pairs
         wanted = max(int(_NEAR * pairs), min(pairs, 2 * _FEWEST))  # a pair may lie both ways as near
         nearest, sample = np.empty(0, np.float32), []
@@ -91,7 +83,7 @@ class PairDistances:
         shares: np.ndarray = np.maximum(np.exp(within - tail), _BEYOND * self.shares[0])
         return shares
 
-    def chance(self, distances: np.ndarray, tries: int) -> np.ndarray:
+    def chance(self, distances: np.ndarray, tries: float | np.ndarray) -> np.ndarray:
         """How likely the nearest of so many references lies no farther from a photo that is related to none."""
         # The share of each query is its own: the mean of 1 - (1 - share) ** tries over their gamma distribution.
         hits = -tries * np.log1p(-np.minimum(self.share(distances), 1 - 1e-12))
@@ -124,27 +116,14 @@ class PairDistances:
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """How far the crowds of queries lie, by descriptors, on the average, and how distances to codes go with that."""
-
-    usual: float
-    by_code: float
-
-    def shifts(self, by: By, crowds: np.ndarray) -> np.ndarray:
-        """How much nearer than usual all lies for queries whose crowds lie so far."""
-        return (crowds - self.usual) * (self.by_code if by == "code" else 1.0)
-
-
-@dataclass(frozen=True)
 class Unrelated:
     """Distances of unrelated photos as queries to the codes of others, and to their descriptors.
 
-    Codebooks of an earlier homing know the first alone, or know nothing of crowds; nor do those of few photos.
+    Codebooks of an earlier homing know the first alone.
     """
 
     code: PairDistances
     descriptor: PairDistances | None
-    crowd: Crowd | None = None
 
     @classmethod
     def measure(cls, quantiser: Quantiser, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Unrelated:
@@ -160,27 +139,34 @@ class Unrelated:
         places[some] = np.arange(len(some))
         related = places[related]
         related = related[(related >= 0).all(axis=1)]
-        points = quantiser.compared(rows, rows)
-        if len(rows) <= FEWEST_REFERENCES:
-            return cls(PairDistances.measure(*points, 0.0, related), PairDistances.measure(rows, rows, 0.0, related))
-        by_code, crowds = own_crowds(*points), own_crowds(rows, rows)
-        spread = np.cov(crowds, by_code)
-        crowd = Crowd(float(crowds.mean()), float(spread[0, 1] / max(spread[0, 0], 1e-12)))
         return cls(
-            PairDistances.measure(*points, crowd.shifts("code", crowds), related),
-            PairDistances.measure(rows, rows, crowd.shifts("descriptor", crowds), related),
-            crowd,
+            PairDistances.measure(*quantiser.compared(rows, rows), related),
+            PairDistances.measure(rows, rows, related),
         )
 
-    def chance(self, by: By, distances: np.ndarray, tries: int, crowds: np.ndarray | None = None) -> np.ndarray:
+    def likeness(self, photos: np.ndarray) -> float:
+        """How many times as often photos, of (P, D) descriptors, lie near each other as those known here do.
+
+        It is 1 at least, and where they are too few to tell.
+        """
+        pairs = len(photos) * (len(photos) - 1)
+        if self.descriptor is None or len(photos) < FEWEST_REFERENCES:
+            return 1.0
+        # Nearer pairs are left to the tail: many of them would be photos of one series, which are not unrelated.
+        share = float(np.clip(_COUNTED / pairs, *_ALIKE))
+        nearest, farthest = np.interp([_TAIL, share], self.descriptor.shares, self.descriptor.distances)
+        counted = sum(int(((apart > nearest) & (apart <= farthest)).sum()) for apart in Tables(photos, photos))
+        return max(counted / (pairs * (share - _TAIL)), 1.0)
+
+    def chance(self, by: By, distances: np.ndarray, tries: int, likeness: float | np.ndarray = 1.0) -> np.ndarray:
         """How likely the nearest of so many references lies no farther from a photo that is related to none.
 
-        Crowds are those of the queries, where there are references enough to tell.
+        Photos that are so many times as often near each other have as many times the tries, by descriptors: codes come
+        too seldom near each other to follow.
         """
-        known = self.code if by == "code" else self.by_descriptor
-        if crowds is not None and self.crowd is not None:
-            distances = np.maximum(distances - self.crowd.shifts(by, crowds), 0)
-        return known.chance(distances, tries)
+        if by == "code":
+            return self.code.chance(distances, tries)
+        return self.by_descriptor.chance(distances, tries * likeness)
 
     @property
     def by_descriptor(self) -> PairDistances:
@@ -191,32 +177,24 @@ class Unrelated:
     @property
     def sound(self) -> bool:
         """Whether these are distances and shares in order, as they were measured."""
-        crowd = self.crowd is None or bool(np.isfinite([self.crowd.usual, self.crowd.by_code]).all())
-        return crowd and all(each.sound for each in (self.code, self.descriptor) if each is not None)
+        return all(each.sound for each in (self.code, self.descriptor) if each is not None)
 
     def to_tensors(self) -> dict[str, np.ndarray]:
         """What a codebook's file keeps of it."""
         both = {"code": self.code, "descriptor": self.descriptor}
-        tensors = {
+        return {
             f"unrelated.{name}": np.stack([each.distances, each.shares, each.shapes])
             for name, each in both.items()
             if each is not None
         }
-        if self.crowd is not None:
-            tensors["unrelated.crowd"] = np.array([self.crowd.usual, self.crowd.by_code])
-        return tensors
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> Unrelated:
         """What a codebook's file kept; a file of an earlier homing holds the distances to codes, one by one."""
         if "unrelated" in tensors:
             return cls(PairDistances.of_each(tensors["unrelated"]), None)
-        kept, crowd = tensors.get("unrelated.descriptor"), tensors.get("unrelated.crowd")
-        return cls(
-            PairDistances(*tensors["unrelated.code"]),
-            None if kept is None else PairDistances(*kept),
-            None if crowd is None else Crowd(*crowd.tolist()),
-        )
+        kept = tensors.get("unrelated.descriptor")
+        return cls(PairDistances(*tensors["unrelated.code"]), None if kept is None else PairDistances(*kept))
 
 
 def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,6 @@ import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.codebooks.unrelated import By
 from homing.collection.catalogue import State
 from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.collection.outcome import Match
@@ -80,12 +79,10 @@ def run_search(
         apart, counts = _compared(folder, queries, ids)
         distances = np.where(counts > 0, apart, distances)
     compared, chances = counts > 0, np.empty(ids.shape)
-    crowds = _crowds(folder, index, queries)
-    ways: list[tuple[By, np.ndarray]] = [("code", ~compared), ("descriptor", compared)]
-    for by, these in ways:
-        if these.any():
-            theirs = None if crowds is None else np.broadcast_to(crowds[:, None], ids.shape)[these]
-            chances[these] = folder.codebook.unrelated.chance(by, distances[these], tries, theirs)
+    unrelated = folder.codebook.unrelated
+    chances[~compared] = unrelated.chance("code", distances[~compared], tries)
+    if compared.any():
+        chances[compared] = unrelated.chance("descriptor", distances[compared], tries, _likeness(folder, index))
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide. What is none comes last.
     order = np.lexsort((distances, chances, ids < 0))[:, :k]
@@ -115,17 +112,11 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
     return apart, counts
 
 
-def _crowds(folder: Folder, index: FaissIndex, queries: np.ndarray) -> np.ndarray | None:
-    """How far the crowds (B,) of queries lie, where that is known and counts."""
-    if folder.codebook.unrelated.crowd is None:
-        return None
+def _likeness(folder: Folder, index: FaissIndex) -> float:
     try:
-        crowds = folder.crowd.crowds(queries, index)
+        return folder.likeness.now(index)
     except ValueError as error:  # as above
         raise _damaged(folder) from error
-    if crowds is not None and np.isnan(crowds).any():
-        raise _damaged(folder)
-    return crowds
 
 
 def _damaged(folder: Folder) -> CollectionError:

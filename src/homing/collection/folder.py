@@ -21,7 +21,7 @@ from pathlib import Path
 
 from homing._files import whole_folder, write_atomically
 from homing.codebooks import Background, Codebook
-from homing.collection._crowd import CollectionCrowd
+from homing.collection._likeness import CollectionLikeness
 from homing.collection.catalogue import Catalogue
 from homing.collection.generations import generation, place_of
 from homing.collection.settings import mark_format, open_catalogue, read_settings, write_settings
@@ -41,10 +41,10 @@ class Folder:
     catalogue: Catalogue
 
     @cached_property
-    def crowd(self) -> CollectionCrowd:
-        """How near queries lie to references, whatever these show."""
+    def likeness(self) -> CollectionLikeness:
+        """How much alike its photos are."""
         strangers = 0 if self.background is None else len(self.background)
-        return CollectionCrowd(self.catalogue, range(BACKGROUND_IDS, BACKGROUND_IDS + strangers))
+        return CollectionLikeness(self.catalogue, self.codebook, range(BACKGROUND_IDS, BACKGROUND_IDS + strangers))
 
 
 def create_folder(

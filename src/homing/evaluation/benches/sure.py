@@ -12,8 +12,8 @@ import numpy as np
 from homing import codebooks, extractors
 from homing._files import make_out
 from homing.codebooks import Codebook
-from homing.codebooks.pairs import NO_PAIRS, crowds_in, distances_between
-from homing.codebooks.unrelated import FEWEST_REFERENCES, By
+from homing.codebooks.pairs import NO_PAIRS, distances_between
+from homing.codebooks.unrelated import By
 from homing.errors import HomingError
 from homing.evaluation.protocol.setting import refuse_inside
 from homing.evaluation.protocol.stage import Stage
@@ -127,15 +127,14 @@ def measured(book: Codebook, strangers: Strangers, related: np.ndarray, stage: S
                 queries, points = rows[asked], rows[kept]
                 if by == "code":
                     queries, points = book.quantiser.compared(queries, points)
+                likeness = {size: _likeness(book, rows[kept], size) for size in sizes}
                 for start in range(0, len(asked), _QUERIES_AT_ONCE):
                     some = asked[start : start + _QUERIES_AT_ONCE]
                     apart = distances_between(queries[start : start + _QUERIES_AT_ONCE], points)
                     apart[_where(both_ways, some, kept, len(rows))] = np.inf
-                    by_descriptor = distances_between(rows[some], rows[kept])
                     for place, size in enumerate(sizes):
-                        crowds = crowds_in(_in_collections(by_descriptor, size)) if size >= FEWEST_REFERENCES else None
-                        nearest = _in_collections(apart, size).min(axis=2)
-                        chances = book.unrelated.chance(by, nearest, size, crowds)
+                        nearest = _in_collections(apart.T, size).min(axis=1)
+                        chances = book.unrelated.chance(by, nearest, size, likeness[size])
                         found[place] += [(chances <= stated).sum() for stated in STATED]
                     for _ in some:
                         advance()
@@ -145,10 +144,15 @@ def measured(book: Codebook, strangers: Strangers, related: np.ndarray, stage: S
                 yield Row(codebook=book.name, by=by, references=size, stated=stated, searches=searches, found=count)
 
 
-def _in_collections(apart: np.ndarray, size: int) -> np.ndarray:
-    """The distances (Q, C, size) to each of as many collections of this size as the references (Q, N) make."""
-    whole = apart.shape[1] // size
-    return apart[:, : whole * size].reshape(len(apart), whole, size)
+def _in_collections(references: np.ndarray, size: int) -> np.ndarray:
+    """As many collections (C, size, …) of this size as the references (N, …) make."""
+    whole = len(references) // size
+    return references[: whole * size].reshape(whole, size, *references.shape[1:])
+
+
+def _likeness(book: Codebook, references: np.ndarray, size: int) -> np.ndarray:
+    """How much alike the photos of each of these collections are: (C, 1)."""
+    return np.array([[book.unrelated.likeness(some)] for some in _in_collections(references, size)])
 
 
 def _where(
