@@ -1,0 +1,112 @@
+"""The app: routes, errors and headers around one collection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from homing import __version__
+from homing.collection import Collection
+from homing.service import problems
+from homing.service.answers import Report
+from homing.service.keys import Keys
+from homing.service.limits import Limits
+from homing.service.metrics import Metrics
+from homing.service.problems import ProblemDetails
+from homing.service.routes import activating, comparing, health, jobs, page, photos, searching
+from homing.service.state import Service
+
+_POLICY = (
+    "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limits | None = None) -> FastAPI:
+    """An app that serves a collection to those who have a key or, without keys, to this machine.
+
+    Who opened the collection closes it, after the app has stopped.
+    """
+    service = Service(collection, keys, limits or Limits())
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(service.start)
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(service.stop)
+
+    app = FastAPI(
+        title="homing",
+        version=__version__,
+        summary="Which references a photo is a copy of, and photos made easy to recognise again.",
+        lifespan=living,
+        docs_url=None,  # they load scripts from elsewhere, which the policy refuses
+        redoc_url=None,
+    )
+    app.state.service = service
+    problems.install(app)
+    for room in (health, searching, photos, activating, comparing, jobs, page):
+        app.include_router(room.router)
+    app.add_middleware(_Around, metrics=service.metrics)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the shape of problems, which no route names as its own answer."""
+    if app.openapi_schema is None:
+        described = FastAPI.openapi(app)
+        schemas = described.setdefault("components", {}).setdefault("schemas", {})
+        for model in (ProblemDetails, Report):
+            own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= own.pop("$defs", {})
+            schemas[model.__name__] = own
+        for way in described["paths"].values():
+            for route in way.values():
+                invalid = route["responses"].get("422", {}).get("content", {})
+                invalid.pop("application/json", None)  # FastAPI's own shape, which is not ours
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+    assert app.openapi_schema is not None
+    return app.openapi_schema
+
+
+class _Around:
+    """Puts the same headers on whatever is answered, and counts it."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._metrics.saw_request(scope, message["status"], perf_counter() - started)
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers)

@@ -1,0 +1,106 @@
+"""What the routes share: the collection, and those who work for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from typing import Annotated, TypeVar
+
+from fastapi import Depends, Request
+
+from homing.collection import Collection
+from homing.collection.listing import Listing
+from homing.service.audit import Audit
+from homing.service.batching import Batcher
+from homing.service.jobs import Job, Jobs
+from homing.service.keeping import Keeping
+from homing.service.keys import Keys
+from homing.service.lanes import Lanes
+from homing.service.limits import Gate, Held, Limits, Rates
+from homing.service.metrics import Metrics
+from homing.service.thumbnails import Pictures
+from homing.service.working import Writer
+
+Result = TypeVar("Result")
+
+
+class Service:
+    """One collection being served."""
+
+    batcher: Batcher
+    writer: Writer
+    lanes: Lanes
+    listing: Listing
+
+    def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
+        self.collection, self.keys, self.limits = collection, keys, limits
+        self.rates, self.jobs = Rates(limits.per_minute), Jobs()
+        self.audit = Audit(collection.folder.home / "audit.jsonl")
+        self.metrics = Metrics()
+        self.keeping = Keeping(collection)
+        self.gate = Gate(limits)
+        self.pictures = Pictures()
+        self.ready = False
+
+    def start(self) -> None:
+        """Load the network and the index, and start the threads."""
+        self.keeping.prepare()
+        self.listing = Listing(self.collection.folder.path)
+        self.batcher = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
+        self.writer, self.lanes = Writer(self.limits.writes), Lanes()
+        self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
+        self.metrics.watch(
+            network=lambda: self.batcher.waiting,
+            writer=lambda: self.writer.waiting,
+            requests=lambda: self.gate.requests,
+            references=lambda: self.listing.count(),
+        )
+        self.ready = True
+
+    def stop(self) -> None:
+        """Do all that was accepted, then let go of everything but the collection, which is the caller's."""
+        self.ready = False
+        self.writer.close()
+        self.batcher.close()
+        self.lanes.close()
+        self.listing.close()
+
+    async def write(self, change: Callable[[], Result]) -> Result:
+        """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
+
+    def start_job(self, job: Job, steps: Sequence[Callable[[], None]], held: Held) -> None:
+        """Let the writer do a job step by step; its photos stay in memory until it is done."""
+        if not steps:
+            return
+        let_go, loop = held.keep(), asyncio.get_running_loop()
+
+        def ended(future: Future[None]) -> None:
+            if (error := future.exception()) is not None:
+                job.state = "failed"
+                logging.getLogger("homing").error("job %s broke", job.id, exc_info=error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(let_go)
+
+        self.writer.submit_steps(steps).add_done_callback(ended)
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Here = Annotated[Service, Depends(_service)]
+
+
+async def _admitted(service: Here) -> AsyncIterator[Held]:
+    held = service.gate.enter()
+    try:
+        yield held
+    finally:
+        held.leave()
+
+
+Room = Annotated[Held, Depends(_admitted)]
