@@ -19,6 +19,7 @@ LEVELS = [
     ["activation", "training"],
     ["collection", "watermarks"],
     ["evaluation"],
+    ["service"],
     ["cli"],
     ["__main__"],
 ]

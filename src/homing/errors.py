@@ -14,6 +14,14 @@ class PhotoError(HomingError):
     """One photo cannot be read, moved or written; other photos are not affected."""
 
 
+class UnsupportedError(PhotoError):
+    """A file is no photo, or one of a kind that is not read."""
+
+
+class TooLargeError(PhotoError):
+    """A photo has more pixels than are decoded."""
+
+
 class CodebookError(HomingError):
     """A codebook is unknown, damaged, or belongs to another extractor."""
 

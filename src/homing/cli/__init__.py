@@ -25,6 +25,7 @@ from homing.cli import (
     migrate,
     remove,
     search,
+    serve,
     train,
 )
 from homing.cli._screen import fail
@@ -46,6 +47,7 @@ app.command("add")(add.add)
 app.command("activate")(activate.activate)
 app.command("remove")(remove.remove)
 app.command("search")(search.search)
+app.command("serve")(serve.serve)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)

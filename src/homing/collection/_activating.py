@@ -21,6 +21,7 @@ from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection._sources import ANOTHER_FILE, moved_from
 from homing.collection.catalogue import NewPhoto, Planned, ReleaseRow
+from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import SUFFIXES, FoundAt, Photo, format_name, read_file
@@ -77,7 +78,8 @@ class ActivationJob:
         """The released file of each photo; what lies in the out folder already is no input."""
         if not found:
             raise HomingError("no photos were given")
-        if is_below(self.out, self.collection.folder.home):
+        home = self.collection.folder.home
+        if is_below(self.out, home) and not is_below(self.out, home / UPLOADS):
             raise HomingError(f"the out folder {self.out} lies inside the collection; choose another")
         suffix = SUFFIXES[self.format] if self.format else None
         targets: dict[Place, Place] = {}

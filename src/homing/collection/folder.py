@@ -8,6 +8,8 @@ holiday.homing/
   index.faiss         a snapshot; rebuilt from the catalogue when missing or damaged
   writer.lock         held by whoever changes the collection
   snapshot.lock       held by whoever keeps a snapshot
+  uploads/            photos that came to the service, and what was released of them
+  audit.jsonl         who added, released and removed what, by way of the service
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from homing.collection.generations import generation, place_of
 from homing.collection.settings import mark_format, open_catalogue, read_settings, write_settings
 from homing.errors import CollectionError
 
+UPLOADS = "uploads"
 BACKGROUND_IDS = 1 << 48  # ids from here on are strangers, not rows of the catalogue
 
 

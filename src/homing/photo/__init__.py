@@ -1,5 +1,6 @@
 """File <-> Photo; nothing of the file is lost."""
 
+from homing.photo._decode import size_of
 from homing.photo.folders import Found, FoundAt, gather
 from homing.photo.formats import QUICKER, SUFFIXES, format_name
 from homing.photo.photo import Photo, read_file
@@ -16,4 +17,5 @@ __all__ = [
     "gather",
     "read_file",
     "read_square",
+    "size_of",
 ]

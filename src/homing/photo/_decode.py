@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import NamedTuple
 
@@ -11,7 +13,7 @@ import numpy as np
 import tifffile
 from PIL import Image, UnidentifiedImageError
 
-from homing.errors import PhotoError
+from homing.errors import PhotoError, TooLargeError, UnsupportedError
 from homing.photo import _colour, _png, _tiff
 from homing.photo._errors import DAMAGE, reason
 from homing.photo._ifd import ICC, ORIENTATION, Directory
@@ -43,15 +45,33 @@ class Decoded(NamedTuple):
 
 def decode(data: bytes, name: str) -> Decoded:
     """What is in the bytes of a file; `name` is for messages."""
+    with _in_a_line(data, name):
+        return _tiff_file(data, name) if is_tiff(data) else _other_file(data, name)
+
+
+def size_of(data: bytes, name: str) -> tuple[int, int]:
+    """Width and height that the header of a file states; nothing is decoded."""
+    with _in_a_line(data, name):
+        if is_tiff(data):
+            with tifffile.TiffFile(BytesIO(data)) as file:
+                page = file.pages.first
+                return int(page.imagewidth), int(page.imagelength)
+        with Image.open(BytesIO(data), formats=_OPENED) as image:
+            return image.width, image.height
+
+
+@contextmanager
+def _in_a_line(data: bytes, name: str) -> Iterator[None]:
+    """What is wrong with the bytes of a file, said in one line."""
     if not data:
         raise PhotoError(f"{name}: empty file")
     try:
-        return _tiff_file(data, name) if is_tiff(data) else _other_file(data, name)
+        yield
     except UnidentifiedImageError as error:
         kind = "HEIC is not supported" if _is_heic(data) else "not a photo, or damaged at its start"
-        raise PhotoError(f"{name}: {kind}; {_SUPPORTED}") from error
+        raise UnsupportedError(f"{name}: {kind}; {_SUPPORTED}") from error
     except Image.DecompressionBombError as error:
-        raise PhotoError(f"{name}: too large: {reason(error)}") from error
+        raise TooLargeError(f"{name}: too large: {reason(error)}") from error
     except DAMAGE as error:
         raise PhotoError(f"{name}: damaged: {reason(error)}") from error
 
@@ -119,7 +139,7 @@ def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
     if frames > 1:
         raise PhotoError(f"{name}: animated or of several pages: one frame is expected, got {frames}")
     if format not in SUFFIXES:
-        raise PhotoError(f"{name}: {format} is not supported; {_SUPPORTED}")
+        raise UnsupportedError(f"{name}: {format} is not supported; {_SUPPORTED}")
     if min(size) < SMALLEST:
         needed = f"at least {SMALLEST}×{SMALLEST} is needed"
         raise PhotoError(f"{name}: too small to recognise: {size[0]}×{size[1]}, {needed}")

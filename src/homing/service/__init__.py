@@ -1,0 +1,6 @@
+"""The service: a collection over HTTP, and a page to use it with."""
+
+from homing.service.app import create_app
+from homing.service.limits import Limits
+
+__all__ = ["Limits", "create_app"]

@@ -1,0 +1,85 @@
+"""Requests meet in the network: squares that wait are described together, by one thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import torch
+from torch import Tensor
+
+from homing.extractors import Extractor, describe
+from homing.service.problems import TooBusyError
+
+TOGETHER = 16  # no faster in larger batches on a CPU, and nobody waits for many others
+
+
+class Batcher:
+    """Describes squares as they come: at once when idle, else with those that wait, so many together."""
+
+    def __init__(self, extractor: Extractor, most: int, saw: Callable[[int], None] = lambda _: None) -> None:
+        """`most` squares may wait; `saw` hears the size of every batch."""
+        self._extractor, self._most, self._saw = extractor, most, saw
+        self._waiting: deque[tuple[Tensor, Future[Tensor]]] = deque()
+        self._squares = 0
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="network")
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many squares wait."""
+        return self._squares
+
+    def submit(self, squares: Tensor) -> Future[Tensor]:
+        """Descriptors (T, D) to come, of (T, 3, S, S) squares."""
+        future: Future[Tensor] = Future()
+        with self._changed:
+            assert not self._closed, "nobody is left to describe anything"
+            if self._squares + len(squares) > self._most:
+                raise TooBusyError(f"{self._squares} pictures wait for the network, the most that may; try again")
+            self._waiting.append((squares, future))
+            self._squares += len(squares)
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        """Describe what waits, and stop."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next():
+            squares = torch.cat([each for each, _ in batch])
+            self._saw(len(squares))
+            try:
+                descriptors = describe(self._extractor, list(squares))
+            except Exception as error:  # noqa: BLE001
+                # Whatever it is, who asked hears of it, and the others go on.
+                for _, future in batch:
+                    future.set_exception(error)
+                continue
+            parts = torch.split(descriptors, [len(each) for each, _ in batch])
+            for (_, future), own in zip(batch, parts, strict=True):
+                future.set_result(own)
+
+    def _next(self) -> list[tuple[Tensor, Future[Tensor]]]:
+        """Those that are described together next; none when all is done."""
+        with self._changed:
+            while True:
+                batch: list[tuple[Tensor, Future[Tensor]]] = []
+                count = 0
+                while self._waiting and (not batch or count + len(self._waiting[0][0]) <= TOGETHER):
+                    squares, future = self._waiting.popleft()
+                    self._squares -= len(squares)
+                    if future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                        batch.append((squares, future))
+                        count += len(squares)
+                if batch or self._closed:
+                    return batch
+                self._changed.wait()

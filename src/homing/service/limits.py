@@ -1,0 +1,107 @@
+"""How much may be asked of the service at once: photos, bytes, requests."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from homing.errors import HomingError
+from homing.service.problems import TooBusyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one request may bring, and how many may wait."""
+
+    bytes: int = 50_000_000
+    """Of one photo's file."""
+    pixels: int = 100_000_000
+    """Of one photo, as its header states them."""
+    photos: int = 64
+    """In one request."""
+    request_bytes: int = 200_000_000
+    """Of all files of one request."""
+    held_bytes: int = 1_000_000_000
+    """Of all files that are in memory at once."""
+    requests: int = 64
+    """With photos that are at work or wait."""
+    squares: int = 1024
+    """That wait for the network."""
+    writes: int = 64
+    """That wait for the one writer."""
+    per_minute: int = 600
+    """Requests of one key."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 1:
+                raise HomingError(f"the limit {field.name} must be at least 1, got {getattr(self, field.name)}")
+
+
+class Gate:
+    """Lets requests with photos in, as many as there is room for. Only the event loop touches it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.requests = self.bytes = 0
+
+    def enter(self) -> Held:
+        """Let one request in, or refuse it."""
+        if self.requests >= self._limits.requests:
+            raise TooBusyError(f"{self.requests} requests are being worked on, the most that may wait; try again")
+        self.requests += 1
+        return Held(self)
+
+    def take(self, count: int) -> None:
+        """Make room for so many bytes, or refuse them."""
+        if self.bytes + count > self._limits.held_bytes:
+            raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
+        self.bytes += count
+
+
+class Held:
+    """The room that one request takes."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate, self._bytes = gate, 0
+        self._kept = False
+
+    def take(self, count: int) -> None:
+        """Take room for so many bytes more."""
+        self._gate.take(count)
+        self._bytes += count
+
+    def keep(self) -> Callable[[], None]:
+        """The bytes outlive the request, which is answered already; gives the function that lets go of them."""
+        self._kept = True
+        return self._let_go
+
+    def leave(self) -> None:
+        """The request is answered."""
+        self._gate.requests -= 1
+        if not self._kept:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        self._gate.bytes -= self._bytes
+        self._bytes = 0
+
+
+class Rates:
+    """How often each key may ask: a bucket that holds a minute's requests and fills as time goes by."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = per_minute, clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def count(self, name: str) -> None:
+        """Count one request of this key, or refuse it."""
+        now = self._clock()
+        left, last = self._left.get(name, (float(self._most), now))
+        left = min(self._most, left + (now - last) * self._most / 60)
+        if left < 1:
+            seconds = math.ceil((1 - left) * 60 / self._most)
+            raise TooBusyError(f"key '{name}' may ask {self._most} times a minute; wait {seconds} s", seconds=seconds)
+        self._left[name] = (left - 1, now)

@@ -1,0 +1,119 @@
+"""Whatever goes wrong, in one shape: application/problem+json, as in RFC 9457."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from homing.errors import (
+    BusyError,
+    CollectionError,
+    GoneError,
+    HomingError,
+    PhotoError,
+    TooLargeError,
+    UnsupportedError,
+)
+
+MEDIA_TYPE = "application/problem+json"
+# The first that fits: what is special stands before what is general.
+_STATUS: list[tuple[type[HomingError], HTTPStatus]] = [
+    (UnsupportedError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    (TooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (PhotoError, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (BusyError, HTTPStatus.CONFLICT),
+    (GoneError, HTTPStatus.NOT_FOUND),
+    (CollectionError, HTTPStatus.INTERNAL_SERVER_ERROR),
+    (HomingError, HTTPStatus.UNPROCESSABLE_ENTITY),
+]
+
+
+class ProblemDetails(BaseModel):
+    """A problem as RFC 9457 has it; `detail` is one line: what was expected, what came, what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="The path of the request.")
+
+
+class ProblemError(Exception):
+    """A request that gets no answer but this."""
+
+    def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = int(status), detail, dict(headers or {})
+
+
+class TooBusyError(ProblemError):
+    """More is asked for than is done at once; says when to come again."""
+
+    def __init__(self, detail: str, *, seconds: int = 1) -> None:
+        super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
+
+
+def problem_of(error: ProblemError | HomingError) -> ProblemError:
+    """What an error of the library means to who asked."""
+    if isinstance(error, ProblemError):
+        return error
+    return ProblemError(next(status for kind, status in _STATUS if isinstance(error, kind)), str(error))
+
+
+def details(request: Request, problem: ProblemError) -> ProblemDetails:
+    """A problem as a document; what it says of files on this machine is left out."""
+    return ProblemDetails(
+        title=HTTPStatus(problem.status).phrase,
+        status=problem.status,
+        detail=request.app.state.service.keeping.without_paths(problem.detail),
+        instance=request.url.path,
+    )
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """These problems, and those that any route may have, for the description of a route."""
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+    return {
+        status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: schema}}
+        for status in sorted({401, 403, 422, 429, *statuses})
+    }
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of this app be answered in this shape."""
+
+    async def ours(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, ProblemError | HomingError)
+        return _answer(request, problem_of(error))
+
+    async def of_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return _answer(request, ProblemError(error.status_code, str(error.detail), headers=error.headers))
+
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
+        return _answer(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines)))
+
+    async def unforeseen(request: Request, _: Exception) -> JSONResponse:
+        # Starlette raises it again when this is sent: the server's log holds the trace.
+        line = "something went wrong inside the service; its log says what"
+        return _answer(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
+
+    app.add_exception_handler(ProblemError, ours)
+    app.add_exception_handler(HomingError, ours)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(Exception, unforeseen)
+
+
+def _answer(request: Request, problem: ProblemError) -> JSONResponse:
+    document = details(request, problem).model_dump()
+    return JSONResponse(document, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

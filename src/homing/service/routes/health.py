@@ -1,0 +1,48 @@
+"""Whether the service lives and is ready, and what it holds."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import APIRouter
+
+from homing import __version__
+from homing.activation import RECIPES
+from homing.service.answers import Health, Info
+from homing.service.problems import ProblemError, responses
+from homing.service.state import Here
+
+router = APIRouter()
+
+
+@router.get("/healthz", summary="Whether the process lives")
+async def healthz() -> Health:
+    """It does, if this is answered."""
+    return Health()
+
+
+@router.get("/readyz", summary="Whether requests are answered", responses={503: responses(503)[503]})
+async def readyz(service: Here) -> Health:
+    """The network is loaded and the collection open; 503 before that, and while the service stops."""
+    if not service.ready:
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service is starting, or stops; try again")
+    return Health()
+
+
+@router.get("/v1/info", summary="What the collection holds", responses=responses())
+async def info(service: Here) -> Info:
+    """Counts by state, strangers, bytes on disk, codebook and recipes."""
+    about = await service.lanes.look(service.collection.info)
+    return Info(
+        photos=about.photos,
+        passive=about.passive,
+        activated=about.activated,
+        unchanged=about.unchanged,
+        references=about.photos + about.background,
+        background=about.background,
+        bytes_on_disk=about.bytes_on_disk,
+        codebook=about.codebook,
+        extractor=about.extractor,
+        recipes=list(RECIPES),
+        version=__version__,
+    )

@@ -1,0 +1,57 @@
+"""GET /: the page, from the files that come with the package."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from http import HTTPStatus
+from importlib.resources import files
+
+from fastapi import APIRouter, Request, Response
+
+from homing.service.problems import ProblemError
+
+router = APIRouter()
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+    "woff2": "font/woff2",
+    "webmanifest": "application/manifest+json",
+}
+
+
+@dataclass(frozen=True)
+class _File:
+    data: bytes
+    media_type: str
+    tag: str
+
+
+@cache
+def _page() -> dict[str, _File]:
+    """The files of the page by name, read once; only what has a known type is served."""
+    found = {}
+    for file in files("homing.service").joinpath("page").iterdir():
+        kind = file.name.rpartition(".")[2]
+        if file.is_file() and kind in _TYPES:
+            data = file.read_bytes()
+            found[file.name] = _File(data, _TYPES[kind], f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+    return found
+
+
+@router.get("/", include_in_schema=False)
+@router.get("/page/{name}", include_in_schema=False)
+async def page(request: Request, name: str = "index.html") -> Response:
+    """A file of the page. Browsers ask whether it has changed, and are not sent again what has not."""
+    file = _page().get(name)
+    if file is None:
+        raise ProblemError(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
+    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(file.data, media_type=file.media_type, headers=headers)

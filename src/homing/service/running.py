@@ -1,0 +1,57 @@
+"""The server: uvicorn on one socket, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from homing.errors import HomingError
+
+_IDLE = 30  # seconds a connection may be kept open without a request
+
+
+class _Server(uvicorn.Server):
+    """Tells when it listens."""
+
+    def __init__(self, config: uvicorn.Config, listens: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._listens = listens
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._listens()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes any that is free."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from error
+
+
+def run(app: FastAPI, listening: socket.socket, listens: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; then what was accepted is done. `listens` is called when it begins."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    config = uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_keep_alive=_IDLE,
+        ws="none",
+    )
+    # When it has stopped, uvicorn raises the signal again; here that was all it is for.
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _Server(config, listens).run(sockets=[listening])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,82 @@
+"""Pictures and files as answers."""
+
+from __future__ import annotations
+
+import math
+from http import HTTPStatus
+from urllib.parse import quote
+
+from fastapi import Request, Response
+
+from homing.collection.catalogue import ReleaseRow
+from homing.errors import GoneError, PhotoError
+from homing.photo import read_file
+from homing.service.answers import Quality, Released
+from homing.service.keeping import shown_name
+from homing.service.state import Service
+
+_TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff"}
+_OTHERS = ("png", "webp", "tiff", "avif", "bmp")
+
+
+def picture_response(request: Request, data: bytes, media_type: str, tag: str) -> Response:
+    """A picture that a browser may keep for itself for a day; what it has is not sent again."""
+    headers = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=86400"}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return Response(data, media_type=media_type, headers=headers)
+
+
+def quality_of(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
+    """The quality of a release, which JSON has no infinity for."""
+    assert psnr is not None and ssim is not None and linf is not None
+    return Quality(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
+
+
+def released_of(service: Service, number: int) -> list[Released]:
+    """What was released of a reference, the latest first."""
+    return [
+        Released(
+            photo=shown_name(row.path),
+            state=row.state,
+            sha256=row.sha256,
+            released=changed.replace(" ", "T") + "Z",
+            quality=quality_of(row.psnr, row.ssim, row.linf),
+            reason=row.reason,
+        )
+        for row, changed in service.listing.releases(number)
+    ]
+
+
+def last_release(service: Service, number: int) -> ReleaseRow:
+    """What was released of a reference last; GoneError if nothing was."""
+    service.listing.one(number)
+    releases = service.listing.releases(number)
+    if not releases:
+        raise GoneError(f"nothing was released of reference {number}; activate it first")
+    return releases[0][0]
+
+
+def released_response(service: Service, number: int) -> Response:
+    """The file that was released of a reference last."""
+    row = last_release(service, number)
+    try:
+        data = read_file(service.keeping.locate(row.path))
+    except PhotoError as error:
+        raise GoneError(str(error)) from error
+    return file_response(data, shown_name(row.path))
+
+
+def file_response(data: bytes, name: str) -> Response:
+    """A file for who asked to save under its name."""
+    suffix = "." + name.rpartition(".")[2].lower()
+    kind = _TYPES.get(suffix, suffix[1:])
+    plain = "".join(each if each.isascii() and each not in '"\\' else "_" for each in name)
+    return Response(
+        data,
+        media_type=f"image/{kind}" if kind in ("jpeg", *_OTHERS) else "application/octet-stream",
+        headers={
+            "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}",
+            "Cache-Control": "private, no-store",
+        },
+    )

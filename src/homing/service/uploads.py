@@ -1,0 +1,162 @@
+"""From a multipart request to photos in memory: counted while they come, looked at before they are decoded."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import zipfile
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from io import BytesIO
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from homing.errors import PhotoError, TooLargeError, UnsupportedError
+from homing.photo import size_of
+from homing.service.limits import Held, Limits
+from homing.service.problems import ProblemError
+
+_LONGEST_NAME = 200  # bytes: file systems take 255
+_FIELDS = 16
+_MARKUP = re.compile(rb"<(?:!doctype|\?php|html|head|body|script|iframe|svg)[\s>=][\s -~]{8}", re.IGNORECASE)
+_STEP, _OVERLAP = 1 << 20, 64  # bytes looked through at a time, so that other threads get their turn
+_ARCHIVES = {"a RAR archive": b"Rar!\x1a\x07", "a 7z archive": b"7z\xbc\xaf\x27\x1c"}
+
+
+@dataclass(frozen=True, eq=False)
+class Upload:
+    """A file that came, under the name it came with."""
+
+    name: str
+    data: bytes
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+class Form:
+    """What a multipart request brought: files and values by the names of their fields."""
+
+    def __init__(self, files: dict[str, list[Upload]], values: dict[str, str]) -> None:
+        self.values = values
+        self._files = files
+
+    def photos(self, field: str = "photo") -> list[Upload]:
+        """The files of a field, at least one."""
+        if not self._files.get(field):
+            raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"a file in the multipart field '{field}' is expected")
+        return self._files[field]
+
+    def photo(self, field: str = "photo") -> Upload:
+        """The one file of a field."""
+        first, *others = self.photos(field)
+        if others:
+            raise ProblemError(
+                HTTPStatus.UNPROCESSABLE_ENTITY, f"one file is expected in the field '{field}', got more"
+            )
+        return first
+
+
+class _InMemory(MultiPartParser):
+    """A parser that puts nothing on disk, and stops at the first file that is too large."""
+
+    spool_max_size = sys.maxsize
+
+    def __init__(self, request: Request, stream: AsyncGenerator[bytes, None], limits: Limits) -> None:
+        super().__init__(request.headers, stream, max_files=limits.photos, max_fields=_FIELDS, max_part_size=10_000)
+        self._most, self._came = limits.bytes, 0
+
+    def on_part_begin(self) -> None:
+        self._came = 0
+        super().on_part_begin()
+
+    def on_part_data(self, data: bytes, start: int, end: int) -> None:
+        self._came += end - start
+        if self._came > self._most:
+            name = getattr(self._current_part.file, "filename", None) or "a field"
+            raise TooLargeError(f"{name}: more than {self._most:,} bytes, the most a photo may have")
+        super().on_part_data(data, start, end)
+
+
+async def read_form(request: Request, limits: Limits, held: Held) -> Form:
+    """Read a multipart request into memory, for which there must be room."""
+    if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "photos are expected as multipart/form-data")
+    too_large = ProblemError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limits.request_bytes:,} bytes, the most of one request"
+    )
+    stated = request.headers.get("content-length", "0")
+    if stated.isdecimal() and int(stated) > limits.request_bytes:
+        raise too_large
+
+    async def counted() -> AsyncGenerator[bytes, None]:
+        came = 0
+        async for chunk in request.stream():
+            came += len(chunk)
+            if came > limits.request_bytes:
+                raise too_large
+            held.take(len(chunk))
+            yield chunk
+
+    try:
+        form = await _InMemory(request, counted(), limits).parse()
+    except MultiPartException as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
+    files: dict[str, list[Upload]] = {}
+    values: dict[str, str] = {}
+    for field, value in form.multi_items():
+        if isinstance(value, UploadFile):
+            files.setdefault(field, []).append(Upload(_named(value.filename or ""), await value.read()))
+            await value.close()
+        else:
+            values[field] = value
+    return Form(files, values)
+
+
+def _named(name: str) -> str:
+    """The name a file came with, if it is one that a file can be kept under, and nothing but a name."""
+    shown = ascii(name[:80])
+    if not name or name.startswith(".") or re.search(r"[/\\:\x00]", name) or not name.isprintable():
+        raise ProblemError(HTTPStatus.BAD_REQUEST, f"{shown}: a plain file name is expected, without folders")
+    if len(name.encode(errors="replace")) > _LONGEST_NAME or "\ufffd" in name:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST, f"{shown}: a name of at most {_LONGEST_NAME} bytes of UTF-8 text is expected"
+        )
+    return name
+
+
+def examine(upload: Upload, limits: Limits) -> int:
+    """How many pixels a photo has, by its header; refuses what is too large, is no photo, or is something else too."""
+    name, data = upload.name, upload.data
+    start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
+    if start.startswith((b"<svg", b"<?xml", b"<!doctype svg")):
+        raise UnsupportedError(f"{name}: SVG and other XML are not accepted; a photo is expected")
+    width, height = size_of(data, name)
+    if width * height > limits.pixels:
+        raise TooLargeError(f"{name}: {width}×{height}, at most {limits.pixels:,} pixels are decoded")
+    if (other := _also(data)) is not None:
+        raise PhotoError(f"{name}: holds {other} as well as a photo; save the picture anew, by itself")
+    return width * height
+
+
+def _also(data: bytes) -> str | None:
+    """What else than a photo programs may take a file for."""
+    # The end record of an archive alone comes by chance in one photo of some ten thousand.
+    if zipfile.is_zipfile(BytesIO(data)) and b"PK\x01\x02" in data:
+        return "a ZIP archive"
+    if b"%PDF-" in data[:1024]:
+        return "a PDF"
+    for name, mark in _ARCHIVES.items():
+        if mark in data:
+            return name
+    for place in range(0, len(data), _STEP):
+        if _MARKUP.search(data, place, place + _STEP + _OVERLAP):
+            return "HTML, SVG or a script"
+    return None

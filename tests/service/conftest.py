@@ -1,0 +1,108 @@
+"""A real server on this machine, over a real collection."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from homing.collection import Collection
+from homing.extractors import Extractor
+
+REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
+"""What the collection holds; camera.png is a photo that it does not know."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running `homing serve`, its address, and a client of it."""
+
+    address: str
+    folder: Path
+    process: subprocess.Popen[str]
+    client: httpx.Client
+
+    def post(self, path: str, *files: Path | tuple[str, bytes], field: str = "photo", **options: Any) -> httpx.Response:
+        """Post photos: paths, or names and bytes."""
+        named = [(each.name, each.read_bytes()) if isinstance(each, Path) else each for each in files]
+        return self.client.post(path, files=[(field, each) for each in named], **options)
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
+        """Stop it by a signal; gives its exit code."""
+        self.process.send_signal(by)
+        return self.process.wait(60)
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: Extractor) -> Path:
+    """A collection of three photos among strangers, to be copied."""
+    folder = tmp_path_factory.mktemp("service") / "made.homing"
+    with Collection.create(folder, with_background=True, extractor=extractor) as collection:
+        collection.add([photos / name for name in REFERENCES])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def starting(made: Path) -> Iterator[Start]:
+    """Starts servers, each over a copy of the collection or over the folder given; stops those that still run."""
+    with ExitStack() as stack:
+
+        def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Server:
+            if not folder.exists():
+                shutil.copytree(made, folder)
+            command = [sys.executable, "-m", "homing", "serve", str(folder), "--port", "0", *options]
+            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            stack.callback(_end, process)
+            assert process.stderr is not None
+            said = []
+            while line := process.stderr.readline():
+                said.append(line)
+                if found := re.search(r"at (http://\S+)", line):
+                    client = stack.enter_context(httpx.Client(base_url=found[1], timeout=120, headers=headers))
+                    return Server(found[1], folder, process, client)
+            raise AssertionError("".join(said))
+
+        yield start
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        process.wait(60)
+    if process.stderr is not None:
+        process.stderr.close()
+
+
+@pytest.fixture(scope="session")
+def server(starting: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A server without keys for all tests: what a test adds it may find, and removes."""
+    return starting(tmp_path_factory.mktemp("served") / "all.homing")
+
+
+@pytest.fixture
+def own_server(starting: Start, tmp_path: Path) -> Server:
+    """A server for one test alone."""
+    return starting(tmp_path / "own.homing")
+
+
+@pytest.fixture
+def copy(photos: Path, tmp_path: Path) -> Path:
+    """An edited copy of rocket.jpg."""
+    from PIL import Image
+
+    with Image.open(photos / "rocket.jpg") as rocket:
+        rocket.resize((320, 214)).save(tmp_path / "copy.jpg", quality=60)
+    return tmp_path / "copy.jpg"

@@ -1,0 +1,63 @@
+"""Health, what is held, headers and the page."""
+
+from __future__ import annotations
+
+import pytest
+from tests.service.conftest import Server
+
+import homing
+from homing.service.routes import page
+
+
+def test_it_lives_and_is_ready(server: Server) -> None:
+    assert server.client.get("/healthz").json() == server.client.get("/readyz").json() == {"status": "ok"}
+
+
+def test_what_the_collection_holds(server: Server) -> None:
+    about = server.client.get("/v1/info").json()
+    assert about["photos"] == about["passive"] == 3
+    assert about["references"] == 3 + about["background"] > 100_000
+    assert about["bytes_on_disk"] > 1_000_000
+    assert about["version"] == homing.__version__ and "homing" in about["recipes"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/info", "/nowhere"])
+def test_every_answer_has_the_headers_that_keep_browsers_careful(server: Server, path: str) -> None:
+    headers = server.client.get(path, headers={"Origin": "https://elsewhere.example"}).headers
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "access-control-allow-origin" not in headers and "server" not in headers
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("PUT", "/v1/search", 405)])
+def test_what_is_not_there_is_a_problem_too(server: Server, method: str, path: str, status: int) -> None:
+    answer = server.client.request(method, path)
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == answer.status_code == status
+    assert set(problem) == {"type", "title", "status", "detail", "instance"} and problem["instance"] == path
+
+
+def test_the_description_names_every_route(server: Server) -> None:
+    described = server.client.get("/openapi.json").json()
+    assert {"/v1/search", "/v1/photos", "/v1/photos/{id}", "/v1/info", "/healthz"} <= set(described["paths"])
+    search = described["paths"]["/v1/search"]["post"]
+    assert "photo" in search["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+    assert list(search["responses"]["422"]["content"]) == ["application/problem+json"]
+
+
+def test_the_files_of_the_page_are_served_and_not_sent_twice(server: Server) -> None:
+    for name, file in page._page().items():
+        answer = server.client.get(f"/page/{name}")
+        assert answer.content == file.data and answer.headers["content-type"] == file.media_type
+        again = server.client.get(f"/page/{name}", headers={"If-None-Match": answer.headers["etag"]})
+        assert again.status_code == 304
+    if "index.html" in page._page():
+        assert server.client.get("/").text.startswith("<!")
+
+
+@pytest.mark.parametrize("name", ["nothing.js", "..%2Fapp.py", "%2e%2e/app.py", "__init__.py"])
+def test_nothing_but_the_page_is_served(server: Server, name: str) -> None:
+    assert server.client.get(f"/page/{name}").status_code == 404
