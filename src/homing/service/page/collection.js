@@ -34,11 +34,11 @@ async function counts() {
   try {
     const info = await json("/v1/info");
     at("counts").replaceChildren(
-      figure("Photos", count(info.photos), "that copies are searched for"),
+      figure("Photos", count(info.photos), "in this collection"),
       figure("Activated", count(info.activated), "made easier to find"),
       figure("Unchanged", count(info.unchanged), "released as they were"),
-      figure("Passive", count(info.passive), "added, not released"),
-      figure("Strangers", count(info.background), "unrelated, to search among"),
+      figure("Passive", count(info.passive), "not released"),
+      figure("Strangers", count(info.background), "to search among"),
       figure("Storage", bytes(info.bytes_on_disk), "on the disk"),
     );
   } catch (error) {

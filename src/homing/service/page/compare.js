@@ -1,6 +1,5 @@
 /** Two pictures beside each other, in turn at the same place, and what differs between them. */
-import { form, givenUp, json, request } from "./api.js";
-import { at, make, notice } from "./element.js";
+import { at, heard, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
 import { base } from "./words.js";
 
@@ -28,7 +27,7 @@ export function startComparison() {
 }
 
 /** Compare the file of a query with a match of it. */
-export async function openComparison(file, match) {
+export function openComparison(file, match) {
   running = new AbortController();
   const options = { say, signal: running.signal };
   at("compare-title").textContent = `Your picture and ${base(match.photo)}`;
@@ -42,13 +41,6 @@ export async function openComparison(file, match) {
   choose("beside");
   clear();
   at("compare").showModal();
-  try {
-    const second = await (await request(large, options)).blob();
-    const body = form({ first: file, second: new File([second], base(match.photo)) });
-    show(await json("/v1/compare", { ...options, method: "POST", body }), options);
-  } catch (error) {
-    if (!givenUp(error)) problem(error.message);
-  }
 }
 
 function panel(picture, caption) {
@@ -86,7 +78,7 @@ function flipByHand() {
   if (!at("compare-stage").classList.contains("flicker")) choose("flicker");
   flickerByItself(false);
   flip();
-  say(`Now shown: ${figures[at("compare-stage").dataset.side].querySelector("figcaption").textContent}`);
+  heard(figures[at("compare-stage").dataset.side].querySelector("figcaption").textContent, "compare-heard");
 }
 
 function flickerByItself(on) {

@@ -24,9 +24,9 @@ export function notice(id) {
   return { say: (text) => show(text, ""), problem: (text) => show("", text), clear: () => show("", "") };
 }
 
-/** Tell those who listen what others see. */
-export function heard(text) {
-  at("heard").textContent = text;
+/** Tell those who listen what others see: on the page or, as it hides the page from them, in a dialog. */
+export function heard(text, id = "heard") {
+  at(id).textContent = text;
 }
 
 /** A picture that says so if the browser cannot show it, as is the case with TIFF. */

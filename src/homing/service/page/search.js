@@ -4,7 +4,7 @@ import { openComparison } from "./compare.js";
 import { takePictures } from "./dropping.js";
 import { at, heard, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
-import { base, capital, many } from "./words.js";
+import { base, capital, count } from "./words.js";
 
 const NONE = "no sign of it";
 const { say, problem, clear } = notice("search-notice");
@@ -54,7 +54,7 @@ function* told(file, { matches, plan, milliseconds }, options) {
   if (more.length > 0) yield make("h3", {}, "It may also be");
   if (more.length > 0) yield list(file, more, options);
   if (others.length > 0) {
-    const title = best ? `${many(others.length, "more photo")}, as near as unrelated ones come` : "What came nearest";
+    const title = best ? `${count(others.length)} more, no nearer than unrelated photos come` : "What came nearest";
     yield make("details", {}, make("summary", {}, title), list(file, others, options));
   }
   const seconds = Object.values(milliseconds).reduce((sum, each) => sum + each, 0) / 1000;
