@@ -54,7 +54,7 @@ def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, 
     keep.click()
     expect(keep).to_have_attribute("aria-pressed", "true")
     stage = tab.locator("#compare-stage")
-    for side in ("second", "first", "second"):
+    for side in ("1", "0", "1"):
         expect(stage).to_have_attribute("data-side", side)
     keep.click()
     expect(keep).to_have_attribute("aria-pressed", "false")

@@ -23,10 +23,7 @@ export async function showActivation() {
   if (at("recipe").options.length > 0) return;
   try {
     const { recipes } = await json("/v1/info", { say });
-    const names = Object.keys(recipes);
-    at("recipe").replaceChildren(...names.map((name) => make("option", { selected: name === "homing" }, name)));
-    at("recipe").onchange = () => (at("recipe-words").textContent = recipes[at("recipe").value]);
-    at("recipe").onchange();
+    at("recipe").replaceChildren(...recipes.map((name) => make("option", { selected: name === "homing" }, name)));
   } catch (error) {
     problem(error.message);
   }
@@ -76,13 +73,13 @@ function* told(file, report, options) {
 
 function survival(survives) {
   const found = (when) => survives.filter((each) => each[when]).length;
-  return `Of ${survives.length} edited copies, ${found("before")} were found before, ${found("after")} are found now.`;
+  return `Of ${survives.length} edited copies the quickest search found ${found("before")} before, and finds ${found("after")} now.`;
 }
 
 function views(pictures, options) {
   const stage = make("div", { class: "stage" });
   const modes = {
-    "Before and after": () => slider(pictures, options),
+    "Before, after": () => slider(pictures, options),
     "Difference ×20": () => one(pictures.difference, "What changed, twenty times as strong, around mid-grey", options),
     "JND map": () => one(pictures.jnd, "Where the eye would notice least: the brighter, the more room", options),
   };
@@ -90,7 +87,7 @@ function views(pictures, options) {
   const choices = Object.keys(modes).map((name, rank) =>
     make("label", {}, make("input", { type: "radio", name: "release-mode", checked: rank === 0, onchange: () => pick(name) }), make("span", {}, name)),
   );
-  pick("Before and after");
+  pick("Before, after");
   return make("div", {}, make("fieldset", { class: "modes" }, make("legend", { class: "hidden" }, "What to see"), ...choices), stage);
 }
 
@@ -117,13 +114,18 @@ function quality({ psnr, ssim, linf }) {
   );
 }
 
+const inWords = (edit) => (edit === "identity" ? "not edited" : edit.replace("-", " "));
+
 function edits(survives) {
+  const times = survives.some((each) => each.before !== null) ? { before: "before", after: "now" } : { after: "now" };
   const cell = (found) => make("td", { class: found ? "home" : "lost" }, found ? "found" : "lost");
-  const rows = survives.map(({ edit, before, after }) =>
-    make("tr", {}, make("th", { scope: "row" }, edit.replace("-", " ")), cell(before), cell(after)),
-  );
-  const heads = ["Edited copy", "before", "now"].map((name) => make("th", { scope: "col" }, name));
-  return make("table", {}, make("caption", {}, "Which copies are found"), make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
+  const rows = survives.map((each) => {
+    const cells = Object.keys(times).map((when) => cell(each[when]));
+    return make("tr", {}, make("th", { scope: "row" }, inWords(each.edit)), ...cells);
+  });
+  const heads = ["Edited copy", ...Object.values(times)].map((name) => make("th", { scope: "col" }, name));
+  const caption = make("caption", {}, "Edited copies found");
+  return make("table", {}, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
 }
 
 async function save(name, address) {

@@ -1,5 +1,6 @@
 /** Two pictures beside each other, in turn at the same place, and what differs between them. */
-import { at, heard, make, notice } from "./element.js";
+import { form, givenUp, json, request } from "./api.js";
+import { at, heard, image, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
 import { base } from "./words.js";
 
@@ -26,21 +27,44 @@ export function startComparison() {
   at("flicker").addEventListener("click", () => flickerByItself(ticking === null));
 }
 
-/** Compare the file of a query with a match of it. */
-export function openComparison(file, match) {
+/** Compare the file of a query with a match of it: at once as they are, then laid over each other. */
+export async function openComparison(file, match) {
   running = new AbortController();
   const options = { say, signal: running.signal };
   at("compare-title").textContent = `Your picture and ${base(match.photo)}`;
-  at("compare-words").textContent = "";
   const large = `${match.thumbnail}?side=1024`;
-  figures = {
-    first: panel(local(file, "Your picture"), "Your picture"),
-    second: panel(served(large, base(match.photo), options), base(match.photo)),
-  };
+  const beside = () => [
+    panel(local(file, "Your picture"), "Your picture"),
+    panel(served(large, base(match.photo), options), base(match.photo)),
+  ];
+  figures = { beside: beside(), turns: beside() };
   at("compare-differs").hidden = true;
   choose("beside");
-  clear();
+  say("Laying the two over each other…");
   at("compare").showModal();
+  try {
+    const second = await (await request(large, options)).blob();
+    const body = form({ first: file, second: new File([second], base(match.photo)) });
+    lay(await json("/v1/compare", { ...options, method: "POST", body }), base(match.photo));
+  } catch (error) {
+    if (!givenUp(error)) problem(error.message);
+  }
+}
+
+function lay({ aligned, pictures }, name) {
+  clear();
+  if (!aligned) {
+    say("Too little of the two agrees for them to be laid over each other.");
+    return;
+  }
+  const drawn = (picture, caption) => panel(image({ src: picture, alt: caption }), caption);
+  figures.turns = [drawn(pictures.first, "Your picture"), drawn(pictures.overlay, `The same part of ${name}`)];
+  figures.differs = [
+    drawn(pictures.framed, `Where your picture lies in ${name}`),
+    drawn(pictures.difference, "What differs; mid-grey is the same"),
+  ];
+  at("compare-differs").hidden = false;
+  if (mode() === "flicker") arrange();
 }
 
 function panel(picture, caption) {
@@ -52,33 +76,32 @@ function choose(mode) {
   arrange();
 }
 
+const mode = () => document.querySelector('input[name="compare-mode"]:checked').value;
+
 function arrange() {
-  const mode = document.querySelector('input[name="compare-mode"]:checked').value;
-  const flickers = mode === "flicker";
+  const flickers = mode() === "flicker";
   flickerByItself(false);
-  at("compare-stage").className = `stage ${mode}`;
-  at("compare-stage").replaceChildren(...(mode === "differs" ? [figures.differs] : [figures.first, figures.second]));
+  at("compare-stage").className = `stage ${mode()}`;
+  at("compare-stage").replaceChildren(...figures[flickers ? "turns" : mode()]);
   at("compare-flips").hidden = !flickers;
   at("flicker").hidden = still.matches;
   at("still").hidden = !still.matches;
-  if (flickers) turn("first");
+  if (flickers) turn(0);
 }
 
 function turn(side) {
   at("compare-stage").dataset.side = side;
-  figures.first.ariaHidden = side !== "first";
-  figures.second.ariaHidden = side !== "second";
+  figures.turns.forEach((each, rank) => (each.ariaHidden = rank !== side));
 }
 
-function flip() {
-  turn(at("compare-stage").dataset.side === "first" ? "second" : "first");
-}
+const flip = () => turn(1 - Number(at("compare-stage").dataset.side));
 
 function flipByHand() {
-  if (!at("compare-stage").classList.contains("flicker")) choose("flicker");
+  if (mode() !== "flicker") choose("flicker");
   flickerByItself(false);
   flip();
-  heard(figures[at("compare-stage").dataset.side].querySelector("figcaption").textContent, "compare-heard");
+  const seen = figures.turns[at("compare-stage").dataset.side];
+  heard(seen.querySelector("figcaption").textContent, "compare-heard");
 }
 
 function flickerByItself(on) {
