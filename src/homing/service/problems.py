@@ -82,7 +82,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: schema}}
-        for status in sorted({401, 403, 422, 429, *statuses})
+        for status in sorted({401, 403, 422, 429, 500, *statuses})
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import sys
@@ -106,7 +107,10 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
             yield chunk
 
     try:
-        form = await _InMemory(request, counted(), limits).parse()
+        form = await asyncio.wait_for(_InMemory(request, counted(), limits).parse(), limits.seconds)
+    except asyncio.TimeoutError:
+        line = f"the request did not come within {limits.seconds} s"
+        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
     except MultiPartException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
     files: dict[str, list[Upload]] = {}
