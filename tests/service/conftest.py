@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from tests.service.chromium import chromium, open_page  # noqa: F401  # fixtures
 
 from homing.collection import Collection
 from homing.extractors import Extractor

@@ -1,0 +1,71 @@
+/** Requests to the service: with the key, waiting while it is busy, and problems as one clear line. */
+import { askForKey, forgetKey, key } from "./key.js";
+
+const TRIES = 5;
+
+/** What the service, or the way to it, did not do; the message is one line for people. */
+export class Problem extends Error {}
+
+/**
+ * The answer to a request. `say` is told what is being waited for.
+ * A service that asks for a key gets one from the person; one that is busy is asked again when it says.
+ */
+export async function request(address, { say = () => {}, ...options } = {}) {
+  for (let tries = 1; ; ) {
+    const used = key();
+    const answer = await send(address, options, used);
+    if (answer.ok) return answer;
+    if (answer.status === 401) {
+      if (used !== null) forgetKey(used);
+      if (!(await askForKey(used !== null))) throw new Problem("The service asks for a key, and was given none.");
+    } else if (answer.status === 429 && tries++ < TRIES) {
+      await wait(Number(answer.headers.get("Retry-After")) || 1, say, options.signal);
+    } else {
+      throw new Problem(await told(answer));
+    }
+  }
+}
+
+/** The JSON that a request is answered with. */
+export const json = async (address, options) => (await request(address, options)).json();
+
+/** An address, to be revoked once it is shown, of a picture that only the key opens. */
+export async function picture(address, options) {
+  return URL.createObjectURL(await (await request(address, options)).blob());
+}
+
+/** A form with one file or several under their names. */
+export function form(files) {
+  const data = new FormData();
+  for (const [name, file] of Object.entries(files)) data.append(name, file, file.name);
+  return data;
+}
+
+/** Whether a request was given up for another one, which is no problem. */
+export const givenUp = (error) => error.name === "AbortError";
+
+async function send(address, options, used) {
+  const headers = used === null ? {} : { Authorization: `Bearer ${used}` };
+  try {
+    return await fetch(address, { ...options, headers });
+  } catch (error) {
+    if (givenUp(error)) throw error;
+    throw new Problem("The service cannot be reached; is it still running?");
+  }
+}
+
+async function told(answer) {
+  const type = answer.headers.get("Content-Type") ?? "";
+  if (!type.includes("json")) return `The service answered ${answer.status} ${answer.statusText}`.trim() + ".";
+  const { detail, title } = await answer.json();
+  return detail ?? title ?? `The service answered ${answer.status}.`;
+}
+
+async function wait(seconds, say, signal) {
+  for (let left = Math.ceil(seconds); left > 0; left--) {
+    say(`The service is busy. Trying again in ${left} s.`);
+    await new Promise((done) => setTimeout(done, 1000));
+    signal?.throwIfAborted();
+  }
+  say("Trying again.");
+}

@@ -1,0 +1,37 @@
+/** The key that the service may ask for: asked for once, kept until the tab is closed. */
+import { at, notice } from "./element.js";
+
+const NAME = "homing-key";
+let asking = null;
+
+/** The key that was given, or null. */
+export const key = () => sessionStorage.getItem(NAME);
+
+/** Forget a key that was refused, unless another one was given meanwhile. */
+export function forgetKey(refused) {
+  if (key() === refused) sessionStorage.removeItem(NAME);
+}
+
+/** Ask the person for a key, once for all requests that wait for one; gives whether there is one. */
+export function askForKey(refused) {
+  if (key() !== null) return Promise.resolve(true);
+  asking ??= ask(refused).finally(() => (asking = null));
+  return asking;
+}
+
+function ask(refused) {
+  const dialog = at("key");
+  const value = at("key-value");
+  value.value = "";
+  notice("key-notice").problem(refused ? "The service does not know this key." : "");
+  return new Promise((done) => {
+    at("key-form").onsubmit = (event) => {
+      event.preventDefault();
+      sessionStorage.setItem(NAME, value.value.trim());
+      dialog.close();
+    };
+    at("key-cancel").onclick = () => dialog.close();
+    dialog.onclose = () => done(key() !== null);
+    dialog.showModal();
+  });
+}

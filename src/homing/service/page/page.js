@@ -1,0 +1,38 @@
+/** Which view is shown, and what fills it. */
+import { startActivation, showActivation } from "./activate.js";
+import { showCollection, startCollection } from "./collection.js";
+import { startComparison } from "./compare.js";
+import { at } from "./element.js";
+import { startSearch } from "./search.js";
+
+const VIEWS = { search: () => {}, activate: showActivation, collection: showCollection };
+const links = [...document.querySelectorAll("nav a")];
+
+function shown() {
+  const name = location.hash.slice(1) || "search";
+  return name in VIEWS ? name : null;
+}
+
+function show(name) {
+  for (const view of Object.keys(VIEWS)) at(`view-${view}`).hidden = view !== name;
+  for (const link of links) {
+    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${links.find((link) => link.hash === `#${name}`).textContent} · homing`;
+  VIEWS[name]();
+}
+
+addEventListener("hashchange", () => {
+  const name = shown();
+  if (name === null) return; // the link that skips to the content
+  show(name);
+  scrollTo(0, 0);
+  at(`${name}-title`).focus();
+});
+
+startSearch();
+startActivation();
+startCollection();
+startComparison();
+show(shown() ?? "search");

@@ -1,0 +1,32 @@
+/** Numbers, times and names as people read them. */
+
+const language = "en-GB";
+const counts = new Intl.NumberFormat(language);
+const days = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+const times = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "short" });
+
+/** 118,299 */
+export const count = (number) => counts.format(number);
+
+/** 1 photo, 2 photos */
+export const many = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+/** 1.6 GB */
+export function bytes(number) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(number, 1)) / 3)));
+  const style = { style: "unit", unit: units[step], maximumSignificantDigits: 3 };
+  return new Intl.NumberFormat(language, style).format(number / 1000 ** step);
+}
+
+/** 4 Mar 2026 */
+export const day = (text) => days.format(new Date(text));
+
+/** Wednesday, 4 March 2026 at 14:05 */
+export const time = (text) => times.format(new Date(text));
+
+/** The last part of a path, which people know a photo by. */
+export const base = (path) => path.split(/[\\/]/).pop() || path;
+
+/** Almost certainly */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

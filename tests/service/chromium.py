@@ -1,0 +1,94 @@
+"""A real Chromium, Debian's package, that Playwright drives; what a page must never do is checked at the end."""
+
+from __future__ import annotations
+
+import shutil
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Server
+
+PATH = shutil.which("chromium")
+DESK, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
+_REFUSED = "Failed to load resource:"  # which a browser logs of what a service refuses, whatever a page does
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """The browser, for all tests."""
+    if PATH is None:
+        pytest.skip("there is no Chromium to open the page in; Debian: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Browser) -> Iterator[Open]:
+    """Opens the page of a server in a tab of its own, with the options of a browser's context."""
+    errors: list[str] = []
+    asked: list[str] = []
+    homes: list[str] = []
+    contexts = []
+
+    def log(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not message.text.startswith(_REFUSED):
+            errors.append(message.text)
+
+    def open_(server: Server, view: str = "search", **options: Any) -> Page:
+        context = chromium.new_context(**{"viewport": DESK, "locale": "en-GB", **options})
+        contexts.append(context)
+        tab = context.new_page()
+        tab.set_default_timeout(30_000)
+        tab.on("console", log)
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        tab.on("request", lambda request: asked.append(request.url))
+        homes.append(server.address)
+        tab.goto(f"{server.address}/#{view}")
+        return tab
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert not errors
+    homes += ["blob:", "data:"]
+    assert all(url.startswith(tuple(homes)) for url in asked), "the page asks nobody but the service"
+
+
+def choose(tab: Page, file: Path, view: str = "search") -> None:
+    """Choose a picture, as a person does who presses the button."""
+    tab.set_input_files(f"#{view}-file", file)
+
+
+def bring(tab: Page, file: Path, by: str) -> None:
+    """Drop or paste a picture, as a browser tells a page of it."""
+    event = "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})"
+    if by == "paste":
+        event = "new ClipboardEvent('paste', {clipboardData: data, bubbles: true})"
+    tab.evaluate(
+        f"""([name, text]) => {{
+            const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+            const data = new DataTransfer();
+            data.items.add(new File([bytes], name, {{type: "image/jpeg"}}));
+            document.body.dispatchEvent({event});
+        }}""",
+        [file.name, b64encode(file.read_bytes()).decode()],
+    )
+
+
+def check_access(tab: Page) -> None:
+    """That axe finds nothing which keeps people out, and that nothing sticks out at the side."""
+    expect(tab.locator("img.coming")).to_have_count(0)
+    found = Axe().run(tab)
+    assert found.violations_count == 0, found.generate_report()
+    assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")

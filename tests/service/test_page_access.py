@@ -1,0 +1,78 @@
+"""The page for everybody: keyboard alone, screen readers, light and dark, phone and desk."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from tests.service.chromium import DESK, PHONE, Open, check_access, choose
+from tests.service.conftest import Server
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+def test_every_view_lets_everybody_in(
+    open_page: Open, server: Server, copy: Path, photos: Path, tmp_path: Path, scheme: str, screen: dict[str, int]
+) -> None:
+    tab = open_page(server, viewport=screen, color_scheme=scheme)
+    check_access(tab)
+    choose(tab, copy)
+    expect(tab.locator("#answer h2")).to_be_visible()
+    tab.locator("summary").click()
+    check_access(tab)
+    tab.get_by_role("button", name="Compare with rocket.jpg").click()
+    check_access(tab)
+    tab.keyboard.press("f")
+    check_access(tab)
+    tab.keyboard.press("Escape")
+    (tmp_path / "letter.jpg").write_text("Dear editor")
+    choose(tab, tmp_path / "letter.jpg")
+    expect(tab.get_by_role("alert").first).not_to_be_empty()
+    check_access(tab)
+    tab.get_by_role("link", name="Collection").click()
+    expect(tab.locator("#photos li").first).to_be_visible()
+    check_access(tab)
+    tab.get_by_role("button", name="Remove rocket.jpg").click()
+    check_access(tab)
+    tab.keyboard.press("Escape")
+    tab.get_by_role("link", name="Activate").click()
+    check_access(tab)
+    choose(tab, photos / "flower.jpg", "activate")
+    check_access(tab)
+
+
+def test_the_keyboard_reaches_everything_in_order(open_page: Open, server: Server, copy: Path) -> None:
+    tab = open_page(server)
+    choose(tab, copy)
+    expect(tab.locator("#answer h2")).to_be_visible()
+    names = ["Skip to the content", "homing", "Search", "Activate", "Collection", "Choose a picture", "Also look for"]
+    for name in [*names, "Compare with rocket.jpg"]:
+        tab.keyboard.press("Tab")
+        focused = tab.locator(":focus")
+        named = focused.evaluate("each => (each.labels?.[0] ?? each).innerText")
+        assert name in named.replace("\n", " "), (name, named)
+        assert focused.evaluate(
+            "each => [each, each.parentElement].some(one => getComputedStyle(one).outlineStyle === 'solid')"
+        ), f"{name} does not show its focus"
+    tab.keyboard.press("Enter")
+    expect(tab.get_by_role("dialog")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tab.get_by_role("button", name="Compare with rocket.jpg")).to_be_focused()
+
+
+def test_a_view_has_an_address_a_title_and_the_focus(open_page: Open, server: Server) -> None:
+    tab = open_page(server)
+    tab.get_by_role("link", name="Activate").press("Enter")
+    expect(tab).to_have_title("Activate · homing")
+    expect(tab.locator("#activate-title")).to_be_focused()
+    assert tab.url.endswith("#activate")
+    tab.go_back()
+    expect(tab.locator("#search-title")).to_be_focused()
+    expect(tab.get_by_role("navigation").locator("[aria-current=page]")).to_have_text("Search")
+
+
+def test_one_can_skip_to_the_content(open_page: Open, server: Server) -> None:
+    tab = open_page(server)
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Enter")
+    tab.keyboard.press("Tab")
+    expect(tab.locator("#search-file")).to_be_focused()

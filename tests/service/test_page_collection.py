@@ -1,0 +1,97 @@
+"""The collection on the page: counts, names, pages, and leaving."""
+
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import expect
+from tests.service.chromium import Open, choose
+from tests.service.conftest import Server
+
+
+def fill(server: Server, photos: Path, count: int) -> None:
+    """Put so many small crops of a photo into the collection, called crop-00.jpg and so on."""
+    files = []
+    with Image.open(photos / "rocket.jpg") as rocket:
+        for number in range(count):
+            path = server.folder.parent / f"crop-{number:02}.jpg"
+            rocket.crop((4 * number, 0, 4 * number + 200, 200)).save(path)
+            files.append(path)
+    assert server.post("/v1/photos", *files).status_code == 201
+
+
+def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> None:
+    tab = open_page(server, "collection")
+    figures = tab.locator("#counts")
+    expect(figures).to_contain_text("118,287")
+    assert figures.locator("div", has_text="Photos").locator("dd").first.inner_text() == str(
+        server.client.get("/v1/info").json()["photos"]
+    )
+    names = [each["photo"] for each in server.client.get("/v1/photos").json()["photos"]]
+    assert tab.locator("#photos h3").all_inner_texts() == names
+    expect(tab).to_have_title("Collection · homing")
+
+
+def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> None:
+    tab = open_page(server, "collection")
+    expect(tab.locator("#photos li").nth(2)).to_be_visible()
+    tab.get_by_role("searchbox", name="Search by name").fill("chel")
+    expect(tab.locator("#photos h3")).to_have_text(["chelsea.png"])
+    tab.get_by_role("searchbox").fill("nobody")
+    expect(tab.locator("#collection-notice")).to_contain_text("No photo has a name like this.")
+    expect(tab.locator("#photos li")).to_have_count(0)
+
+
+def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_server: Server, photos: Path) -> None:
+    fill(own_server, photos, 27)
+    tab = open_page(own_server, "collection")
+    items = tab.locator("#photos li")
+    expect(items).to_have_count(24)
+    tab.get_by_role("button", name="Show more").click()
+    expect(items).to_have_count(30)
+    expect(tab.get_by_role("button", name="Show more")).to_be_hidden()
+    expect(items.nth(24).get_by_role("button")).to_be_focused()
+
+    remove = tab.get_by_role("button", name="Remove crop-26.jpg")
+    remove.click()
+    dialog = tab.get_by_role("dialog", name="Remove crop-26.jpg?")
+    expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
+    tab.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(remove).to_be_focused()
+    assert own_server.client.get("/v1/photos?name=crop-26").json()["total"] == 1
+
+    remove.click()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(tab.locator("#collection-notice")).to_contain_text("Removed crop-26.jpg.")
+    expect(items).to_have_count(29)
+    assert own_server.client.get("/v1/photos?name=crop-26").json()["total"] == 0
+    expect(tab.locator("#counts").locator("div", has_text="Photos").locator("dd").first).to_have_text("29")
+
+
+def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own_server: Server) -> None:
+    tab = open_page(own_server, "collection")
+    tab.get_by_role("button", name="Remove flower.jpg").click()
+    (flower,) = own_server.client.get("/v1/photos?name=flower").json()["photos"]
+    assert own_server.client.delete(f"/v1/photos/{flower['id']}").status_code == 204
+    dialog = tab.get_by_role("dialog")
+    dialog.get_by_role("button", name="Remove").click()
+    expect(dialog.get_by_role("alert")).to_contain_text(f"no reference has the id {flower['id']}")
+    tab.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+
+def test_names_are_text_whatever_they_say(open_page: Open, own_server: Server, photos: Path, tmp_path: Path) -> None:
+    name = "<img src=x onerror=document.title='mine'>.jpg"
+    assert own_server.post("/v1/photos", (name, (photos / "camera.png").read_bytes())).status_code == 201
+    (shown,) = own_server.client.get("/v1/photos?name=onerror").json()["photos"]
+    tab = open_page(own_server, "collection")
+    expect(tab.locator("#photos h3").first).to_have_text(shown["photo"])
+    tab.get_by_role("button", name="Remove").first.click()
+    expect(tab.locator("#remove-title")).to_contain_text("<img")
+    tab.keyboard.press("Escape")
+    tab.get_by_role("link", name="Search").click()
+    (tmp_path / name).write_bytes((photos / "camera.png").read_bytes())
+    choose(tab, tmp_path / name)
+    expect(tab.locator("#answer h2")).to_contain_text("<img")
+    assert tab.locator("[onerror]").count() == 0
+    expect(tab).to_have_title("Search · homing")
