@@ -3,6 +3,7 @@
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
     homing train descriptor SPLIT/taught --out homing-1.safetensors --seed 1
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
+    python tools/measure_unrelated.py OUT/homing-1.codebook SPLIT/strangers OUT/homing-1.codebook --skip 14400
 
 The codebook learns from the photos that taught the network, whole and in crops, and from no others.
 """

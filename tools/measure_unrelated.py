@@ -2,8 +2,9 @@
 
     python tools/measure_unrelated.py homing-1.codebook PHOTOS homing-1.codebook
 
-The quantiser, and with it the fingerprint, stays what it is. The photos must be none that taught the network, and
-related neither to each other nor to those that `homing bench sure` is run on afterwards.
+The quantiser, and with it the fingerprint, stays what it is. The photos must be none that taught the network, and not
+related to those that `homing bench sure` is run on afterwards. Of the nearest pairs those that show one scene are left
+out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import typer
 from homing import extractors
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
+from homing.evaluation.related import related_pairs
 from homing.extractors.crops import describe_crops
 from homing.photo import gather
 
@@ -32,14 +34,15 @@ def main(
     out: Annotated[Path, typer.Argument(help="The file to write.")],
     skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the first photos.")] = 0,
 ) -> None:
-    """Describe the photos, each whole, and measure."""
+    """Describe the photos, each whole, find those that are related, and measure."""
     book = Codebook.read(codebook)
     extractor = extractors.load(book.extractor)
     book.check(extractor)
     paths = [found.path for found in gather([photos])][skip:]
     rows = np.concatenate(list(describe_crops(extractor, paths, len(paths), _refuse)))
-    book.measured_on(rows).write(out)
-    print(f"{book.name}: {len(rows):,} photos")
+    related = related_pairs(paths, rows, lambda: None)
+    book.measured_on(rows, related).write(out)
+    print(f"{book.name}: {len(rows):,} photos, {len(related)} pairs of which show one scene")
 
 
 if __name__ == "__main__":

@@ -83,6 +83,17 @@ def test_photos_of_an_archive_are_added_found_and_removed(photos: Path, tmp_path
     assert len(told.strip().splitlines()) == 1
 
 
+def test_a_switch_without_photos_that_are_gone_was_asked_for(photos: Path, tmp_path: Path) -> None:
+    gone, collection = tmp_path / "gone.jpg", tmp_path / "c"
+    gone.write_bytes((photos / "flower.jpg").read_bytes())
+    homing("init", collection)
+    homing("add", collection, gone, photos / "chelsea.png")
+    gone.unlink()
+    assert "1 are missing" in homing("migrate", collection, "--codebook", "imagenet-lite0", code=1).stdout
+    assert "--leave-missing" in homing("migrate", collection, "--switch", code=2).stderr
+    assert "1 photos" in homing("migrate", collection, "--switch", "--leave-missing").stdout
+
+
 def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
     count = 30_000
     path, book = tmp_path / "c", train("IVF16,PQ8x8")

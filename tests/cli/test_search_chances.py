@@ -43,7 +43,8 @@ def test_only_sure_matches_are_shown_where_that_is_asked_for(used: Path, photos:
 @pytest.mark.parametrize(
     ("chance", "words"),
     [
-        (1.0, "100 in 100"),
+        (1.0, "all but certain"),
+        (0.99, "99 in 100"),
         (0.1, "10 in 100"),
         (0.0123, "1 in 81"),
         (2.52e-5, "1 in 40,000"),

@@ -11,7 +11,8 @@ from tests.conftest import descriptors, train
 
 from homing._files import read_metadata
 from homing.codebooks import Codebook
-from homing.codebooks.unrelated import PairDistances, Unrelated, distances_between
+from homing.codebooks.pairs import NO_PAIRS, distances_between
+from homing.codebooks.unrelated import PairDistances, Unrelated
 from homing.errors import CodebookError
 
 DIM = 8
@@ -103,12 +104,59 @@ def test_other_photos_make_other_distances_and_the_same_codebook() -> None:
     assert other.unrelated.code.share(np.array(0.9)) > 2 * book.unrelated.code.share(np.array(0.9))
 
 
+def alike(count: int, seed: int) -> np.ndarray:
+    """Descriptors that lie to one side, nearer to each other than others do."""
+    rows = descriptors(count, seed=seed).numpy()
+    rows[:, 0] += 0.4
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("count", [100, 1000])
+def test_photos_that_are_alike_tell_so(count: int) -> None:
+    known = train("IVF8,PQ4x4").unrelated
+    assert 1 <= known.likeness(descriptors(count, seed=5).numpy()) < 1.5
+    likeness, every = known.likeness(alike(count, seed=5)), pairs(alike(3000, seed=6))
+    for share in (0.001, 0.01):
+        more = known.by_descriptor.share(every[int(share * len(every))])
+        assert 0.3 < likeness * more / share < 3
+    assert known.likeness(alike(99, seed=5)) == 1
+
+
+def test_photos_of_one_series_do_not_make_all_alike() -> None:
+    rows = descriptors(900, seed=5).numpy()
+    rows[100:] = rows[:100].repeat(8, axis=0)  # each nine times: one pair in a hundred and ten
+    assert train("IVF8,PQ4x4").unrelated.likeness(rows) < 2
+
+
+def test_a_chance_is_larger_among_photos_that_are_alike() -> None:
+    known, apart = train("IVF8,PQ4x4").unrelated, np.array(0.5)
+    assert known.chance("descriptor", apart, 9, 5.0) == known.chance("descriptor", apart, 45)
+    assert known.chance("code", apart, 9, 5.0) == known.chance("code", apart, 9)
+
+
+def test_related_photos_do_not_count() -> None:
+    """Every photo has a copy: who is told so knows distances as if there were none."""
+    rows = descriptors(300, dim=DIM).numpy()
+    copies = np.stack([np.arange(300), 300 + np.arange(300)], axis=1)
+    quantiser = train("PQ4x4", dim=DIM).quantiser
+    alone = Unrelated.measure(quantiser, rows).by_descriptor
+    told, untold = (
+        Unrelated.measure(quantiser, np.concatenate([rows, rows]), related).by_descriptor
+        for related in (copies, NO_PAIRS)
+    )
+    near = np.array(0.02)
+    assert untold.share(near) > 100 * told.share(near)
+    for apart in (0.5, 1.0):
+        assert told.share(np.array(apart)) == pytest.approx(alone.share(np.array(apart)), rel=0.2)
+
+
 def test_a_file_of_an_earlier_homing_knows_codes_alone() -> None:
     data = train("IVF8,PQ4x4").to_bytes()
     about = json.dumps(read_metadata(data, "homing.codebook"))
     tensors = {"quantiser": load_safetensors(data)["quantiser"], "unrelated": np.linspace(0.5, 1.5, 1001)}
     old = Codebook.from_bytes(save_safetensors(tensors, metadata={"homing.codebook": about}), "old").unrelated
     assert old.descriptor is None
+    assert old.likeness(alike(200, seed=5)) == 1
     assert old.code.share(np.array(1.0)) == pytest.approx(0.5, abs=0.01)
 
 
@@ -143,6 +191,13 @@ def test_distances_that_are_damaged_are_told(row: int, value: float) -> None:
     tensors["unrelated.code"][row, -1] = value
     with pytest.raises(CodebookError, match="is damaged"):
         Codebook.from_bytes(save_safetensors(tensors, metadata={"homing.codebook": about}), "old")
+
+
+def test_the_default_codebook_is_sure_of_copies_and_not_of_strangers(codebook: Codebook) -> None:
+    """In a large collection: of what lies as far as a copy does, and of what unrelated photos reach."""
+    known = codebook.unrelated
+    assert known.chance("descriptor", np.array(0.1), 100_000) < 1e-4
+    assert known.chance("descriptor", np.array(0.6), 100_000) > 0.02
 
 
 def test_one_photo_is_related_to_itself_alone() -> None:

@@ -17,7 +17,7 @@ from homing.collection import Collection
 from homing.collection.catalogue import NewPhoto
 from homing.errors import HomingError
 
-DIM, QUERIES = 16, 2000
+DIM, QUERIES = 16, 4000
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,12 @@ def test_a_query_that_is_described_often_has_as_many_chances(tmp_path: Path, boo
 def test_the_same_distance_is_likelier_in_a_larger_collection(tmp_path: Path, book: Codebook) -> None:
     query = descriptors(20, seed=2, dim=DIM)[7:8]
     chances = []
-    for count in (20, 200):
+    for count in (20, 80):  # too few to tell how much alike they are
         with filled(tmp_path, book, count) as collection:
             (match,) = collection.search_descriptors(query, k=1)[0]
             assert match.photo == "/7.jpg"
             chances.append(match.chance)
-    assert chances[1] == pytest.approx(10 * chances[0], rel=1e-3)
+    assert chances[1] == pytest.approx(4 * chances[0], rel=1e-3)
 
 
 def test_what_may_be_chance_is_left_out(tmp_path: Path, book: Codebook) -> None:

@@ -19,7 +19,7 @@ def info(collection: CollectionPath, json: AsJson = False) -> None:
     with Collection.open(collection) as opened:
         about = opened.info()
     if json:
-        print_json(asdict(about))
+        print_json(asdict(about) | {"passive": about.passive})
         return
     others = {
         "next codebook": about.next_codebook and f"{about.next_codebook}, when it is ready: homing migrate --switch",

@@ -62,7 +62,7 @@ def migrate(
         print_json(asdict(done))
     else:
         _tell(done, "Switched to" if switch else "Built")
-    raise typer.Exit(int(bool(done.missing)))
+    raise typer.Exit(int(bool(done.missing) and not leave_missing))
 
 
 def _tell(done: Migration, what: str) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from homing._files import read_metadata, write_atomically
 from homing.codebooks.learning import learnt
+from homing.codebooks.pairs import NO_PAIRS
 from homing.codebooks.quantiser import Family, Quantiser
 from homing.codebooks.transforms import Turn, differentiable, in_turn
 from homing.codebooks.unrelated import Unrelated
@@ -75,11 +76,14 @@ class Codebook:
             extractor_fingerprint=extractor.fingerprint,
         )
 
-    def measured_on(self, photos: np.ndarray) -> Codebook:
-        """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew."""
+    def measured_on(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
+        """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew.
+
+        Pairs (R, 2) of them that are related all the same are left out.
+        """
         return Codebook(
             self._bytes,
-            Unrelated.measure(self.quantiser, photos),
+            Unrelated.measure(self.quantiser, photos, related),
             name=self.name,
             spec=self.spec,
             extractor=self.extractor,

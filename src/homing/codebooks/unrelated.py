@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from homing.codebooks.pairs import NO_PAIRS, Tables
 from homing.codebooks.quantiser import Quantiser
 from homing.errors import CodebookError
 
+By = Literal["code", "descriptor"]
 MOST_PHOTOS = 14_000  # two hundred million pairs
-_AT_ONCE = 500  # photos whose distances to all others are held in memory
+FEWEST_REFERENCES = 100  # that tell how much alike photos are
 _NEAR = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
 _SAMPLED = 101  # one pair in so many
 _POINTS = 400  # that a curve is kept as, beside the nearest pairs
@@ -21,6 +24,8 @@ _FEWEST = 500  # to which it is fitted
 _BEYOND = 1e-3  # of the smallest share that was seen: what is rarer nobody can tell from these pairs
 _TOLD = 50  # pairs that tell how unevenly they fall to queries, at least
 _EVEN = 1e6  # a shape that makes no difference
+_ALIKE = (1e-3, 1e-2)  # the shares of pairs, the nearest, by which photos are told to be alike: of many, and of few
+_COUNTED = 100  # pairs that would be counted, at least, if photos were as those a codebook knows
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,16 @@ class PairDistances:
     shapes: np.ndarray
 
     @classmethod
-    def measure(cls, asked: np.ndarray, kept: np.ndarray) -> PairDistances:
-        """From the points (P, D) that stand for P photos as queries to those that stand for them as references."""
-        photos = len(asked)
-        pairs = photos * (photos - 1)
+    def measure(cls, asked: np.ndarray, kept: np.ndarray, related: np.ndarray = NO_PAIRS) -> PairDistances:
+        """From the points (P, D) that stand for P photos as queries to those that stand for them as references.
+
+        Pairs (R, 2) that are related are not counted.
+        """
+        tables = Tables(asked, kept, related)
+        pairs = tables.pairs
         wanted = max(int(_NEAR * pairs), min(pairs, 2 * _FEWEST))  # a pair may lie both ways as near
         nearest, sample = np.empty(0, np.float32), []
-        for apart in _tables(asked, kept):
+        for apart in tables:
             sample.append(apart.ravel()[::_SAMPLED])
             nearest = np.concatenate([nearest, apart[np.isfinite(apart)]])
             if len(nearest) > wanted:
@@ -56,7 +64,7 @@ class PairDistances:
         distances = np.maximum.accumulate(np.concatenate([nearest[ranks], farther]).astype(np.float64))
         shares = np.concatenate([(ranks + 1) / pairs, shares])
         distances, shares = _distinct(distances, shares)
-        return cls(distances, shares, _shapes(asked, kept, distances, shares))
+        return cls(distances, shares, _shapes(tables, distances, shares))
 
     @classmethod
     def of_each(cls, distances: np.ndarray) -> PairDistances:
@@ -75,7 +83,7 @@ class PairDistances:
         shares: np.ndarray = np.maximum(np.exp(within - tail), _BEYOND * self.shares[0])
         return shares
 
-    def chance(self, distances: np.ndarray, tries: int) -> np.ndarray:
+    def chance(self, distances: np.ndarray, tries: float | np.ndarray) -> np.ndarray:
         """How likely the nearest of so many references lies no farther from a photo that is related to none."""
         # The share of each query is its own: the mean of 1 - (1 - share) ** tries over their gamma distribution.
         hits = -tries * np.log1p(-np.minimum(self.share(distances), 1 - 1e-12))
@@ -118,13 +126,47 @@ class Unrelated:
     descriptor: PairDistances | None
 
     @classmethod
-    def measure(cls, quantiser: Quantiser, photos: np.ndarray) -> Unrelated:
-        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough."""
+    def measure(cls, quantiser: Quantiser, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Unrelated:
+        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough.
+
+        Pairs (R, 2) of them that are related are left out.
+        """
         if len(photos) < 2:
             raise CodebookError("how far unrelated photos lie apart takes two at least; give it more photos")
         some = np.random.default_rng(0).permutation(len(photos))[:MOST_PHOTOS]
         rows = np.ascontiguousarray(photos[some], dtype=np.float32)
-        return cls(PairDistances.measure(*quantiser.compared(rows, rows)), PairDistances.measure(rows, rows))
+        places = np.full(len(photos), -1)
+        places[some] = np.arange(len(some))
+        related = places[related]
+        related = related[(related >= 0).all(axis=1)]
+        return cls(
+            PairDistances.measure(*quantiser.compared(rows, rows), related),
+            PairDistances.measure(rows, rows, related),
+        )
+
+    def likeness(self, photos: np.ndarray) -> float:
+        """How many times as often photos, of (P, D) descriptors, lie near each other as those known here do.
+
+        It is 1 at least, and where they are too few to tell.
+        """
+        pairs = len(photos) * (len(photos) - 1)
+        if self.descriptor is None or len(photos) < FEWEST_REFERENCES:
+            return 1.0
+        # Nearer pairs are left to the tail: many of them would be photos of one series, which are not unrelated.
+        share = float(np.clip(_COUNTED / pairs, *_ALIKE))
+        nearest, farthest = np.interp([_TAIL, share], self.descriptor.shares, self.descriptor.distances)
+        counted = sum(int(((apart > nearest) & (apart <= farthest)).sum()) for apart in Tables(photos, photos))
+        return max(counted / (pairs * (share - _TAIL)), 1.0)
+
+    def chance(self, by: By, distances: np.ndarray, tries: int, likeness: float | np.ndarray = 1.0) -> np.ndarray:
+        """How likely the nearest of so many references lies no farther from a photo that is related to none.
+
+        Photos that are so many times as often near each other have as many times the tries, by descriptors: codes come
+        too seldom near each other to follow.
+        """
+        if by == "code":
+            return self.code.chance(distances, tries)
+        return self.by_descriptor.chance(distances, tries * likeness)
 
     @property
     def by_descriptor(self) -> PairDistances:
@@ -155,13 +197,6 @@ class Unrelated:
         return cls(PairDistances(*tensors["unrelated.code"]), None if kept is None else PairDistances(*kept))
 
 
-def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """The distances (N, M) of points to each of others."""
-    squared = np.square(points).sum(axis=1)[:, None] + np.square(others).sum(axis=1) - 2 * points @ others.T
-    distances: np.ndarray = np.sqrt(np.maximum(squared, 0))
-    return distances
-
-
 def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Of equal distances the last share: no pair lies between them."""
     last = np.append(np.diff(distances) > 0, True)
@@ -172,25 +207,15 @@ def _area(places: np.ndarray, heights: np.ndarray) -> float:
     return float((np.diff(places) * (heights[1:] + heights[:-1])).sum() / 2)
 
 
-def _tables(asked: np.ndarray, kept: np.ndarray) -> Iterator[np.ndarray]:
-    """The distances of some photos to all, part by part; infinite to themselves."""
-    for start in range(0, len(asked), _AT_ONCE):
-        apart = distances_between(asked[start : start + _AT_ONCE], kept)
-        own = np.arange(len(apart))
-        apart[own, start + own] = np.inf
-        yield apart
-
-
-def _shapes(asked: np.ndarray, kept: np.ndarray, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
+def _shapes(tables: Tables, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
     """The shapes (K,) of the gamma distributions that shares are spread over queries by, from their second moments."""
-    photos = len(asked)
-    pairs = photos * (photos - 1)
+    photos, pairs = len(tables.asked), tables.pairs
     told = np.flatnonzero((shares >= min(_TOLD / pairs, shares[-1])) & (shares <= max(_NEAR, shares[0])))
     if photos < 3 or not len(told):
         return np.full(len(distances), _EVEN)
     told = told[:: max(len(told) // 40, 1)]
     together = np.zeros(len(told))
-    for apart in _tables(asked, kept):
+    for apart in tables:
         query, other = np.nonzero(apart <= distances[told[-1]])
         places = np.searchsorted(distances[told], apart[query, other])
         counts = np.zeros((len(apart), len(told)))

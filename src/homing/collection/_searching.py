@@ -74,14 +74,15 @@ def run_search(
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.margin)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
     tries = plan.references * queries.shape[1]
-    unrelated, counts = folder.codebook.unrelated, np.zeros(ids.shape, dtype=int)
+    counts = np.zeros(ids.shape, dtype=int)
     if plan.rerank:
         apart, counts = _compared(folder, queries, ids)
         distances = np.where(counts > 0, apart, distances)
     compared, chances = counts > 0, np.empty(ids.shape)
-    chances[~compared] = unrelated.code.chance(distances[~compared], tries)
-    if plan.rerank:
-        chances[compared] = unrelated.by_descriptor.chance(distances[compared], tries)
+    unrelated = folder.codebook.unrelated
+    chances[~compared] = unrelated.chance("code", distances[~compared], tries)
+    if compared.any():
+        chances[compared] = unrelated.chance("descriptor", distances[compared], tries, _likeness(folder, index))
     # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
     # both are all but certain, distances decide. What is none comes last.
     order = np.lexsort((distances, chances, ids < 0))[:, :k]
@@ -109,6 +110,13 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
     if np.isnan(apart).any():
         raise _damaged(folder)
     return apart, counts
+
+
+def _likeness(folder: Folder, index: FaissIndex) -> float:
+    try:
+        return folder.likeness.now(index)
+    except ValueError as error:  # as above
+        raise _damaged(folder) from error
 
 
 def _damaged(folder: Folder) -> CollectionError:

@@ -18,10 +18,12 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from homing._files import whole_folder, write_atomically
 from homing.codebooks import Background, Codebook
+from homing.collection._likeness import CollectionLikeness
 from homing.collection.catalogue import Catalogue
 from homing.collection.generations import generation, place_of
 from homing.collection.settings import mark_format, open_catalogue, read_settings, write_settings
@@ -40,6 +42,12 @@ class Folder:
     codebook: Codebook
     background: Background | None
     catalogue: Catalogue
+
+    @cached_property
+    def likeness(self) -> CollectionLikeness:
+        """How much alike its photos are."""
+        strangers = 0 if self.background is None else len(self.background)
+        return CollectionLikeness(self.catalogue, self.codebook, range(BACKGROUND_IDS, BACKGROUND_IDS + strangers))
 
 
 def create_folder(

@@ -18,11 +18,18 @@ def sure(
         20_000
     ),
     codebook: CodebookNames = None,
+    leave_out_related: Annotated[
+        bool,
+        typer.Option(
+            "--leave-out-related", help="Lay the 300 nearest pairs over each other; those that show one scene are none."
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Measure how often unrelated photos come as near as the chance that a match carries says they do.
 
-    The photos must be related neither to each other nor to those the codebook knows its distances from.
+    The photos must be related neither to each other nor to those the codebook knows its distances from. Those that are
+    related to each other all the same can be left out (it needs the extra `demo`).
 
     Example:
 
@@ -32,6 +39,12 @@ def sure(
     from homing.evaluation.benches.sure_results import results, shown
 
     begin(context, out)
-    bench = SureBench(background=background, out=out, strangers=strangers, codebooks=codebook or ["homing-1"])
+    bench = SureBench(
+        background=background,
+        out=out,
+        strangers=strangers,
+        codebooks=codebook or ["homing-1"],
+        leave_out_related=leave_out_related,
+    )
     result = run_sure_bench(bench, stage)
     tell(results(result, command_line(context)), out, shown(result), as_json=json)

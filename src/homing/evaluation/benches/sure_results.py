@@ -19,11 +19,16 @@ def results(result: SureResult, command: str) -> Results:
     photos = len(result.strangers.descriptors)
     return Results(
         title="How often unrelated photos come as near as stated",
-        setting=f"{photos:,} unrelated photos: each half searched for in collections of the other.",
+        setting=f"{photos:,} unrelated photos: each half searched for in collections of the other{_left_out(result)}.",
         command=command,
         numbers={
             "rows": [{**asdict(row), "observed": row.observed, "judged": row.judged} for row in result.rows],
-            "settings": {"strangers": photos, "stated": list(STATED), "expected_where_judged": ENOUGH},
+            "settings": {
+                "strangers": photos,
+                "stated": list(STATED),
+                "expected_where_judged": ENOUGH,
+                "related_pairs_left_out": result.related,
+            },
             "codebooks": {book.name: {"fingerprint": book.fingerprint} for book in result.codebooks},
             "seconds": round(result.seconds, 1),
             "failures": result.strangers.failures,
@@ -40,6 +45,10 @@ def results(result: SureResult, command: str) -> Results:
         ],
         figures=[_figure(result)],
     )
+
+
+def _left_out(result: SureResult) -> str:
+    return f", but for {result.related} pairs that show one scene" if result.bench.leave_out_related else ""
 
 
 def shown(result: SureResult) -> list[list[str]]:

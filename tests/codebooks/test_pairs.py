@@ -1,0 +1,33 @@
+"""Pairs of photos by their distances, against NumPy that sorts all of them."""
+
+import numpy as np
+from tests.conftest import descriptors
+
+from homing.codebooks.pairs import Tables, distances_between, nearest_pairs
+
+
+def test_the_nearest_pairs_are_those_of_all() -> None:
+    rows = descriptors(1200, dim=8).numpy()  # more than are looked at at once
+    apart = distances_between(rows, rows)
+    one, other = np.triu_indices(len(rows), 1)
+    wanted = np.sort(apart[one, other])[:40]
+    pairs = nearest_pairs(rows, 40)
+    assert (pairs[:, 0] < pairs[:, 1]).all()
+    np.testing.assert_allclose(apart[pairs[:, 0], pairs[:, 1]], wanted, atol=1e-6)
+
+
+def test_there_may_be_no_more_pairs() -> None:
+    rows = descriptors(4, dim=8).numpy()
+    assert sorted(map(tuple, nearest_pairs(rows, 300).tolist())) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def test_related_pairs_do_not_count() -> None:
+    rows = descriptors(700, dim=8).numpy()
+    related = np.array([[3, 650], [10, 11]])
+    tables = Tables(rows, rows, related)
+    whole = np.concatenate(list(tables))
+    assert tables.pairs == np.isfinite(whole).sum() == 700 * 699 - 4
+    for one, other in related:
+        assert np.isinf(whole[[one, other], [other, one]]).all()
+    wanted = distances_between(rows, rows)
+    np.testing.assert_allclose(whole[np.isfinite(whole)], wanted[np.isfinite(whole)], atol=2e-3)
