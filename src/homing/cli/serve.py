@@ -32,7 +32,7 @@ def serve(
 
     for library in ("fastapi", "uvicorn", "python_multipart"):
         load_extra(library, extra="serve")
-    from homing.service import create_app
+    from homing.service.app import create_app
     from homing.service.running import bind, run
 
     if host not in _HERE:

@@ -1,6 +1,1 @@
-"""The service: a collection over HTTP, and a page to use it with."""
-
-from homing.service.app import create_app
-from homing.service.limits import Limits
-
-__all__ = ["Limits", "create_app"]
+"""The service: a collection over HTTP, a page to use it with, and a client, which needs no server's libraries."""
