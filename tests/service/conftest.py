@@ -7,17 +7,22 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from homing.collection import Collection
 from homing.extractors import Extractor
+from homing.service import create_app
+from homing.service.running import bind
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
 """What the collection holds; camera.png is a photo that it does not know."""
@@ -106,3 +111,22 @@ def copy(photos: Path, tmp_path: Path) -> Path:
     with Image.open(photos / "rocket.jpg") as rocket:
         rocket.resize((320, 214)).save(tmp_path / "copy.jpg", quality=60)
     return tmp_path / "copy.jpg"
+
+
+@contextmanager
+def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[httpx.Client]:
+    """A server in a thread of this process, for what `homing serve` has no option: other limits."""
+    with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
+        config = uvicorn.Config(create_app(collection, **options), log_config=None)
+        served = uvicorn.Server(config)
+        thread = Thread(target=served.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            with httpx.Client(base_url=address, timeout=60) as client:
+                while not served.started:
+                    time.sleep(0.01)
+                yield client
+        finally:
+            served.should_exit = True
+            thread.join()

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._screen import CollectionPath, line, messages
+from homing.cli._screen import line, messages
 
-_HERE = ("127.0.0.1", "::1", "localhost")
+if TYPE_CHECKING:
+    from homing.service.keys import Keys
 
 
 def serve(
-    collection: CollectionPath,
+    collection: Annotated[
+        Path | None, typer.Argument(metavar="COLLECTION", readable=False, help="The collection's folder.")
+    ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; other addresses than those of this machine need keys.")
-    ] = ("127.0.0.1"),
+        str, typer.Option(help="Where to listen; other addresses than this machine's own need keys.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
+    keys: Annotated[
+        Path | None, typer.Option(help="Who may do what: a TOML file of names, roles and hashes of keys.")
+    ] = None,
+    new_key: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead of serving: put a new key into --keys, and print it.")
+    ] = None,
+    role: Annotated[str, typer.Option(help="Of the new key: search, contribute or admin.")] = "search",
 ) -> None:
     """Serve a collection: an API to search, add, activate and remove, and a page that does it all.
 
@@ -25,22 +36,41 @@ def serve(
     Examples:
 
         homing serve holiday.homing
+
+        homing serve --new-key newsdesk --role contribute --keys keys.toml
+
+        homing serve holiday.homing --host 0.0.0.0 --keys keys.toml
     """
     from homing._extras import load_extra
-    from homing.collection import Collection
     from homing.errors import HomingError
 
-    for library in ("fastapi", "uvicorn", "python_multipart"):
+    for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage", "augly.image"):
         load_extra(library, extra="serve")
-    from homing.service.app import create_app
+    from homing.service.keys import Keys
+    from homing.service.keys import new_key as make_key
+
+    if new_key is not None:
+        if keys is None:
+            raise HomingError("where the new key is to be kept must be said: --keys FILE")
+        typer.echo(make_key(keys, new_key, role))
+        messages.print(line(f"This is shown once; {keys} holds its hash. Send it as: Authorization: Bearer KEY"))
+        return
+    if collection is None:
+        raise HomingError("which collection is to be served must be said: homing serve COLLECTION")
+    _run(collection, host, port, None if keys is None else Keys.read(keys))
+
+
+def _run(collection: Path, host: str, port: int, keys: Keys | None) -> None:
+    from homing.collection import Collection
+    from homing.errors import HomingError
+    from homing.service import create_app
+    from homing.service.access import LOOPBACK
     from homing.service.running import bind, run
 
-    if host not in _HERE:
-        raise HomingError(f"without keys only this machine is served, got host {host}")
+    if keys is None and host not in LOOPBACK:
+        raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
     with bind(host, port) as listening, Collection.open(collection) as opened:
-        address = f"http://{'[::1]' if host == '::1' else host}:{listening.getsockname()[1]}"
-        run(
-            create_app(opened),
-            listening,
-            lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True),
-        )
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        app = create_app(opened, keys=keys)
+        run(app, listening, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageDraw
+from torch import Tensor
 
 from homing._files import write_atomically, writing
 from homing._places import Place
@@ -43,7 +44,7 @@ def write_side_by_side(
     """One HTML page of all queries with their matches; `advance` is called after each query."""
     shown = []
     for query, matches in answers:
-        picture = _picture(Photo.load(query))
+        picture = small_picture(Photo.load(query).view())
         shown.append((str(query), embed(picture), [_pair(picture, match, catalogue) for match in matches]))
         advance()
     with writing(out):
@@ -61,13 +62,14 @@ def _pair(query: Image.Image, match: Match, catalogue: Catalogue) -> _Pair:
             photo = Photo.load(match.photo)
             if (match.id, photo.sha256) not in catalogue.at(match.photo):
                 raise PhotoError(f"{match.photo}: is another file by now than the one that was added")
-            pictures, remark = _laid_over(query, _picture(photo))
+            pictures, remark = laid_over(query, small_picture(photo.view()))
         except PhotoError as error:
             remark = str(error)
     return _Pair(match, in_words(match.chance), {name: embed(each) for name, each in pictures.items()}, remark)
 
 
-def _laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
+def laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
+    """Pictures of a photo and of what a query shows of it, by what they show; and what there is not, and why."""
     laid = align(query, photo)
     if laid is None:
         return {"the match": photo}, "too little of the two agrees for them to be laid over each other"
@@ -83,7 +85,8 @@ def _laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.
     }, ""
 
 
-def _picture(photo: Photo) -> Image.Image:
-    image = to_image(photo.view())
+def small_picture(view: Tensor) -> Image.Image:
+    """A (3, H, W) view as it is shown beside others."""
+    image = to_image(view)
     image.thumbnail((_SIDE, _SIDE))
     return image

@@ -174,6 +174,59 @@ class ReferenceInFull(Reference):
     releases: list[Released]
 
 
+class JobStarted(Answer):
+    """Where the progress of a job is told."""
+
+    job: str
+
+
+class Progress(Answer):
+    """How far a job is."""
+
+    id: str
+    kind: Literal["add", "activate"]
+    state: Literal["waiting", "running", "done", "failed"]
+    done: int
+    total: int
+    outcomes: list[Outcome]
+
+
+class Survival(Answer):
+    """Whether a copy, edited in one way, is found with one probe: of the photo as it was, and as released."""
+
+    edit: str
+    before: bool | None
+    after: bool
+
+
+class Report(Answer):
+    """What came of activating a photo; pictures are addresses."""
+
+    id: int
+    state: Literal["activated", "unchanged"]
+    reason: str | None
+    quality: Quality
+    released: str
+    pictures: dict[str, str]
+    survives: list[Survival]
+
+
+class Comparison(Answer):
+    """Two photos beside each other; pictures are addresses that hold them.
+
+    `first` and `second` are there always; where they are aligned also `framed`, the second with a frame around what the
+    first shows of it, `overlay`, that part of it in the shape of the first, and `difference`, what differs.
+    """
+
+    same_size: bool
+    quality: Quality | None
+    distance: float
+    chance: float
+    chance_in_words: str
+    aligned: bool
+    pictures: dict[str, str]
+
+
 class Info(Answer):
     """What the collection holds, and what the service is."""
 

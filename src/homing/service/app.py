@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,9 +15,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from homing import __version__
 from homing.collection import Collection
 from homing.service import problems
+from homing.service.answers import Report
+from homing.service.keys import Keys
 from homing.service.limits import Limits
+from homing.service.metrics import Metrics
 from homing.service.problems import ProblemDetails
-from homing.service.routes import health, page, photos, searching
+from homing.service.routes import activating, comparing, health, jobs, page, photos, searching
 from homing.service.state import Service
 
 _POLICY = (
@@ -33,9 +37,12 @@ _HEADERS = {
 }
 
 
-def create_app(collection: Collection, *, limits: Limits | None = None) -> FastAPI:
-    """An app that serves a collection. Who opened the collection closes it, after the app has stopped."""
-    service = Service(collection, limits or Limits())
+def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limits | None = None) -> FastAPI:
+    """An app that serves a collection to those who have a key or, without keys, to this machine.
+
+    Who opened the collection closes it, after the app has stopped.
+    """
+    service = Service(collection, keys, limits or Limits())
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
@@ -55,9 +62,9 @@ def create_app(collection: Collection, *, limits: Limits | None = None) -> FastA
     )
     app.state.service = service
     problems.install(app)
-    for room in (health, searching, photos, page):
+    for room in (health, searching, photos, activating, comparing, jobs, page):
         app.include_router(room.router)
-    app.add_middleware(_Headers)
+    app.add_middleware(_Around, metrics=service.metrics)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
@@ -67,7 +74,10 @@ def _described(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         described = FastAPI.openapi(app)
         schemas = described.setdefault("components", {}).setdefault("schemas", {})
-        schemas["ProblemDetails"] = ProblemDetails.model_json_schema()
+        for model in (ProblemDetails, Report):
+            own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas |= own.pop("$defs", {})
+            schemas[model.__name__] = own
         for way in described["paths"].values():
             for route in way.values():
                 invalid = route["responses"].get("422", {}).get("content", {})
@@ -78,19 +88,25 @@ def _described(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-class _Headers:
-    """Puts the same headers on whatever is answered."""
+class _Around:
+    """Puts the same headers on whatever is answered, and counts it."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = perf_counter()
+
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self._metrics.saw_request(scope, message["status"], perf_counter() - started)
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+        await self._app(scope, receive, with_headers)

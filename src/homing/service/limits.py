@@ -31,6 +31,8 @@ class Limits:
     """That wait for the network."""
     writes: int = 64
     """That wait for the one writer."""
+    seconds: int = 120
+    """In which a request must have come."""
     per_minute: int = 600
     """Requests of one key."""
 

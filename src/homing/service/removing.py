@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from homing.errors import GoneError
+from homing.service.audit import Entry
+from homing.service.keeping import shown_name
+from homing.service.keys import Caller
 from homing.service.state import Service
 
 
-def remove(service: Service, number: int) -> bool:
+def remove(service: Service, number: int, caller: Caller) -> bool:
     """Remove a reference, in the writer's thread; False if there is none.
 
     Its files are removed where they are the service's own; elsewhere they are the user's, and are left alone.
@@ -19,4 +22,5 @@ def remove(service: Service, number: int) -> bool:
     service.collection.remove(number)
     for file in files:
         service.keeping.drop(service.keeping.locate(file))
+    service.audit.write(Entry(caller.name, "removed", number, listed.sha256, shown_name(listed.source)))
     return True

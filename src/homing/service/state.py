@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from homing.collection import Collection
 from homing.collection.listing import Listing
+from homing.service.audit import Audit
 from homing.service.batching import Batcher
+from homing.service.jobs import Job, Jobs
 from homing.service.keeping import Keeping
+from homing.service.keys import Keys
 from homing.service.lanes import Lanes
-from homing.service.limits import Gate, Held, Limits
+from homing.service.limits import Gate, Held, Limits, Rates
+from homing.service.metrics import Metrics
 from homing.service.thumbnails import Pictures
 from homing.service.working import Writer
 
@@ -28,8 +34,11 @@ class Service:
     lanes: Lanes
     listing: Listing
 
-    def __init__(self, collection: Collection, limits: Limits) -> None:
-        self.collection, self.limits = collection, limits
+    def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
+        self.collection, self.keys, self.limits = collection, keys, limits
+        self.rates, self.jobs = Rates(limits.per_minute), Jobs()
+        self.audit = Audit(collection.folder.home / "audit.jsonl")
+        self.metrics = Metrics()
         self.keeping = Keeping(collection)
         self.gate = Gate(limits)
         self.pictures = Pictures()
@@ -39,9 +48,15 @@ class Service:
         """Load the network and the index, and start the threads."""
         self.keeping.prepare()
         self.listing = Listing(self.collection.folder.path)
-        self.batcher = Batcher(self.collection.extractor, self.limits.squares)
+        self.batcher = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
         self.writer, self.lanes = Writer(self.limits.writes), Lanes()
-        len(self.collection.index)  # brought to what the catalogue holds, which the first request would wait for
+        self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
+        self.metrics.watch(
+            network=lambda: self.batcher.waiting,
+            writer=lambda: self.writer.waiting,
+            requests=lambda: self.gate.requests,
+            references=lambda: self.listing.count(),
+        )
         self.ready = True
 
     def stop(self) -> None:
@@ -55,6 +70,21 @@ class Service:
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
+
+    def start_job(self, job: Job, steps: Sequence[Callable[[], None]], held: Held) -> None:
+        """Let the writer do a job step by step; its photos stay in memory until it is done."""
+        if not steps:
+            return
+        let_go, loop = held.keep(), asyncio.get_running_loop()
+
+        def ended(future: Future[None]) -> None:
+            if (error := future.exception()) is not None:
+                job.state = "failed"
+                logging.getLogger("homing").error("job %s broke", job.id, exc_info=error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(let_go)
+
+        self.writer.submit_steps(steps).add_done_callback(ended)
 
 
 def _service(request: Request) -> Service:

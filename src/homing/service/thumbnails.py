@@ -76,3 +76,10 @@ def as_jpeg(image: Image.Image) -> bytes:
     written = BytesIO()
     image.save(written, format="JPEG", quality=90)
     return written.getvalue()
+
+
+def as_png(image: Image.Image) -> bytes:
+    """The same without loss."""
+    written = BytesIO()
+    image.save(written, format="PNG")
+    return written.getvalue()

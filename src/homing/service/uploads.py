@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import sys
@@ -107,7 +108,10 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
             yield chunk
 
     try:
-        form = await _InMemory(request, counted(), limits).parse()
+        form = await asyncio.wait_for(_InMemory(request, counted(), limits).parse(), limits.seconds)
+    except asyncio.TimeoutError:
+        line = f"the request did not come within {limits.seconds} s"
+        raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
     except ClientDisconnect as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it had come") from error
     except MultiPartException as error:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from homing import __version__
 from homing.activation import RECIPES
+from homing.service.access import Admin, Searcher
 from homing.service.answers import Health, Info
 from homing.service.problems import ProblemError, responses
 from homing.service.state import Here
@@ -29,8 +31,19 @@ async def readyz(service: Here) -> Health:
     return Health()
 
 
+@router.get(
+    "/metrics",
+    summary="Figures for Prometheus",
+    response_class=Response,
+    responses={**responses(), 200: {"content": {"text/plain": {}}, "description": "In Prometheus's own format."}},
+)
+async def metrics(_: Admin, service: Here) -> Response:
+    """Requests, times by route and stage, what waits, sizes of batches, references."""
+    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
 @router.get("/v1/info", summary="What the collection holds", responses=responses())
-async def info(service: Here) -> Info:
+async def info(_: Searcher, service: Here) -> Info:
     """Counts by state, strangers, bytes on disk, codebook and recipes."""
     about = await service.lanes.look(service.collection.info)
     return Info(

@@ -10,17 +10,21 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from homing.errors import GoneError
-from homing.service.adding import add
-from homing.service.answers import Outcomes, Reference, ReferenceInFull, References
+from homing.service.access import Admin, Contributor, Searcher
+from homing.service.adding import add, add_as_step, examined
+from homing.service.answers import JobStarted, Outcomes, Reference, ReferenceInFull, References
 from homing.service.forms import PHOTOS, takes
+from homing.service.jobs import Job
+from homing.service.keys import Caller
 from homing.service.problems import responses
 from homing.service.removing import remove
 from homing.service.showing import picture_response, released_of, released_response
-from homing.service.state import Here, Room
+from homing.service.state import Here, Room, Service
 from homing.service.thumbnails import read_recorded, small_jpeg
-from homing.service.uploads import read_form
+from homing.service.uploads import Upload, read_form
 
 router = APIRouter()
+_STEP = 16  # photos of a job that are added together
 Id = Annotated[int, Path(ge=1, le=2**48, description="The id of a reference.")]
 _PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}}
 
@@ -29,17 +33,37 @@ _PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}
     "/v1/photos",
     status_code=HTTPStatus.CREATED,
     summary="Add photos as references",
-    responses=responses(400, 409, 413, 415),
+    responses={**responses(400, 408, 409, 413, 415), 202: {"model": JobStarted, "description": "A job was started."}},
     openapi_extra=takes(PHOTOS),
 )
-async def add_photos(request: Request, service: Here, held: Room) -> Outcomes:
+async def add_photos(
+    request: Request,
+    caller: Contributor,
+    service: Here,
+    held: Room,
+    response: Response,
+    job: Annotated[bool, Query(description="Answer at once, with the address of a job.")] = False,
+) -> Outcomes | JobStarted:
     """Index photos as they are. What is answered as added is on disk; the file is kept under the name it came with."""
     uploads = (await read_form(request, service.limits, held)).photos()
-    return Outcomes(outcomes=await add(service, uploads))
+    if not job:
+        return Outcomes(outcomes=await add(service, uploads, caller))
+    good, bad = await examined(service, uploads, alone=False)
+    started = service.jobs.add(Job("add", len(uploads)))
+    started.report(list(bad.values()))
+    parts = (good[start : start + _STEP] for start in range(0, len(good), _STEP))
+    service.start_job(started, [partial(_step, service, started, part, caller) for part in parts], held)
+    response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, started.address
+    return JobStarted(job=started.address)
+
+
+def _step(service: Service, job: Job, uploads: list[Upload], caller: Caller) -> None:
+    job.report(add_as_step(service, uploads, caller))
 
 
 @router.get("/v1/photos", summary="The references, newest first", responses=responses())
 async def list_photos(
+    _: Searcher,
     service: Here,
     after: Annotated[int | None, Query(ge=1, le=2**48, description="Those that came before this id.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
@@ -58,7 +82,7 @@ async def list_photos(
 
 
 @router.get("/v1/photos/{id}", summary="One reference", responses=responses(404))
-async def one_photo(service: Here, id: Id) -> ReferenceInFull:
+async def one_photo(_: Searcher, service: Here, id: Id) -> ReferenceInFull:
     """A reference, with what was released of it, and its quality."""
 
     def look() -> ReferenceInFull:
@@ -75,7 +99,7 @@ async def one_photo(service: Here, id: Id) -> ReferenceInFull:
     responses={**responses(404), **_PICTURE},
 )
 async def thumbnail(
-    request: Request, service: Here, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320
+    request: Request, _: Searcher, service: Here, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320
 ) -> Response:
     """A JPEG of at most so many pixels a side, from the file the reference was added from, if that is there still."""
     listed = await service.lanes.look(partial(service.listing.one, id))
@@ -95,7 +119,7 @@ async def thumbnail(
     response_class=Response,
     responses={**responses(404), 200: {"content": {"image/*": {}}, "description": "The file to release."}},
 )
-async def released(service: Here, id: Id) -> Response:
+async def released(_: Searcher, service: Here, id: Id) -> Response:
     """The bytes that may be sent out, under the name of the photo."""
     return await service.lanes.look(partial(released_response, service, id))
 
@@ -107,8 +131,8 @@ async def released(service: Here, id: Id) -> Response:
     responses=responses(404, 409),
     response_class=Response,
 )
-async def remove_photo(service: Here, id: Id) -> Response:
+async def remove_photo(caller: Admin, service: Here, id: Id) -> Response:
     """Remove a reference for good, and what the service keeps of it."""
-    if not await service.write(partial(remove, service, id)):
+    if not await service.write(partial(remove, service, id, caller)):
         raise GoneError(f"no reference has the id {id}")
     return Response(status_code=HTTPStatus.NO_CONTENT)

@@ -16,6 +16,7 @@ from homing import collection as library
 from homing.collection.turning import turns
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
 from homing.photo import Photo
+from homing.service.access import Searcher
 from homing.service.answers import Found, FoundEach, FoundOf, Match, Milliseconds, NotSearched
 from homing.service.forms import PHOTOS, takes
 from homing.service.problems import ProblemError, details, problem_of, responses
@@ -50,11 +51,17 @@ class _Answer:
 @router.post(
     "/v1/search",
     summary="Which references photos are copies of",
-    responses=responses(400, 413, 415),
+    responses=responses(400, 408, 413, 415),
     openapi_extra=takes(PHOTOS),
 )
 async def search(
-    request: Request, service: Here, held: Room, k: Matches = 10, false_matches: Chance = None, turned: Turned = False
+    request: Request,
+    _: Searcher,
+    service: Here,
+    held: Room,
+    k: Matches = 10,
+    false_matches: Chance = None,
+    turned: Turned = False,
 ) -> Found | FoundEach:
     """The nearest references of a photo, the least likely by chance first; of several those of each."""
     uploads = (await read_form(request, service.limits, held)).photos()
@@ -95,7 +102,9 @@ async def _find(service: Service, upload: Upload, wanted: _Wanted) -> _Answer:
             service.collection.search_descriptors, descriptors[None], k=wanted.k, false_matches=wanted.false_matches
         )
     )
-    return _Answer(matches, decoded - started, described - decoded, perf_counter() - described)
+    answer = _Answer(matches, decoded - started, described - decoded, perf_counter() - described)
+    service.metrics.saw_stages(decode=answer.decode, network=answer.network, search=answer.search)
+    return answer
 
 
 async def squares_of(service: Service, upload: Upload, *, turned: bool = False) -> Tensor:

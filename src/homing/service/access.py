@@ -1,0 +1,58 @@
+"""Whether a request may be answered: whose key it has, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from homing.service.keys import Caller, Role
+from homing.service.problems import ProblemError
+from homing.service.state import Here
+
+_LOCAL = Caller("local", "admin")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def _allowed(role: Role) -> Callable[[Request, Here], Awaitable[Caller]]:
+    async def check(request: Request, service: Here) -> Caller:
+        _refuse_other_pages(request)
+        if service.keys is None:
+            _refuse_other_names(request)
+            return _LOCAL
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        caller = service.keys.find(key.strip()) if scheme.lower() == "bearer" else None
+        if caller is None:
+            line = "a key is expected: Authorization: Bearer KEY" if not key else "nobody has this key"
+            raise ProblemError(HTTPStatus.UNAUTHORIZED, line, headers={"WWW-Authenticate": "Bearer"})
+        service.rates.count(caller.name)
+        if not caller.may(role):
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN, f"key '{caller.name}' has the role {caller.role}, this needs {role}"
+            )
+        return caller
+
+    return check
+
+
+def _refuse_other_pages(request: Request) -> None:
+    """A page of somebody else may make a browser post a form; browsers say from where."""
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise ProblemError(HTTPStatus.FORBIDDEN, "requests from pages of other sites are not answered")
+
+
+def _refuse_other_names(request: Request) -> None:
+    """Nor may such a page give this machine a name of its own, so as to be taken for ours."""
+    if request.url.hostname not in LOOPBACK:
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN, "without keys only requests to this machine's own address are answered"
+        )
+
+
+Searcher = Annotated[Caller, Depends(_allowed("search"))]
+Contributor = Annotated[Caller, Depends(_allowed("contribute"))]
+Admin = Annotated[Caller, Depends(_allowed("admin"))]

@@ -1,0 +1,76 @@
+"""Uploads are activated, and what may be released of them is kept for who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from homing import collection as library
+from homing.activation import Recipe, recipe_named
+from homing.errors import HomingError, PhotoError
+from homing.photo import format_name
+from homing.service.adding import drop_unless_source, outcome_of
+from homing.service.answers import Outcome
+from homing.service.audit import Entry
+from homing.service.keys import Caller
+from homing.service.state import Service
+from homing.service.uploads import Upload
+
+FIELDS = ("recipe", "psnr", "format")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How photos are to be activated, and as what they are to be written."""
+
+    recipe: Recipe
+    format: str | None
+
+    @classmethod
+    def of(cls, values: Mapping[str, str]) -> Wish:
+        """What the fields of a form ask for; an empty one asks for nothing."""
+        for name in values:
+            if name not in FIELDS:
+                raise HomingError(f"unknown field {name!a}; beside photo there are {', '.join(FIELDS)}")
+        recipe = recipe_named(values.get("recipe") or "homing")
+        if values.get("psnr"):
+            try:
+                budget = replace(recipe.budget, psnr=float(values["psnr"]), alpha=None)
+            except ValueError:
+                raise HomingError(f"psnr is a number of dB, got {values['psnr']!a}") from None
+            recipe = replace(recipe, budget=budget)
+        return cls(recipe, format_name(values["format"]) if values.get("format") else None)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What came of one photo: its reference, and the file that may be released of it."""
+
+    id: int
+    outcome: library.Outcome
+
+
+def activate_now(service: Service, upload: Upload, wish: Wish, caller: Caller) -> Release:
+    """Activate one photo, in the writer's thread. Its file and what is released of it are on disk by then."""
+    path, catalogue = service.keeping.keep(upload), service.collection.folder.catalogue
+    known = catalogue.find(upload.sha256)
+    out = service.keeping.released / upload.sha256
+    try:
+        (outcome,) = service.collection.activate(path, out, recipe=wish.recipe, format=wish.format)
+    finally:
+        drop_unless_source(service, path)
+    number = catalogue.find(upload.sha256)
+    if outcome.state == "failed" or number is None:
+        raise PhotoError(outcome.reason or f"{upload.name}: cannot be activated")
+    entry = Entry(caller.name, "released", number, upload.sha256, upload.name)
+    service.audit.write(*([] if known else [replace(entry, action="added")]), entry)
+    return Release(number, outcome)
+
+
+def activate_as_step(service: Service, upload: Upload, wish: Wish, caller: Caller) -> Outcome:
+    """The same as one step of a job: what goes wrong with one photo stops no other."""
+    try:
+        return outcome_of(service, upload, activate_now(service, upload, wish, caller).outcome)
+    except HomingError as error:
+        line = service.keeping.without_paths(str(error))
+        return Outcome(photo=upload.name, id=None, state="failed", problem=line)

@@ -1,0 +1,49 @@
+"""Who added, released and removed what: one line of JSON each, on disk before it is acknowledged."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Literal
+
+from homing._files import sync_folder
+from homing.errors import HomingError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that was done to one photo."""
+
+    key: str
+    action: Literal["added", "released", "removed"]
+    id: int
+    sha256: str
+    photo: str
+
+
+class Audit:
+    """The log of a collection; only the writer's thread writes to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, *entries: Entry) -> None:
+        """Add lines; they are on disk when this is done."""
+        if not entries:
+            return
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        lines = "".join(json.dumps({"time": now, **vars(entry)}, ensure_ascii=False) + "\n" for entry in entries)
+        try:
+            new = not self.path.exists()
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(handle, "ab") as file:
+                file.write(lines.encode())
+                file.flush()
+                os.fsync(handle)
+            if new:
+                sync_folder(self.path.parent)
+        except OSError as error:
+            raise HomingError(f"the audit log {self.path} cannot be written: {error.strerror}") from error

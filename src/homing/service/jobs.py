@@ -1,0 +1,55 @@
+"""Work that takes longer than a request should: done step by step, with its progress in memory."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Literal
+
+from homing.errors import GoneError
+from homing.service.answers import Outcome
+
+KEPT = 1000
+
+
+@dataclass
+class Job:
+    """What is known of one job; the writer's thread fills it in."""
+
+    kind: Literal["add", "activate"]
+    total: int
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    outcomes: list[Outcome] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Where its progress is told."""
+        return f"/v1/jobs/{self.id}"
+
+    def report(self, outcomes: list[Outcome]) -> None:
+        """Some photos are done."""
+        self.outcomes.extend(outcomes)
+        self.state = "done" if len(self.outcomes) >= self.total else "running"
+
+
+class Jobs:
+    """The latest jobs. Those of before are forgotten, and what they did stays."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+
+    def add(self, job: Job) -> Job:
+        """Remember a job."""
+        self._jobs[job.id] = job
+        while len(self._jobs) > self._kept:
+            self._jobs.popitem(last=False)
+        return job
+
+    def find(self, number: str) -> Job:
+        """A job by its id; GoneError if there is none."""
+        if number not in self._jobs:
+            raise GoneError(f"no job has the id {number!a}; the last {self._kept:,} since the start are known")
+        return self._jobs[number]

@@ -1,0 +1,108 @@
+"""Who may do what: names, roles and hashes of keys in a TOML file, which holds no key itself."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from homing._files import make_folder, write_atomically, writing
+from homing.errors import HomingError, UnknownNameError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Role = Literal["search", "contribute", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Each may do what those before it may."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks."""
+
+    name: str
+    role: Role
+
+    def may(self, role: Role) -> bool:
+        """Whether what needs this role may be done."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class Keys:
+    """The keys of a service."""
+
+    def __init__(self, callers: dict[str, Caller]) -> None:
+        """Callers by the hashes of their keys."""
+        self._callers = callers
+
+    @classmethod
+    def read(cls, path: Path) -> Keys:
+        """The keys in a file; one that is not right is refused as a whole."""
+        entries = _entries(path)
+        if not entries:
+            raise HomingError(f"{path} holds no keys; make one with: homing serve --new-key NAME --keys {path}")
+        return cls({sha256: Caller(name, role) for name, (role, sha256) in entries.items()})
+
+    def find(self, key: str) -> Caller | None:
+        """Whose key this is. How long that takes tells nothing of the keys."""
+        given, found = _hashed(key), None
+        for sha256, caller in self._callers.items():
+            if hmac.compare_digest(given, sha256):
+                found = caller
+        return found
+
+
+def new_key(path: Path, name: str, role: str) -> str:
+    """Make a key, and put its hash into the file, which only its owner may read. The key is told this once."""
+    if role not in ROLES:
+        raise UnknownNameError("role", role, ROLES)
+    if not _NAME.fullmatch(name):
+        raise HomingError(f"the name of a key has letters, digits, _ and -, at most 64; got {name!a}")
+    entries = _entries(path) if path.exists() else {}
+    if name in entries:
+        raise HomingError(f"{path} holds a key '{name}' already; choose another name, or remove that one")
+    key = secrets.token_urlsafe(32)
+    entries[name] = (role, _hashed(key))
+    text = "\n".join(f'[keys.{each}]\nrole = "{of}"\nsha256 = "{sha256}"\n' for each, (of, sha256) in entries.items())
+    with writing(path):
+        make_folder(path.absolute().parent)
+        before = os.umask(0o077)
+        try:
+            write_atomically(path, text.encode())
+        finally:
+            os.umask(before)
+    return key
+
+
+def _entries(path: Path) -> dict[str, tuple[Role, str]]:
+    """Roles and hashes by name."""
+    try:
+        found = tomllib.loads(path.read_text()).get("keys", {})
+        entries = {name: (entry["role"], entry["sha256"]) for name, entry in found.items()}
+    except OSError as error:
+        raise HomingError(f"the keys in {path} cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise HomingError(f"{path} is no file of keys: [keys.NAME] with role and sha256 is expected") from error
+    for name, (role, sha256) in entries.items():
+        if role not in ROLES or not re.fullmatch("[0-9a-f]{64}", str(sha256)):
+            raise HomingError(
+                f"{path}: key '{name}' needs a role ({', '.join(ROLES)}) and the sha256 of a key, 64 hexadecimal digits"
+            )
+    if len({sha256 for _, sha256 in entries.values()}) < len(entries):
+        raise HomingError(f"{path} holds one key under two names; make another for one of them")
+    return entries
+
+
+def _hashed(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()

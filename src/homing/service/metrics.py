@@ -1,0 +1,55 @@
+"""Figures of a running service, in the format of Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import Scope
+
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+
+
+class Metrics:
+    """What is counted: requests by route, times by route and stage, what waits, batches, references."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "homing_requests", "Requests answered.", ["method", "route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "homing_request_seconds", "Until an answer begins.", ["route"], buckets=_SECONDS, registry=registry
+        )
+        self._stages = Histogram(
+            "homing_stage_seconds", "Of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
+        )
+        self._batches = Histogram(
+            "homing_batch_size", "Squares described together.", buckets=(1, 2, 4, 8, 16), registry=registry
+        )
+
+    def watch(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
+        """What is looked at whenever somebody asks: how many references there are, and what waits in each queue."""
+        waiting = Gauge("homing_waiting", "What waits, or is at work, by queue.", ["queue"], registry=self._registry)
+        for name, count in queues.items():
+            waiting.labels(name).set_function(count)
+        Gauge("homing_references", "References in the catalogue.", registry=self._registry).set_function(references)
+
+    def saw_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """A request was answered; routes are told by their pattern, and what is none as one."""
+        route = getattr(scope.get("route"), "path", "none")
+        self._requests.labels(scope["method"] if route != "none" else "any", route, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def saw_stages(self, **seconds: float) -> None:
+        """How long each stage of a search took."""
+        for stage, spent in seconds.items():
+            self._stages.labels(stage).observe(spent)
+
+    def saw_batch(self, size: int) -> None:
+        """So many squares were described together."""
+        self._batches.observe(size)
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)

@@ -1,0 +1,164 @@
+"""POST /v1/activate: a photo comes, and what may be released of it goes back."""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi import Path as InPath
+
+from homing.errors import GoneError
+from homing.evaluation.explanation import explain
+from homing.evaluation.pictures import difference, jnd_picture, to_image
+from homing.service.access import Contributor, Searcher
+from homing.service.activating import FIELDS, Release, Wish, activate_as_step, activate_now
+from homing.service.adding import examined
+from homing.service.answers import JobStarted, Report, Survival
+from homing.service.forms import PHOTOS, takes
+from homing.service.jobs import Job
+from homing.service.problems import responses
+from homing.service.routes.photos import Id
+from homing.service.showing import file_response, last_release, picture_response, quality_of
+from homing.service.state import Here, Room, Service
+from homing.service.thumbnails import Recorded, as_jpeg, as_png, read_recorded
+from homing.service.uploads import Upload, examine, read_form
+
+router = APIRouter()
+SHOWN = ("before", "after", "difference", "jnd")
+_SIDE = 1600  # pixels of a picture of a report, at most
+_TEXT = {"type": "string"}
+
+
+@router.post(
+    "/v1/activate",
+    summary="Activate a photo, and get what may be released",
+    response_model=None,
+    responses={
+        **responses(400, 408, 409, 413, 415),
+        200: {
+            "description": "The file to release; with ?report=true what is known of it.",
+            "content": {
+                "image/*": {},
+                "application/json": {"schema": {"$ref": "#/components/schemas/Report"}},
+            },
+        },
+        202: {
+            "description": "A job was started.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobStarted"}}},
+        },
+    },
+    openapi_extra=takes(PHOTOS, **dict.fromkeys(FIELDS, _TEXT)),
+)
+async def activate(
+    request: Request,
+    caller: Contributor,
+    service: Here,
+    held: Room,
+    response: Response,
+    report: Annotated[bool, Query(description="Answer with figures and pictures instead of the file.")] = False,
+    job: Annotated[bool, Query(description="Answer at once; several photos may come.")] = False,
+) -> Response | Report | JobStarted:
+    """Index a photo, move its pixels, verify the file that is written, and send it back, its metadata kept."""
+    form = await read_form(request, service.limits, held)
+    wish = Wish.of(form.values)
+    if job:
+        good, bad = await examined(service, form.photos(), alone=False)
+        started = service.jobs.add(Job("activate", len(good) + len(bad)))
+        started.report(list(bad.values()))
+        steps = [partial(_step, service, started, upload, wish, caller) for upload in good]
+        service.start_job(started, steps, held)
+        response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, started.address
+        return JobStarted(job=started.address)
+    upload = form.photo()
+    await service.lanes.look(partial(examine, upload, service.limits))
+    release = await service.write(partial(activate_now, service, upload, wish, caller))
+    if report:
+        return await service.lanes.report(partial(_report, service, release))
+    return await service.lanes.look(partial(_file, release))
+
+
+def _step(service: Service, job: Job, upload: Upload, wish: Wish, caller: Any) -> None:
+    job.report([activate_as_step(service, upload, wish, caller)])
+
+
+def _file(release: Release) -> Response:
+    outcome = release.outcome
+    assert isinstance(outcome.released, Path)
+    answer = file_response(outcome.released.read_bytes(), outcome.released.name)
+    quality = quality_of(outcome.psnr, outcome.ssim, outcome.linf)
+    told = {
+        "Id": release.id,
+        "State": outcome.state,
+        "Reason": _reason(release),
+        "PSNR": quality.psnr,
+        "SSIM": quality.ssim,
+        "Linf": quality.linf,
+    }
+    for name, value in told.items():
+        if value is not None:
+            answer.headers[f"X-Homing-{name}"] = str(value)
+    return answer
+
+
+def _report(service: Service, release: Release) -> Report:
+    outcome = release.outcome
+    explained = explain(service.collection, str(release.id))
+    base = f"/v1/photos/{release.id}"
+    assert outcome.state in ("activated", "unchanged")
+    return Report(
+        id=release.id,
+        state=outcome.state,
+        reason=_reason(release),
+        quality=quality_of(outcome.psnr, outcome.ssim, outcome.linf),
+        released=f"{base}/released",
+        pictures={name: f"{base}/pictures/{name}" for name in SHOWN},
+        survives=[Survival(edit=each.edit, before=each.before, after=each.one_probe) for each in explained.edits],
+    )
+
+
+def _reason(release: Release) -> str | None:
+    """Why the photo was released as it was, or otherwise than usual; without the path that stands before it."""
+    reason = release.outcome.reason
+    return None if reason is None else reason.removeprefix(f"{release.outcome.photo}: ")
+
+
+@router.get(
+    "/v1/photos/{id}/pictures/{name}",
+    summary="Before, after, what differs, and where there was room",
+    response_class=Response,
+    responses={**responses(404), 200: {"content": {"image/*": {}}, "description": "A picture."}},
+)
+async def picture(
+    request: Request, _: Searcher, service: Here, id: Id, name: Annotated[str, InPath(max_length=20)]
+) -> Response:
+    """A picture of a reference as it was (`before`) and as it was released last (`after`), of the `difference` of the
+    two, twenty times as strong, and of the room its pixels had (`jnd`)."""
+    if name not in SHOWN:
+        raise GoneError(f"there is no picture {name!a}; there are {', '.join(SHOWN)}")
+    listed = await service.lanes.look(partial(service.listing.one, id))
+    row = await service.lanes.look(partial(last_release, service, id))
+    kind = "image/png" if name == "difference" else "image/jpeg"
+    tag = f"{row.sha256}-{name}"
+    data = service.pictures.get(tag)
+    if data is None:
+        sources = [(listed.source, listed.sha256), (row.path, row.sha256)]
+        before, after = [
+            await service.lanes.look(partial(read_recorded, service.keeping.locate(file), sha256))
+            for file, sha256 in sources
+        ]
+        data = await service.lanes.decode(before.pixels, partial(_drawn, name, before, after))
+        service.pictures.keep(tag, data)
+    return picture_response(request, data, kind, tag)
+
+
+def _drawn(name: str, before: Recorded, after: Recorded) -> bytes:
+    view = (after if name == "after" else before).photo().view()
+    if name == "difference":
+        image = difference(view, after.photo().view())
+    else:
+        image = jnd_picture(view) if name == "jnd" else to_image(view)
+    image.thumbnail((_SIDE, _SIDE))
+    return as_png(image) if name == "difference" else as_jpeg(image)

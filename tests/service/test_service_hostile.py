@@ -1,0 +1,153 @@
+"""Uploads that mean harm, or are too much: each is refused in one line, and nothing of it is kept."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zipfile
+import zlib
+from contextlib import closing
+from http.client import HTTPConnection
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from PIL import Image
+from tests.service.conftest import Server
+
+
+def jpeg(size: tuple[int, int] = (64, 64)) -> bytes:
+    made = BytesIO()
+    Image.effect_noise(size, 50).convert("RGB").save(made, "JPEG")
+    return made.getvalue()
+
+
+def archive() -> bytes:
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w") as file:
+        file.writestr("run.me", "anything")
+    return made.getvalue()
+
+
+def bomb(width: int, height: int) -> bytes:
+    """A PNG whose header states many pixels, with nearly nothing behind it."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    )
+
+
+SVG = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
+HTML = b"<!DOCTYPE html><html><body><script>alert(1)</script></body></html>"
+REFUSED = {
+    "empty": (b"", 422, "empty"),
+    "text": (b"no photo at all", 415, "not a photo"),
+    "svg": (SVG, 415, "SVG"),
+    "svg after spaces": (b"\n  " + SVG, 415, "SVG"),
+    "html": (HTML, 415, "not a photo"),
+    "html in front": (HTML + jpeg(), 415, "not a photo"),
+    "html behind": (jpeg() + HTML, 422, "HTML"),
+    "svg behind": (jpeg() + SVG, 422, "SVG"),
+    "php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x20<?php system($_GET[0]); ?>   " + jpeg()[2:], 422, "script"),
+    "archive": (archive(), 415, "not a photo"),
+    "archive behind": (jpeg() + archive(), 422, "ZIP"),
+    "rar behind": (jpeg() + b"Rar!\x1a\x07\x01\x00" + bytes(50), 422, "RAR"),
+    "pdf near the start": (jpeg()[:2] + b"\xff\xfe\x00\x10%PDF-1.7 abcde" + jpeg()[2:], 422, "PDF"),
+    "bomb": (bomb(30_000, 30_000), 413, "too large"),
+    "above the limit": (bomb(10_000, 10_001), 413, "pixels"),
+    "cut": (jpeg((400, 400))[:3000], 422, "damaged"),
+    "too small": (jpeg((8, 8)), 422, "too small"),
+    "gif": (b"GIF89a" + bytes(20), 415, "not"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/photos", "/v1/activate"])
+def test_what_is_no_photo_alone_is_refused_in_a_line(server: Server, what: str, path: str) -> None:
+    data, status, word = REFUSED[what]
+    answer = server.post(path, ("beach.jpg", data))
+    assert answer.status_code == status, answer.text
+    detail = answer.json()["detail"]
+    assert detail.startswith("beach.jpg: ") and word in detail and "\n" not in detail
+    assert str(server.folder) not in answer.text and "Traceback" not in answer.text
+    assert [file for file in (server.folder / "uploads").rglob("*") if file.is_file()] == []
+
+
+def test_photos_with_other_pictures_behind_them_are_photos(server: Server) -> None:
+    """As phones write them: a preview, or a gain map, after the picture itself."""
+    assert server.post("/v1/search", ("phone.jpg", jpeg() + jpeg())).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../beach.jpg", "/etc/passwd", "..\\beach.jpg", "a/b.jpg", ".hidden.jpg", "..", "a\x00b.jpg", "a\nb.jpg"),
+        *("x" * 300 + ".jpg", "c:beach.jpg"),
+    ],
+)
+def test_names_that_are_more_than_names_are_refused(server: Server, name: str) -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="%s"\r\n\r\n%s\r\n--b--\r\n'
+    answer = server.client.post(
+        "/v1/photos",
+        content=body % (name.encode(), jpeg()),
+        headers={"Content-Type": "multipart/form-data; boundary=b"},
+    )
+    assert answer.status_code == 400 and "\n" not in answer.json()["detail"]
+    assert [file for file in (server.folder / "uploads").rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", "multipart/form-data; boundary=b", 422),
+        (b"nothing of the kind", "multipart/form-data; boundary=b", 400),
+        (b"--b\r\n", "multipart/form-data", 400),
+        (json.dumps({"photo": "x"}).encode(), "application/json", 415),
+        (
+            b'--b\r\nContent-Disposition: form-data; name="photo"\r\n\r\ntext\r\n--b--\r\n',
+            "multipart/form-data; boundary=b",
+            422,
+        ),
+        (b"--b\r\nContent-Disposition: form-data\r\n\r\ntext\r\n--b--\r\n", "multipart/form-data; boundary=b", 400),
+    ],
+)
+def test_bodies_that_hold_no_photo_are_refused(server: Server, body: bytes, kind: str, status: int) -> None:
+    answer = server.client.post("/v1/search", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_file_above_the_limit_is_refused_before_all_of_it_came(server: Server) -> None:
+    answer = server.post("/v1/search", ("large.jpg", jpeg() + bytes(50_000_001)))
+    assert answer.status_code == 413 and "50,000,000 bytes" in answer.json()["detail"]
+
+
+def test_a_request_that_states_too_much_is_refused_unread(server: Server) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": "900000000000"}
+    with closing(HTTPConnection(urlsplit(server.address).netloc, timeout=10)) as connection:
+        connection.request("POST", "/v1/search", headers=headers)
+        assert connection.getresponse().status == 413
+
+
+def test_more_photos_than_a_request_may_hold_are_refused(server: Server, copy: Path) -> None:
+    answer = server.post("/v1/search", *[copy] * 65)
+    assert answer.status_code == 400 and "64" in answer.json()["detail"]
+
+
+def test_a_large_photo_holds_up_no_small_one(server: Server, tmp_path: Path, copy: Path) -> None:
+    import time
+    from concurrent.futures import ThreadPoolExecutor
+
+    Image.effect_noise((9000, 9000), 30).convert("RGB").save(tmp_path / "large.jpg", quality=50)
+    with ThreadPoolExecutor(1) as pool:
+        large = pool.submit(server.post, "/v1/search", tmp_path / "large.jpg")
+        time.sleep(0.3)
+        for _ in range(3):
+            assert server.post("/v1/search", copy).status_code == 200
+        assert not large.done()
+        assert large.result().status_code == 200

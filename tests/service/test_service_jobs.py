@@ -1,0 +1,104 @@
+"""Jobs, the audit log and the metrics."""
+
+from __future__ import annotations
+
+import json
+import stat
+import time
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.collection.tiny import tiny_photos
+from tests.service.conftest import Server
+
+from homing.service.answers import Outcome
+from homing.service.jobs import Job, Jobs
+
+
+def finished(server: Server, address: str) -> dict[str, Any]:
+    """A job when it is done; its progress never goes back."""
+    seen = -1
+    for _ in range(600):
+        job = server.client.get(address).json()
+        assert job["done"] >= seen and job["done"] == len(job["outcomes"]) <= job["total"]
+        seen = job["done"]
+        if job["state"] in ("done", "failed"):
+            return job
+        time.sleep(0.1)
+    raise AssertionError("the job does not end")
+
+
+def test_a_job_adds_all_photos_and_tells_of_each(own_server: Server, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "many", 40)
+    answer = own_server.post("/v1/photos?job=true", *photos, ("notes.txt", b"no photo"))
+    assert answer.status_code == 202 and answer.headers["location"] == answer.json()["job"]
+    job = finished(own_server, answer.json()["job"])
+    assert job["state"] == "done" and job["kind"] == "add" and job["total"] == 41
+    states = {each["photo"]: each["state"] for each in job["outcomes"]}
+    assert states.pop("notes.txt") == "failed"
+    assert states == {photo.name: "added" for photo in photos}
+    assert own_server.client.get("/v1/photos").json()["total"] == 43
+
+
+def test_a_job_activates_and_others_have_their_turn_meanwhile(own_server: Server, photos: Path, tmp_path: Path) -> None:
+    several = [photos / name for name in ("chelsea.png", "rocket.jpg", "flower.jpg", "camera.png")]
+    answer = own_server.post("/v1/activate?job=true", *several, data={"recipe": "homing-fast"})
+    assert answer.status_code == 202
+    (added,) = own_server.post("/v1/photos", *tiny_photos(tmp_path / "one", 1)).json()["outcomes"]
+    assert added["state"] == "added"
+    assert own_server.client.get(answer.json()["job"]).json()["state"] != "done"
+    job = finished(own_server, answer.json()["job"])
+    assert {each["state"] for each in job["outcomes"]} == {"activated"}
+    for each in job["outcomes"]:
+        assert own_server.client.get(f"/v1/photos/{each['id']}/released").status_code == 200
+
+
+def test_the_audit_log_says_who_did_what(own_server: Server, tmp_path: Path, photos: Path) -> None:
+    (first, second) = tiny_photos(tmp_path / "two", 2)
+    (outcome,) = own_server.post("/v1/photos", ("Föhr.png", first.read_bytes())).json()["outcomes"]
+    own_server.post("/v1/photos", ("again.png", first.read_bytes()))
+    released = own_server.post("/v1/activate", second, data={"recipe": "homing-fast"})
+    own_server.client.delete(f"/v1/photos/{outcome['id']}")
+    own_server.post("/v1/search", photos / "camera.png")
+    log = own_server.folder / "audit.jsonl"
+    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    number = int(released.headers["x-homing-id"])
+    assert [(each["action"], each["photo"], each["id"]) for each in entries] == [
+        ("added", "Föhr.png", outcome["id"]),
+        ("added", second.name, number),
+        ("released", second.name, number),
+        ("removed", "Föhr.png", outcome["id"]),
+    ]
+    assert all(set(each) == {"time", "key", "action", "id", "sha256", "photo"} for each in entries)
+    assert {each["key"] for each in entries} == {"local"}
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_metrics_count_requests_stages_batches_and_references(own_server: Server, photos: Path) -> None:
+    for _ in range(3):
+        own_server.post("/v1/search", photos / "camera.png")
+    own_server.client.get("/nowhere")
+    text = own_server.client.get("/metrics").text
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    asked = ("homing_requests_total", ("method", "POST"), ("route", "/v1/search"), ("status", "200"))
+    assert samples[asked] == 3
+    assert samples["homing_requests_total", ("method", "any"), ("route", "none"), ("status", "404")] == 1
+    for stage in ("decode", "network", "search"):
+        assert samples["homing_stage_seconds_count", ("stage", stage)] == 3
+        assert samples["homing_stage_seconds_sum", ("stage", stage)] > 0
+    assert samples[("homing_batch_size_count",)] == 3
+    assert samples[("homing_references",)] == 3
+    assert samples["homing_waiting", ("queue", "network")] == 0
+
+
+def test_only_the_latest_jobs_are_known(server: Server) -> None:
+    jobs = Jobs(kept=2)
+    first, _, third = (jobs.add(Job("add", 1)) for _ in range(3))
+    third.report([Outcome(photo="a.jpg", id=1, state="added")])
+    assert jobs.find(third.id).state == "done"
+    assert server.client.get(first.address).status_code == 404

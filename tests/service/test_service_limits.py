@@ -1,0 +1,151 @@
+"""More than is done at once is refused, and says when to come again."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from tests.collection.tiny import tiny_extractor
+from tests.service.conftest import in_thread
+
+from homing.errors import HomingError
+from homing.extractors import Extractor, describe
+from homing.service import Keys, Limits
+from homing.service.batching import TOGETHER, Batcher
+from homing.service.keys import new_key
+from homing.service.limits import Rates
+from homing.service.problems import TooBusyError
+from homing.service.working import Writer
+
+
+@pytest.fixture
+def limited(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Callable[..., httpx.Client]]:
+    """Starts servers with limits of their own."""
+    with ExitStack() as stack:
+
+        def start(keys: Keys | None = None, **limits: int) -> httpx.Client:
+            shutil.copytree(made, tmp_path / "limited.homing")
+            served = in_thread(tmp_path / "limited.homing", extractor, keys=keys, limits=Limits(**limits))
+            return stack.enter_context(served)
+
+        yield start
+
+
+def photo(path: Path, **options: Any) -> dict[str, Any]:
+    return {"files": {"photo": (path.name, path.read_bytes())}, **options}
+
+
+def test_more_requests_than_may_wait_are_refused_and_the_others_answered(limited, photos: Path) -> None:
+    client = limited(requests=2)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: client.post("/v1/search", **photo(photos / "rocket.jpg")), range(16)))
+    statuses = {answer.status_code for answer in answers}
+    assert statuses == {200, 429}
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert refused.headers["retry-after"] == "1" and refused.headers["content-type"] == "application/problem+json"
+    assert client.post("/v1/search", **photo(photos / "rocket.jpg")).status_code == 200
+
+
+def test_a_refused_request_leaves_its_room_to_others(limited, photos: Path) -> None:
+    client = limited(requests=1, bytes=1000)
+    for _ in range(3):
+        assert client.post("/v1/search", **photo(photos / "rocket.jpg")).status_code == 413
+        assert client.post("/v1/search", content=b"x").status_code == 415
+
+
+def test_memory_for_photos_is_bounded_and_comes_back(limited, photos: Path, copy: Path) -> None:
+    client = limited(held_bytes=40_000)
+    answer = client.post("/v1/search", **photo(photos / "rocket.jpg"))
+    assert answer.status_code == 429 and "memory" in answer.json()["detail"]
+    for _ in range(8):
+        assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
+def test_the_bytes_of_a_job_come_back_when_it_is_done(limited, copy: Path) -> None:
+    client = limited(held_bytes=2 * copy.stat().st_size)
+    for _ in range(4):
+        job = client.post("/v1/photos?job=true", **photo(copy)).json()["job"]
+        while client.get(job).json()["state"] != "done":
+            pass
+    assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
+def test_pixels_are_limited(limited, photos: Path) -> None:
+    answer = limited(pixels=10_000).post("/v1/search", **photo(photos / "rocket.jpg"))
+    assert answer.status_code == 413 and "640×427" in answer.json()["detail"]
+
+
+def test_a_key_may_ask_so_often_and_is_told_when_again(limited, tmp_path: Path) -> None:
+    key, other = (new_key(tmp_path / "keys.toml", name, "search") for name in ("one", "two"))
+    client = limited(keys=Keys.read(tmp_path / "keys.toml"), per_minute=5)
+    asked = [client.get("/v1/info", headers={"Authorization": f"Bearer {key}"}) for _ in range(6)]
+    assert [answer.status_code for answer in asked] == [200] * 5 + [429]
+    assert 1 <= int(asked[-1].headers["retry-after"]) <= 12
+    assert client.get("/v1/info", headers={"Authorization": f"Bearer {other}"}).status_code == 200
+
+
+def test_requests_are_counted_anew_as_time_goes_by() -> None:
+    now = [0.0]
+    rates = Rates(2, clock=lambda: now[0])
+    rates.count("a")
+    rates.count("a")
+    with pytest.raises(TooBusyError) as caught:
+        rates.count("a")
+    assert caught.value.headers == {"Retry-After": "30"}
+    now[0] = 30
+    rates.count("a")
+
+
+def test_limits_below_one_are_refused() -> None:
+    with pytest.raises(HomingError, match="photos must be at least 1"):
+        Limits(photos=0)
+
+
+def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -> None:
+    sizes: list[int] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def saw(size: int) -> None:
+        sizes.append(size)
+        begun.set()
+        go_on.wait(10)
+
+    squares = torch.rand(21, 3, 48, 48, generator=torch.Generator().manual_seed(0))
+    batcher = Batcher(tiny_extractor(), most=20, saw=saw)
+    first = batcher.submit(squares[:1])
+    begun.wait(10)
+    others = [batcher.submit(square[None]) for square in squares[1:]]
+    with pytest.raises(TooBusyError):
+        batcher.submit(squares[:1])
+    go_on.set()
+    found = torch.cat([first.result(10), *(each.result(10) for each in others)])
+    batcher.close()
+    assert sizes == [1, TOGETHER, 4]
+    assert torch.allclose(found, describe(tiny_extractor(), list(squares)), atol=1e-5)
+
+
+def test_the_writer_does_what_it_accepted_in_order_and_lets_jobs_take_turns() -> None:
+    done: list[str] = []
+    hold = threading.Event()
+    writer = Writer(most=3)
+    writer.submit(lambda: hold.wait(10))
+    while writer.waiting:
+        pass
+    job = writer.submit_steps([lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
+    writer.submit(lambda: done.append("change"))
+    broken = writer.submit(lambda: 1 / 0)
+    with pytest.raises(TooBusyError):
+        writer.submit(lambda: done.append("too many"))
+    hold.set()
+    writer.close()
+    assert done == ["job 1", "change", "job 2", "job 3"] and job.done()
+    with pytest.raises(ZeroDivisionError):
+        broken.result()
