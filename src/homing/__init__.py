@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from homing.extractors import Extractor, NetworkExtractor
     from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
     from homing.photo import Photo
+    from homing.service.client import Client
 
 __version__ = version("homing")
 
@@ -31,6 +32,7 @@ _ROOMS = {
     "extractors": ("Extractor", "NetworkExtractor"),
     "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
+    "service.client": ("Client",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -39,6 +41,7 @@ __all__ = [
     "RECIPES",
     "Activation",
     "Budget",
+    "Client",
     "Codebook",
     "Collection",
     "Extractor",

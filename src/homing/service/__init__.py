@@ -1,7 +1,22 @@
-"""The service: a collection over HTTP, and a page to use it with."""
+"""The service: a collection over HTTP, a page to use it with, and a client of it."""
 
-from homing.service.app import create_app
-from homing.service.keys import Keys
-from homing.service.limits import Limits
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from homing.service.app import create_app
+    from homing.service.keys import Keys
+    from homing.service.limits import Limits
 
 __all__ = ["Keys", "Limits", "create_app"]
+
+# Fetched when first used: a client needs none of the libraries of a server.
+_ROOM_OF = {"Keys": "keys", "Limits": "limits", "create_app": "app"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'homing.service' has no attribute '{name}'")
+    return getattr(import_module(f"homing.service.{_ROOM_OF[name]}"), name)

@@ -16,6 +16,7 @@ from io import BytesIO
 from fastapi import Request
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
 from homing.photo import size_of
@@ -111,6 +112,8 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
     except asyncio.TimeoutError:
         line = f"the request did not come within {limits.seconds} s"
         raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
+    except ClientDisconnect as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it had come") from error
     except MultiPartException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
     files: dict[str, list[Upload]] = {}

@@ -1,0 +1,158 @@
+"""homing.Client against a real server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.collection.tiny import tiny_photos
+from tests.service.conftest import REFERENCES, Server
+
+import homing
+from homing.errors import GoneError, HomingError, PhotoError, UnsupportedError
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[homing.Client]:
+    """A client; what a test adds is gone afterwards."""
+    with homing.Client(server.address) as client:
+        yield client
+        for each in client.photos():
+            if each.photo not in REFERENCES:
+                client.remove(each.id)
+
+
+def test_a_search_gives_the_matches_of_the_library(client: homing.Client, server: Server, copy: Path) -> None:
+    with homing.Collection.open(server.folder) as collection:
+        expected = collection.search(copy, k=5)
+    matches = client.search(copy, k=5)
+    assert [(match.id, match.state, match.by) for match in matches] == [
+        (match.id, match.state, match.by) for match in expected
+    ]
+    np.testing.assert_allclose([each.distance for each in matches], [each.distance for each in expected], atol=1e-4)
+    np.testing.assert_allclose([each.chance for each in matches], [each.chance for each in expected], rtol=0.02)
+    assert isinstance(matches[0], homing.Match) and matches[0].photo == "rocket.jpg"
+    assert len(client.search(copy, false_matches=1e-3)) == 1
+
+
+def test_photos_are_paths_texts_and_photos(client: homing.Client, copy: Path) -> None:
+    expected = client.search(copy)
+    assert (
+        client.search(str(copy))
+        == client.search(f"file://{copy}")
+        == client.search(homing.Photo.load(copy))
+        == expected
+    )
+
+
+def test_a_photo_whose_pixels_were_moved_is_sent_as_it_is_now(client: homing.Client, photos: Path) -> None:
+    rocket = homing.Photo.load(photos / "rocket.jpg")
+    flower = homing.Photo.load(photos / "chelsea.png").view()
+    other = torch.nn.functional.interpolate(flower[None], rocket.view().shape[1:])[0]
+    assert client.search(rocket.moved(other - rocket.view()), k=1)[0].photo == "chelsea.png"
+
+
+def test_turned_copies_are_found_where_asked_for(client: homing.Client, photos: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    with Image.open(photos / "chelsea.png") as image:
+        image.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png")
+    assert client.search(tmp_path / "turned.png", turned=True, k=1)[0].photo == "chelsea.png"
+
+
+def test_of_several_photos_each_has_its_matches_or_its_problem(
+    client: homing.Client, photos: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("no photo")
+    names = [photos / "rocket.jpg", tmp_path / "notes.txt", tmp_path / "gone.jpg", photos / "flower.jpg"]
+    rocket, notes, gone, flower = client.search_each(names, k=1)
+    assert isinstance(rocket, list) and rocket[0].photo == "rocket.jpg"
+    assert isinstance(flower, list) and flower[0].photo == "flower.jpg"
+    assert isinstance(notes, PhotoError) and str(notes).startswith(f"{tmp_path}/notes.txt: ")
+    assert isinstance(gone, PhotoError) and "cannot be read" in str(gone)
+
+
+def test_many_photos_go_in_several_requests(client: homing.Client, tmp_path: Path) -> None:
+    paths = tiny_photos(tmp_path / "many", 40)
+    outcomes = client.add(tmp_path / "many")
+    assert [(each.photo, each.state) for each in outcomes] == [(path, "added") for path in paths]
+    found = list(client.search_each(paths, k=1))
+    assert [each[0].id for each in found if isinstance(each, list)] == [each.id for each in outcomes]
+
+
+def test_what_is_added_comes_as_outcomes_of_the_library(client: homing.Client, tmp_path: Path) -> None:
+    first, second = tiny_photos(tmp_path / "new", 2)
+    (tmp_path / "new" / "cut.png").write_bytes(first.read_bytes()[:200])
+    (tmp_path / "new" / f"{'long' * 60}.png").write_bytes(first.read_bytes())  # for which a request is refused whole
+    outcomes = {each.photo: each for each in client.add(tmp_path / "new")}
+    assert outcomes[first].state == outcomes[second].state == "added" and isinstance(outcomes[first], homing.Outcome)
+    cut, long = outcomes[tmp_path / "new" / "cut.png"], outcomes[tmp_path / "new" / f"{'long' * 60}.png"]
+    assert cut.state == long.state == "failed" and cut.id is long.id is None
+    assert cut.reason is not None and cut.reason.startswith(f"{tmp_path}/new/cut.png: ")
+    (again,) = client.add(first)
+    assert again.state == "known" and again.id == outcomes[first].id
+    (alone,) = client.add(str(tmp_path / "new" / "cut.png"))
+    assert alone == cut
+
+
+def test_all_references_are_told_of_page_by_page(
+    client: homing.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homing.service.client._PAGE", 4)
+    client.add(tiny_photos(tmp_path / "more", 8))
+    ids = [each.id for each in client.photos()]
+    assert len(ids) == 11 and ids == sorted(ids, reverse=True)
+    assert [each.photo for each in client.photos(name="ocke")] == ["rocket.jpg"]
+    assert list(client.photos(name="nowhere")) == []
+
+
+def test_one_reference_and_its_end(client: homing.Client, tmp_path: Path) -> None:
+    (outcome,) = client.add(tiny_photos(tmp_path / "new", 1))
+    assert outcome.id is not None
+    one = client.photo(outcome.id)
+    assert one.photo == "0000.png" and one.state == "passive" and one.releases == ()
+    assert one.sha256 == homing.Photo.load(outcome.photo).sha256
+    client.remove(outcome.id)
+    for call in (client.photo, client.remove):
+        with pytest.raises(GoneError, match=f"no reference has the id {outcome.id}$"):
+            call(outcome.id)
+
+
+def test_what_the_service_holds(client: homing.Client) -> None:
+    about = client.info()
+    assert about.photos == about.passive == 3 and about.references == 3 + about.background
+    assert about.version == homing.__version__ and "homing" in about.recipes
+
+
+def test_problems_are_one_line_that_names_the_photo(client: homing.Client, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "drawing.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    with pytest.raises(UnsupportedError, match=rf"^{tmp_path}/drawing.svg: SVG [^\n]+$"):
+        client.search(tmp_path / "drawing.svg")
+    with pytest.raises(HomingError, match=r"^k: [^\n]+$"):
+        client.search(copy, k=0)
+    with pytest.raises(HomingError, match=r"^k: "):
+        list(client.search_each([copy, copy], k=0))
+
+
+def test_who_is_not_there_or_somebody_else_is_told(server: Server, copy: Path) -> None:
+    with (
+        homing.Client("http://127.0.0.1:1") as nobody,
+        pytest.raises(HomingError, match=r"127.0.0.1:1 cannot be reached"),
+    ):
+        nobody.info()
+    with homing.Client(f"{server.address}/elsewhere") as other, pytest.raises(HomingError):
+        other.search(copy)
+    with pytest.raises(HomingError, match="begins with http"):
+        homing.Client("127.0.0.1:8321")
+    with pytest.raises(HomingError, match="plain text"):
+        homing.Client(server.address, "schlüssel")
+
+
+def test_a_client_needs_none_of_the_servers_libraries() -> None:
+    script = "import sys, homing; homing.Client; assert not {'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
