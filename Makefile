@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench format clean
+.PHONY: help install demo serve test check bench format clean
 
 help:  ## list what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -23,6 +23,16 @@ install: $(VENV)/.demo  ## a virtual environment with homing in it
 
 demo: install  ## the whole way on a handful of real photos: table on the screen, pictures in demo/report.html
 	$(BIN)/homing demo --out demo
+
+$(VENV)/.serve: pyproject.toml $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[serve]'
+	@touch $@
+
+demo/demo.homing:
+	$(MAKE) demo
+
+serve: $(VENV)/.serve demo/demo.homing  ## a page and an API over the demo's photos, at http://127.0.0.1:8321
+	$(BIN)/homing serve demo/demo.homing
 
 test: $(VENV)/.dev  ## all tests
 	# One thread each: workers that share the cores would wait for one another.
