@@ -6,14 +6,11 @@ import shutil
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
-
-if TYPE_CHECKING:
-    from tests.service.conftest import Server
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 PATH = shutil.which("chromium")
 DESK, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
@@ -35,7 +32,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[Open]:
-    """Opens the page of a server in a tab of its own, with the options of a browser's context."""
+    """Opens the page of the server at an address, in a tab of its own, with the options of a browser's context."""
     errors: list[str] = []
     asked: list[str] = []
     homes: list[str] = []
@@ -45,7 +42,7 @@ def open_page(chromium: Browser) -> Iterator[Open]:
         if message.type in ("error", "warning") and not message.text.startswith(_REFUSED):
             errors.append(message.text)
 
-    def open_(server: Server, view: str = "search", **options: Any) -> Page:
+    def open_(address: str, view: str = "search", **options: Any) -> Page:
         context = chromium.new_context(**{"viewport": DESK, "locale": "en-GB", **options})
         contexts.append(context)
         tab = context.new_page()
@@ -53,8 +50,8 @@ def open_page(chromium: Browser) -> Iterator[Open]:
         tab.on("console", log)
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))
-        homes.append(server.address)
-        tab.goto(f"{server.address}/#{view}")
+        homes.append(address)
+        tab.goto(f"{address}/#{view}")
         return tab
 
     yield open_
@@ -84,6 +81,12 @@ def bring(tab: Page, file: Path, by: str) -> None:
         }}""",
         [file.name, b64encode(file.read_bytes()).decode()],
     )
+
+
+def width_of(picture: Locator) -> int:
+    """How many pixels wide a picture came."""
+    expect(picture).not_to_have_class("coming")
+    return int(picture.evaluate("each => each.decode().then(() => each.naturalWidth)"))
 
 
 def check_access(tab: Page) -> None:

@@ -13,7 +13,7 @@ from tests.service.conftest import Server
 def test_every_view_lets_everybody_in(
     open_page: Open, server: Server, copy: Path, photos: Path, tmp_path: Path, scheme: str, screen: dict[str, int]
 ) -> None:
-    tab = open_page(server, viewport=screen, color_scheme=scheme)
+    tab = open_page(server.address, viewport=screen, color_scheme=scheme)
     check_access(tab)
     choose(tab, copy)
     expect(tab.locator("#answer h2")).to_be_visible()
@@ -41,7 +41,7 @@ def test_every_view_lets_everybody_in(
 
 
 def test_the_keyboard_reaches_everything_in_order(open_page: Open, server: Server, copy: Path) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     choose(tab, copy)
     expect(tab.locator("#answer h2")).to_be_visible()
     names = ["Skip to the content", "homing", "Search", "Activate", "Collection", "Choose a picture", "Also look for"]
@@ -60,7 +60,7 @@ def test_the_keyboard_reaches_everything_in_order(open_page: Open, server: Serve
 
 
 def test_a_view_has_an_address_a_title_and_the_focus(open_page: Open, server: Server) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     tab.get_by_role("link", name="Activate").press("Enter")
     expect(tab).to_have_title("Activate · homing")
     expect(tab.locator("#activate-title")).to_be_focused()
@@ -71,7 +71,7 @@ def test_a_view_has_an_address_a_title_and_the_focus(open_page: Open, server: Se
 
 
 def test_one_can_skip_to_the_content(open_page: Open, server: Server) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     tab.keyboard.press("Tab")
     tab.keyboard.press("Enter")
     tab.keyboard.press("Tab")

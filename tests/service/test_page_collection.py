@@ -20,7 +20,7 @@ def fill(server: Server, photos: Path, count: int) -> None:
 
 
 def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> None:
-    tab = open_page(server, "collection")
+    tab = open_page(server.address, "collection")
     figures = tab.locator("#counts")
     expect(figures).to_contain_text("118,287")
     assert figures.locator("div", has_text="Photos").locator("dd").first.inner_text() == str(
@@ -32,7 +32,7 @@ def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> 
 
 
 def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> None:
-    tab = open_page(server, "collection")
+    tab = open_page(server.address, "collection")
     expect(tab.locator("#photos li").nth(2)).to_be_visible()
     tab.get_by_role("searchbox", name="Search by name").fill("chel")
     expect(tab.locator("#photos h3")).to_have_text(["chelsea.png"])
@@ -43,7 +43,7 @@ def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> Non
 
 def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_server: Server, photos: Path) -> None:
     fill(own_server, photos, 27)
-    tab = open_page(own_server, "collection")
+    tab = open_page(own_server.address, "collection")
     items = tab.locator("#photos li")
     expect(items).to_have_count(24)
     tab.get_by_role("button", name="Show more").click()
@@ -69,7 +69,7 @@ def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_serv
 
 
 def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own_server: Server) -> None:
-    tab = open_page(own_server, "collection")
+    tab = open_page(own_server.address, "collection")
     tab.get_by_role("button", name="Remove flower.jpg").click()
     (flower,) = own_server.client.get("/v1/photos?name=flower").json()["photos"]
     assert own_server.client.delete(f"/v1/photos/{flower['id']}").status_code == 204
@@ -84,7 +84,7 @@ def test_names_are_text_whatever_they_say(open_page: Open, own_server: Server, p
     name = "<img src=x onerror=document.title='mine'>.jpg"
     assert own_server.post("/v1/photos", (name, (photos / "camera.png").read_bytes())).status_code == 201
     (shown,) = own_server.client.get("/v1/photos?name=onerror").json()["photos"]
-    tab = open_page(own_server, "collection")
+    tab = open_page(own_server.address, "collection")
     expect(tab.locator("#photos h3").first).to_have_text(shown["photo"])
     tab.get_by_role("button", name="Remove").first.click()
     expect(tab.locator("#remove-title")).to_contain_text("<img")

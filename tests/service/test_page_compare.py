@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
-from tests.service.chromium import Open, choose
+from tests.service.chromium import Open, choose, width_of
 from tests.service.conftest import Server
 
 
@@ -16,28 +17,29 @@ def compare(tab: Page, copy: Path) -> Locator:
 
 
 def shown(dialog: Locator) -> list[str]:
-    """The captions of the pictures that are to be seen."""
+    """The captions of the pictures that are to be seen, once the two were laid over each other."""
+    expect(dialog.get_by_role("radio", name="What differs")).to_be_visible()
     return [each.inner_text() for each in dialog.locator("figcaption").all() if each.is_visible()]
 
 
 def test_the_two_are_beside_each_other(open_page: Open, server: Server, copy: Path) -> None:
-    dialog = compare(open_page(server), copy)
+    dialog = compare(open_page(server.address), copy)
     expect(dialog.locator("img")).to_have_count(2)
     first, second = (each.bounding_box() for each in dialog.locator("img").all())
     assert first and second and first["y"] == second["y"] and first["x"] + first["width"] <= second["x"]
     for picture in dialog.locator("img").all():
-        assert picture.evaluate("each => each.decode().then(() => each.naturalWidth)") >= 320
+        assert width_of(picture) >= 320
 
 
 @pytest.mark.parametrize("by", ["key", "button"])
 def test_they_are_flipped_by_key_and_by_button(open_page: Open, server: Server, copy: Path, by: str) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
     assert shown(dialog) == ["Your picture"]
     boxes = [each.bounding_box() for each in dialog.locator("img").all()]
     assert boxes[0] == boxes[1]
-    for name in ("rocket.jpg", "Your picture", "rocket.jpg"):
+    for name in ("The same part of rocket.jpg", "Your picture", "The same part of rocket.jpg"):
         if by == "key":
             tab.keyboard.press("f")
         else:
@@ -47,7 +49,7 @@ def test_they_are_flipped_by_key_and_by_button(open_page: Open, server: Server, 
 
 
 def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, copy: Path) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
     keep = dialog.get_by_role("button", name="Keep flipping")
@@ -64,16 +66,16 @@ def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, 
 
 
 def test_nothing_moves_by_itself_for_those_who_ask_for_less_motion(open_page: Open, server: Server, copy: Path) -> None:
-    tab = open_page(server, reduced_motion="reduce")
+    tab = open_page(server.address, reduced_motion="reduce")
     dialog = compare(tab, copy)
     tab.keyboard.press("f")
-    assert shown(dialog) == ["rocket.jpg"]
+    assert shown(dialog) == ["The same part of rocket.jpg"]
     expect(dialog.get_by_role("button", name="Keep flipping")).to_be_hidden()
     expect(dialog).to_contain_text("asks for less motion")
 
 
 def test_the_dialog_keeps_the_focus_and_gives_it_back(open_page: Open, server: Server, copy: Path) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     dialog = compare(tab, copy)
     for _ in range(8):
         tab.keyboard.press("Tab")
@@ -81,3 +83,20 @@ def test_the_dialog_keeps_the_focus_and_gives_it_back(open_page: Open, server: S
     dialog.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()
     expect(tab.get_by_role("button", name="Compare with rocket.jpg")).to_be_focused()
+
+
+def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photos: Path, tmp_path: Path) -> None:
+    with Image.open(photos / "rocket.jpg") as rocket:
+        width, height = rocket.size
+        cut = rocket.crop((width // 10, height // 10, width - width // 10, height))
+        cut.paste("white", (0, 0, cut.width, cut.height // 8))
+        cut.save(tmp_path / "cut.jpg", quality=80)
+    tab = open_page(server.address)
+    dialog = compare(tab, tmp_path / "cut.jpg")
+    dialog.get_by_role("radio", name="What differs").check()
+    assert shown(dialog) == ["Where your picture lies in rocket.jpg", "What differs; mid-grey is the same"]
+    dialog.get_by_role("radio", name="Flicker").check()
+    tab.keyboard.press("f")
+    assert shown(dialog) == ["The same part of rocket.jpg"]
+    sizes = [each.evaluate("each => each.naturalWidth / each.naturalHeight") for each in dialog.locator("img").all()]
+    assert sizes[0] == sizes[1]

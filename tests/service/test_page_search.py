@@ -5,33 +5,32 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import expect
-from tests.service.chromium import Open, bring, choose
+from tests.service.chromium import Open, bring, choose, width_of
 from tests.service.conftest import Server
 
 
 def test_a_chosen_copy_is_told_by_name_with_its_chance(open_page: Open, server: Server, copy: Path) -> None:
     best = server.post("/v1/search", copy).json()["matches"][0]
-    tab = open_page(server)
+    tab = open_page(server.address)
     choose(tab, copy)
     answer = tab.locator("#answer")
     expect(answer.get_by_role("heading", level=2)).to_contain_text("copy of rocket.jpg")
     expect(answer).to_contain_text(f"Chance of a false match: {best['chance_in_words']}.")
     expect(answer).to_contain_text("references")
     for picture in answer.locator(".pair img").all():
-        expect(picture).to_have_js_property("complete", True)
-        assert picture.evaluate("each => each.decode().then(() => each.naturalWidth)") > 100
+        assert width_of(picture) > 100
     expect(tab.locator("#heard")).to_contain_text("rocket.jpg")
 
 
 @pytest.mark.parametrize("by", ["drop", "paste"])
 def test_a_picture_is_dropped_or_pasted(open_page: Open, server: Server, copy: Path, by: str) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     bring(tab, copy, by)
     expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
 
 
 def test_of_a_picture_that_is_not_there_is_no_sign(open_page: Open, server: Server, photos: Path) -> None:
-    tab = open_page(server)
+    tab = open_page(server.address)
     choose(tab, photos / "camera.png")
     expect(tab.locator("#answer h2")).to_have_text("No sign of it in this collection")
     tab.get_by_text("What came nearest", exact=True).click()
@@ -42,7 +41,7 @@ def test_of_a_picture_that_is_not_there_is_no_sign(open_page: Open, server: Serv
 def test_turned_copies_are_looked_for_when_asked(open_page: Open, server: Server, photos: Path, tmp_path: Path) -> None:
     with Image.open(photos / "chelsea.png") as cat:
         cat.convert("RGB").transpose(Image.Transpose.ROTATE_180).save(tmp_path / "turned.jpg")
-    tab = open_page(server)
+    tab = open_page(server.address)
     asked = []
     tab.on("request", lambda request: asked.append(request.url))
     choose(tab, tmp_path / "turned.jpg")
@@ -54,7 +53,7 @@ def test_turned_copies_are_looked_for_when_asked(open_page: Open, server: Server
 
 def test_what_is_no_photo_gets_one_line(open_page: Open, server: Server, copy: Path, tmp_path: Path) -> None:
     (tmp_path / "letter.jpg").write_text("Dear editor")
-    tab = open_page(server)
+    tab = open_page(server.address)
     choose(tab, tmp_path / "letter.jpg")
     problem = tab.locator("#search-notice").get_by_role("alert")
     expect(problem).to_contain_text("letter.jpg: not a photo")
@@ -69,14 +68,14 @@ def test_a_picture_no_browser_shows_is_searched_for_all_the_same(
 ) -> None:
     with Image.open(photos / "rocket.jpg") as rocket:
         rocket.save(tmp_path / "rocket.tiff")
-    tab = open_page(server)
+    tab = open_page(server.address)
     choose(tab, tmp_path / "rocket.tiff")
     expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
     expect(tab.locator(".pair")).to_contain_text("No preview of this file")
 
 
 def test_a_service_that_is_gone_is_told(open_page: Open, own_server: Server, copy: Path) -> None:
-    tab = open_page(own_server)
+    tab = open_page(own_server.address)
     own_server.stop()
     choose(tab, copy)
     expect(tab.locator("#search-notice").get_by_role("alert")).to_have_text(

@@ -64,7 +64,9 @@ function lay({ aligned, pictures }, name) {
     drawn(pictures.difference, "What differs; mid-grey is the same"),
   ];
   at("compare-differs").hidden = false;
-  if (mode() === "flicker") arrange();
+  if (mode() !== "flicker") return;
+  at("compare-stage").replaceChildren(...figures.turns); // whoever flips already goes on
+  turn(Number(at("compare-stage").dataset.side));
 }
 
 function panel(picture, caption) {

@@ -1,0 +1,91 @@
+"""Activating on the page: before and after, figures, which copies are found, and the file to release."""
+
+import hashlib
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Locator, Page, expect
+from tests.service.chromium import DESK, PHONE, Open, check_access, choose, width_of
+from tests.service.conftest import Server
+
+
+def activate(tab: Page, file: Path, recipe: str = "homing") -> Locator:
+    """What the page says of a picture that it activated."""
+    choose(tab, file, "activate")
+    expect(tab.locator("#activate-name")).to_have_text(file.name)
+    expect(tab.get_by_label("Recipe")).to_have_value("homing")
+    tab.get_by_label("Recipe").select_option(recipe)
+    tab.get_by_role("button", name="Activate").click()
+    release = tab.locator("#release")
+    expect(release.get_by_role("heading", level=2)).to_contain_text(file.name, timeout=120_000)
+    return release
+
+
+def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server: Server, photos: Path) -> None:
+    tab = open_page(own_server.address, "activate")
+    release = activate(tab, photos / "flower.jpg")
+    (listed,) = own_server.client.get("/v1/photos?name=flower").json()["photos"]
+    assert listed["state"] == "activated"
+    (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
+
+    expect(release).to_contain_text("Ready to be released")
+    expect(release).to_contain_text(f"{kept['quality']['psnr']:.1f} dB")
+    expect(release).to_contain_text(f"{kept['quality']['linf']:.0f} of 255")
+    expect(release.get_by_role("row")).to_have_count(15)
+    rows = release.get_by_role("row").all_inner_texts()
+    found = [sum(row.split()[-2 + when] == "found" for row in rows[1:]) for when in (0, 1)]
+    expect(release).to_contain_text(f"found {found[0]} before, and finds {found[1]} now")
+    assert found[1] >= found[0] > 0
+
+    with Image.open(photos / "flower.jpg") as flower:
+        expected = flower.width
+    assert [width_of(each) for each in release.locator(".slider img").all()] == [expected, expected]
+    for name in ("Difference", "JND map"):
+        release.get_by_role("radio", name=name).check()
+        assert width_of(release.locator(".stage img")) == expected
+
+    with tab.expect_download() as download:
+        release.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "flower.jpg"
+    assert hashlib.sha256(download.value.path().read_bytes()).hexdigest() == kept["sha256"]
+
+
+def test_the_slider_moves_by_keyboard(open_page: Open, own_server: Server, photos: Path) -> None:
+    tab = open_page(own_server.address, "activate")
+    release = activate(tab, photos / "rocket.jpg", "homing-fast")
+    slider = release.get_by_role("slider", name="How much is shown as it was")
+
+    def cut() -> str:
+        return str(release.locator(".over").evaluate("each => getComputedStyle(each).clipPath"))
+
+    slider.focus()
+    tab.keyboard.press("End")
+    assert cut() == "inset(0px 0px 0px 100%)"
+    tab.keyboard.press("Home")
+    assert cut() in ("inset(0px)", "inset(0px 0px 0px 0%)")
+    for screen in (DESK, PHONE):
+        tab.set_viewport_size(screen)
+        for scheme in ("light", "dark"):
+            tab.emulate_media(color_scheme=scheme)
+            check_access(tab)
+
+
+def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Server, tmp_path: Path) -> None:
+    Image.new("RGBA", (64, 64), (10, 200, 30, 0)).save(tmp_path / "nothing.png")
+    tab = open_page(own_server.address, "activate")
+    release = activate(tab, tmp_path / "nothing.png")
+    (listed,) = own_server.client.get("/v1/photos?name=nothing").json()["photos"]
+    (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
+    assert kept["state"] == "unchanged"
+    expect(release).to_contain_text("Released as it was")
+    expect(release.locator(".lead")).to_contain_text(kept["reason"])
+
+
+def test_what_is_no_photo_gets_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:
+    (tmp_path / "letter.jpg").write_text("Dear editor")
+    tab = open_page(server.address, "activate")
+    choose(tab, tmp_path / "letter.jpg", "activate")
+    tab.get_by_role("button", name="Activate").click()
+    expect(tab.locator("#activate-notice").get_by_role("alert")).to_contain_text("letter.jpg: not a photo")
+    expect(tab.get_by_role("button", name="Activate")).to_be_enabled()
+    assert server.client.get("/v1/photos?name=letter").json()["total"] == 0

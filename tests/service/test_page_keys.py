@@ -1,0 +1,73 @@
+"""A service that asks for keys, on the page: asked for once, kept until the tab is closed, refused in words."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+from tests.service.chromium import Open, check_access, choose, width_of
+from tests.service.conftest import Server, Start
+
+from homing.service.keys import new_key
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A file of keys, and the key of each role."""
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    return {"path": str(path), **{role: new_key(path, f"{role}-desk", role) for role in ("search", "admin")}}
+
+
+@pytest.fixture(scope="module")
+def guarded(starting: Start, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return starting(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", keys["path"])
+
+
+def test_a_key_is_asked_for_once_and_opens_pictures_too(
+    open_page: Open, guarded: Server, copy: Path, keys: dict[str, str]
+) -> None:
+    tab = open_page(guarded.address)
+    choose(tab, copy)
+    dialog = tab.get_by_role("dialog", name="This service asks for a key")
+    expect(dialog.get_by_label("Key")).to_be_focused()
+    check_access(tab)
+    tab.keyboard.type("a-wrong-one")
+    tab.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_have_text("The service does not know this key.")
+    dialog.get_by_label("Key").fill(keys["search"])
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
+    picture = tab.locator(".pair img").last
+    assert width_of(picture) > 100
+    tab.get_by_role("link", name="Collection").click()
+    expect(tab.locator("#photos h3")).to_have_count(3)
+    tab.reload()
+    expect(tab.locator("#photos h3")).to_have_count(3)
+    expect(dialog).to_be_hidden()
+
+
+def test_requests_that_wait_for_a_key_ask_for_one(open_page: Open, guarded: Server, keys: dict[str, str]) -> None:
+    tab = open_page(guarded.address, "collection")
+    tab.get_by_role("dialog").get_by_label("Key").fill(keys["search"])
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#photos h3")).to_have_count(3)
+    expect(tab.locator("#counts")).to_contain_text("118,287")
+    expect(tab.get_by_role("dialog")).to_have_count(0)
+
+
+def test_who_gives_none_is_told(open_page: Open, guarded: Server, copy: Path) -> None:
+    tab = open_page(guarded.address)
+    choose(tab, copy)
+    tab.get_by_role("button", name="Cancel").click()
+    expect(tab.locator("#search-notice").get_by_role("alert")).to_contain_text("asks for a key")
+
+
+def test_what_a_key_does_not_allow_is_told(open_page: Open, guarded: Server, keys: dict[str, str]) -> None:
+    tab = open_page(guarded.address, "collection")
+    tab.get_by_role("dialog").get_by_label("Key").fill(keys["search"])
+    tab.keyboard.press("Enter")
+    tab.get_by_role("button", name="Remove rocket.jpg").click()
+    dialog = tab.get_by_role("dialog", name="Remove rocket.jpg?")
+    dialog.get_by_role("button", name="Remove").click()
+    expect(dialog.get_by_role("alert")).to_have_text("key 'search-desk' has the role search, this needs admin")
+    with_key = {"Authorization": f"Bearer {keys['admin']}"}
+    assert guarded.client.get("/v1/photos", headers=with_key).json()["total"] == 3
