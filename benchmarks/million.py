@@ -25,7 +25,7 @@ from homing._machine import hardware, memory_in_use
 from homing._parallel import map_ahead
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.evaluation.results import markdown
 
 BATCH = 20_000  # descriptors that are encoded, and references that are recorded, at once
@@ -101,14 +101,14 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
 def _grow(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
     """Seconds in which a collection takes them, and in which its index follows and a snapshot is kept."""
     count = sum(map(len, batches))
-    hashes = iter([hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)])
-    names = iter([f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)])
+    hashes = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
+    names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)]
 
     def record() -> None:
         # One batch is encoded while that before it is recorded, as photos are read while others are described.
-        for rows, codes in zip(batches, map_ahead(codebook.encode, batches, threads=1), strict=True):
-            rest = zip(codes, rows.numpy(), strict=True)
-            collection.record([NewPhoto(next(hashes), next(names), code, row) for code, row in rest])
+        for place, codes in enumerate(map_ahead(codebook.encode, batches, threads=1)):
+            some = slice(place * BATCH, (place + 1) * BATCH)
+            collection.record(NewPhotos(hashes[some], names[some], codes, batches[place].numpy()))
 
     with Collection.create(path, codebook=codebook) as collection:
         took = _seconds(record)

@@ -21,7 +21,7 @@ import torch
 from homing import codebooks
 from homing._machine import hardware, memory_in_use
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.evaluation.results import markdown
 
 REFERENCES = 100_000
@@ -105,14 +105,13 @@ class Load:
             f"{disk / 1e6:.0f}",
         ]
 
-    def _new(self, some: int) -> list[NewPhoto]:
+    def _new(self, some: int) -> NewPhotos:
         rows = _unit(self.rng, some)
-        codes = self.codebook.encode(torch.from_numpy(rows))
         names = [str(next(self.numbers)) for _ in range(some)]
-        return [
-            NewPhoto(hashlib.sha256(name.encode()).hexdigest(), f"/photos/{name}.jpg", code, row)
-            for name, code, row in zip(names, codes, rows, strict=True)
-        ]
+        hashes = [hashlib.sha256(name.encode()).hexdigest() for name in names]
+        return NewPhotos(
+            hashes, [f"/photos/{name}.jpg" for name in names], self.codebook.encode(torch.from_numpy(rows)), rows
+        )
 
 
 def _unit(rng: np.random.Generator, some: int) -> np.ndarray:

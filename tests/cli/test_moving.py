@@ -16,7 +16,7 @@ from tests.conftest import descriptors, train
 from torch import Tensor
 
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 
 
 def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: Path) -> None:
@@ -99,9 +99,8 @@ def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
     path, book = tmp_path / "c", train("IVF16,PQ8x8")
     rows = descriptors(count, seed=1)
     with Collection.create(path, codebook=book) as collection:
-        codes = book.encode(rows)
-        pairs = enumerate(zip(codes, rows.numpy(), strict=True))
-        collection.record([NewPhoto(f"{n:064x}", f"/{n}.jpg", code, row) for n, (code, row) in pairs])
+        hashes, sources = [f"{n:064x}" for n in range(count)], [f"/{n}.jpg" for n in range(count)]
+        collection.record(NewPhotos(hashes, sources, book.encode(rows), rows.numpy()))
     new = train("PQ8x8")
     new.write(tmp_path / "new.codebook")
     building = ("migrate", path, "--codebook", tmp_path / "new.codebook")

@@ -14,7 +14,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.errors import HomingError
 
 DIM, QUERIES = 16, 4000
@@ -32,7 +32,8 @@ def filled(path: Path, book: Codebook, count: int) -> Collection:
     opened = Collection.create(path / f"{count}.homing", codebook=book)
     rows = descriptors(count, seed=2, dim=DIM)
     codes = book.encode(rows)
-    opened.record([NewPhoto(f"{n}", f"/{n}.jpg", codes[n], rows[n].numpy()) for n in range(count)])
+    hashes, sources = [f"{n}" for n in range(count)], [f"/{n}.jpg" for n in range(count)]
+    opened.record(NewPhotos(hashes, sources, codes, rows.numpy()))
     return opened
 
 

@@ -91,8 +91,9 @@ def test_a_missing_catalogue_is_left_to_a_person(own: Path) -> None:
 
 
 def test_a_damaged_page_is_found(own: Path) -> None:
+    ((page,),) = behind(own, "PRAGMA page_size")
     data = bytearray((own / "catalogue.sqlite").read_bytes())
-    data[4096:8192] = bytes(4096)  # the root of a table
+    data[page : 2 * page] = bytes(page)  # the root of a table
     (own / "catalogue.sqlite").write_bytes(data)
     (finding,) = check(own, repair=True)
     assert (finding.part, finding.mended) == ("catalogue", False)

@@ -14,7 +14,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.collection import Collection, migrate
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.errors import CodebookError, CollectionError, HomingError, UnknownNameError
 
 SPECS = ["IVF4,PQ8x8", "IVF16,PQ8x4fs", "OPQ8_16,PQ8x6", "PCA16,IVF4,PQ4x8", "HNSW8,PQ8x4", "PCA16,LSH", "IVF4,RaBitQ"]
@@ -24,11 +24,9 @@ def filled(folder: Path, book: Codebook, count: int = 400) -> Collection:
     """A collection of random descriptors under names that CSV and Parquet must quote."""
     collection = Collection.create(folder, codebook=book)
     rows = descriptors(count, seed=1, dim=book.dim)
-    photos = [
-        NewPhoto(f"{number:064x}", f'/photos/ü, "{number}"\n.jpg', code, row)
-        for number, (code, row) in enumerate(zip(book.encode(rows), rows.numpy(), strict=True))
-    ]
-    collection.record(photos)
+    hashes = [f"{number:064x}" for number in range(count)]
+    sources = [f'/photos/ü, "{number}"\n.jpg' for number in range(count)]
+    collection.record(NewPhotos(hashes, sources, book.encode(rows), rows.numpy()))
     return collection
 
 
@@ -177,7 +175,7 @@ def test_an_id_is_not_given_again_after_an_import(tmp_path: Path) -> None:
         collection.export(tmp_path / "export")
     row = descriptors(1, seed=9)
     with Collection.from_export(tmp_path / "again", tmp_path / "export") as again:
-        assert again.record([NewPhoto("f" * 64, "/new.jpg", book.encode(row)[0], row.numpy()[0])]) == [6]
+        assert again.record(NewPhotos(["f" * 64], ["/new.jpg"], book.encode(row), row.numpy())) == [6]
         assert len(again.index) == 4
 
 

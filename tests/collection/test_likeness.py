@@ -11,7 +11,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.errors import CollectionError
 
 DIM = 64
@@ -32,8 +32,9 @@ def book() -> Codebook:
 
 
 def put(opened: Collection, rows: torch.Tensor, start: int = 0) -> None:
-    codes = opened.codebook.encode(rows)
-    opened.record([NewPhoto(f"{start + n}", f"/{start + n}.jpg", codes[n], row.numpy()) for n, row in enumerate(rows)])
+    names = [f"{start + n}" for n in range(len(rows))]
+    sources = [f"/{name}.jpg" for name in names]
+    opened.record(NewPhotos(names, sources, opened.codebook.encode(rows), rows.numpy()))
 
 
 def test_photos_that_are_much_alike_find_each_other_as_often_as_stated(tmp_path: Path, book: Codebook) -> None:

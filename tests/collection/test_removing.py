@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.extractors import Extractor
 
 
@@ -128,16 +128,19 @@ def test_an_id_is_never_given_twice(three: Collection, photos: Path) -> None:
 def test_every_family_follows(spec: str, tmp_path: Path) -> None:
     book, rows = train(spec), descriptors(300)
     codes = book.encode(rows)
-    photos = [NewPhoto(f"{place}", f"/{place}", codes[place], rows[place].numpy()) for place in range(300)]
+
+    def photos(places: range) -> NewPhotos:
+        return NewPhotos([f"{n}" for n in places], [f"/{n}" for n in places], codes[places], rows[places].numpy())
+
     with (
         Collection.create(tmp_path / "c", codebook=book) as living,
         Collection.create(tmp_path / "d", codebook=book) as fresh,
     ):
         for start in range(0, 300, 50):
-            living.record(photos[start : start + 50])
+            living.record(photos(range(start, start + 50)))
             living.search_descriptors(rows[:2])
             living.remove([f"/{place}" for place in range(start, start + 50) if place % 3])
-        fresh.record(photos[::3])
+        fresh.record(photos(range(0, 300, 3)))
         answers = [
             [
                 [(match.photo, round(match.distance, 4)) for match in row]

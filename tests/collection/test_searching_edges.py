@@ -10,7 +10,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhoto, ReleaseRow
+from homing.collection.catalogue import NewPhotos, ReleaseRow
 from homing.errors import CollectionError
 
 DIM, COUNT = 16, 40
@@ -25,7 +25,8 @@ def random(tmp_path: Path) -> Iterator[Collection]:
     book = Codebook.train(taught, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random", photos=crowd)
     with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
         codes = book.encode(rows)
-        opened.record([NewPhoto(f"{n}", f"/{n}.jpg", codes[n], rows[n].numpy()) for n in range(COUNT)])
+        hashes, sources = [f"{n}" for n in range(COUNT)], [f"/{n}.jpg" for n in range(COUNT)]
+        opened.record(NewPhotos(hashes, sources, codes, rows.numpy()))
         planned = [
             (n + 1, ReleaseRow("activated", f"/out/{n}.jpg", f"r{n}", "recipe", 44.0, 0.99, 8.0, None))
             for n in range(COUNT)

@@ -61,8 +61,8 @@ def made(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: Extr
     return folder
 
 
-@pytest.fixture(scope="session")
-def starting(made: Path) -> Iterator[Start]:
+@contextmanager
+def servers(made: Path) -> Iterator[Start]:
     """Starts servers, each over a copy of the collection or over the folder given; stops those that still run."""
     with ExitStack() as stack:
 
@@ -84,6 +84,20 @@ def starting(made: Path) -> Iterator[Start]:
         yield start
 
 
+@pytest.fixture
+def starting(made: Path) -> Iterator[Start]:
+    """Starts servers for one test."""
+    with servers(made) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def starting_for_all(made: Path) -> Iterator[Start]:
+    """Starts servers for all tests of a file: each takes most of a gigabyte, and is not kept for those of others."""
+    with servers(made) as start:
+        yield start
+
+
 def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         process.terminate()
@@ -93,9 +107,10 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.fixture(scope="session")
-def server(starting: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server without keys for all tests: what a test adds it may find, and removes."""
-    return starting(tmp_path_factory.mktemp("served") / "all.homing")
+    with servers(made) as start:
+        yield start(tmp_path_factory.mktemp("served") / "all.homing")
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def guarded(starting: Start, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    return starting(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", keys["path"])
+def guarded(starting_for_all: Start, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return starting_for_all(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", keys["path"])
 
 
 def test_a_key_is_asked_for_once_and_opens_pictures_too(

@@ -16,9 +16,9 @@ from homing.photo import Photo
 
 
 @pytest.fixture(scope="module")
-def busy(starting, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def busy(starting_for_all, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """A server for the tests of this file."""
-    return starting(tmp_path_factory.mktemp("activated") / "c.homing")
+    return starting_for_all(tmp_path_factory.mktemp("activated") / "c.homing")
 
 
 @pytest.fixture(scope="module")

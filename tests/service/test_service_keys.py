@@ -29,8 +29,8 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def guarded(starting, tmp_path_factory: pytest.TempPathFactory, keys: tuple[Path, dict[str, str]]) -> Server:
-    return starting(tmp_path_factory.mktemp("guarded") / "c.homing", "--keys", str(keys[0]))
+def guarded(starting_for_all, tmp_path_factory: pytest.TempPathFactory, keys: tuple[Path, dict[str, str]]) -> Server:
+    return starting_for_all(tmp_path_factory.mktemp("guarded") / "c.homing", "--keys", str(keys[0]))
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -11,6 +11,8 @@ from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from homing._files import is_case_blind
 from homing._parallel import map_ahead
 from homing._places import Address, Place, is_below, is_taken, make_ready, recorded, write_whole
@@ -20,7 +22,7 @@ from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection._sources import ANOTHER_FILE, moved_from
-from homing.collection.catalogue import NewPhoto, Planned, ReleaseRow
+from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow
 from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
@@ -190,13 +192,11 @@ class ActivationJob:
 
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Planned]:
         """Record the references that are new, and what is about to be released of each."""
-        new = [
-            NewPhoto(each.sha256, recorded(task.path), each.code, each.descriptor)
-            for task, each in made
-            if self.catalogue.find(each.sha256) is None
-        ]
+        new = [(task, each) for task, each in made if self.catalogue.find(each.sha256) is None]
         if new:
-            self.collection.record(new)
+            hashes, sources = [each.sha256 for _, each in new], [recorded(task.path) for task, _ in new]
+            codes, descriptors = [each.code for _, each in new], [each.descriptor for _, each in new]
+            self.collection.record(NewPhotos(hashes, sources, np.stack(codes), np.stack(descriptors)))
         releases = []
         for task, activation in made:
             number = self.catalogue.find(activation.sha256)

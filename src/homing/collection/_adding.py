@@ -15,7 +15,7 @@ from homing._parallel import map_ahead
 from homing._places import Place, recorded
 from homing.collection._replacing import Replacing
 from homing.collection._sources import moved_from
-from homing.collection.catalogue import Catalogue, NewPhoto
+from homing.collection.catalogue import Catalogue, NewPhotos
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import describe
@@ -105,10 +105,8 @@ def _outcomes(
 def _index(collection: Collection, batch: Sequence[_Ready], replacing: Replacing | None) -> list[Outcome]:
     descriptors = describe(collection.extractor, [item.square for item in batch])
     codes = collection.codebook.encode(descriptors)
-    photos = [
-        NewPhoto(item.sha256, recorded(item.path), code, descriptor)
-        for item, code, descriptor in zip(batch, codes, descriptors.numpy(), strict=True)
-    ]
+    hashes, sources = [item.sha256 for item in batch], [recorded(item.path) for item in batch]
+    photos = NewPhotos(hashes, sources, codes, descriptors.numpy())
     try:
         with replacing.lock if replacing else nullcontext():
             before = [replacing.outdated(item.path, item.sha256) if replacing else [] for item in batch]

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from homing.collection._blobs import as_blobs, as_halves
 from homing.collection._database import Database
 from homing.errors import CollectionError, GoneError
 
@@ -18,13 +19,13 @@ State = Literal["passive", "activated", "unchanged"]
 
 
 @dataclass(frozen=True)
-class NewPhoto:
-    """A reference about to be recorded."""
+class NewPhotos:
+    """References about to be recorded, N of them: codes are (N, bytes), descriptors (N, D)."""
 
-    sha256: str
-    source: str
-    code: np.ndarray
-    descriptor: np.ndarray
+    hashes: Sequence[str]
+    sources: Sequence[str]
+    codes: np.ndarray
+    descriptors: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Catalogue(Database):
         row = self._one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
-    def add(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+    def add(self, photos: NewPhotos, *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Record references, all or none; gives the id of each, None where it was known.
 
         What they come `instead_of` is removed in the same transaction.
@@ -95,30 +96,28 @@ class Catalogue(Database):
         with self._change() as change:
             revision = self._advance(change)
             self._drop(change, instead_of, revision)
-            hashes = json.dumps([photo.sha256 for photo in photos])
             rows = change.execute(
-                "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))", (hashes,)
+                "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(photos.hashes)),),
             )
             known = {sha256 for (sha256,) in rows}  # in this transaction, and before it
             # An id is never given twice: an index that still holds a removed reference must not take it for another.
             (last,) = change.execute(
                 "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
             ).fetchone()
-            for photo in photos:
-                ids.append(None if photo.sha256 in known else (last := last + 1))
-                known.add(photo.sha256)
-            self._insert(change, [(number, photo) for number, photo in zip(ids, photos, strict=True) if number])
+            for sha256 in photos.hashes:
+                ids.append(None if sha256 in known else (last := last + 1))
+                known.add(sha256)
+            self._insert(change, ids, photos)
             return ids
 
-    def _insert(self, change: sqlite3.Connection, new: Sequence[tuple[int, NewPhoto]]) -> None:
+    def _insert(self, change: sqlite3.Connection, ids: Sequence[int | None], photos: NewPhotos) -> None:
+        rows = zip(ids, photos.hashes, photos.sources, as_blobs(photos.codes), strict=True)
         change.executemany(
-            "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)",
-            ((number, photo.sha256, photo.source, photo.code.tobytes()) for number, photo in new),
+            "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)", (row for row in rows if row[0])
         )
-        change.executemany(
-            "INSERT INTO descriptors VALUES (?, ?)",
-            ((number, photo.descriptor.astype(np.float16).tobytes()) for number, photo in new),
-        )
+        vectors = zip(ids, as_blobs(as_halves(photos.descriptors)), strict=True)
+        change.executemany("INSERT INTO descriptors VALUES (?, ?)", (row for row in vectors if row[0]))
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         """Remove references with all that is known of them, all or none.

@@ -23,7 +23,7 @@ from homing.collection._removing import Named, find_named, remove_named
 from homing.collection._searching import Plan, plan_search, run_search
 from homing.collection._sources import left_passive, passive_photos
 from homing.collection._writing import changing
-from homing.collection.catalogue import NewPhoto
+from homing.collection.catalogue import NewPhotos
 from homing.collection.checking import check_opened
 from homing.collection.folder import Folder, create_folder, open_folder
 from homing.collection.generations import beside, place_of
@@ -272,7 +272,7 @@ class Collection:
     ) -> None:
         self.close()
 
-    def record(self, photos: Sequence[NewPhoto], *, instead_of: Sequence[int] = ()) -> list[int | None]:
+    def record(self, photos: NewPhotos, *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
 
         What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
