@@ -40,6 +40,11 @@ def test_what_is_not_there_is_a_problem_too(server: Server, method: str, path: s
     assert set(problem) == {"type", "title", "status", "detail", "instance"} and problem["instance"] == path
 
 
+def test_a_wrong_method_is_told_which_are_right(server: Server) -> None:
+    assert server.client.put("/v1/photos/1").headers["allow"] == "DELETE, GET"
+    assert server.client.options("/v1/photos").headers["allow"] == "GET, POST"
+
+
 def test_the_description_names_every_route(server: Server) -> None:
     described = server.client.get("/openapi.json").json()
     assert {"/v1/search", "/v1/photos", "/v1/photos/{id}", "/v1/info", "/healthz"} <= set(described["paths"])

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from homing.errors import (
     BusyError,
@@ -95,7 +96,10 @@ def install(app: FastAPI) -> None:
 
     async def of_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        return _answer(request, ProblemError(error.status_code, str(error.detail), headers=error.headers))
+        detail, headers = str(error.detail), dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods(app, request.url.path)):
+            detail, headers["Allow"] = f"{request.method} is not answered here, {methods} is", methods
+        return _answer(request, ProblemError(error.status_code, detail, headers=headers))
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
@@ -112,6 +116,13 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, unforeseen)
+
+
+def _methods(app: FastAPI, path: str) -> str:
+    """What may be asked of a path. Starlette knows one route of it, where several have the same."""
+    described = app.openapi()["paths"].items()
+    found = {way.upper() for template, ways in described if compile_path(template)[0].match(path) for way in ways}
+    return ", ".join(sorted(found))
 
 
 def _answer(request: Request, problem: ProblemError) -> JSONResponse:
