@@ -42,30 +42,30 @@ def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> Non
 
 
 def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_server: Server, photos: Path) -> None:
-    fill(own_server, photos, 27)
+    fill(own_server, photos, 33)
     tab = open_page(own_server.address, "collection")
     items = tab.locator("#photos li")
-    expect(items).to_have_count(24)
-    tab.get_by_role("button", name="Show more").click()
     expect(items).to_have_count(30)
+    tab.get_by_role("button", name="Show more").click()
+    expect(items).to_have_count(36)
     expect(tab.get_by_role("button", name="Show more")).to_be_hidden()
-    expect(items.nth(24).get_by_role("button")).to_be_focused()
+    expect(items.nth(30).get_by_role("button")).to_be_focused()
 
-    remove = tab.get_by_role("button", name="Remove crop-26.jpg")
+    remove = tab.get_by_role("button", name="Remove crop-32.jpg")
     remove.click()
-    dialog = tab.get_by_role("dialog", name="Remove crop-26.jpg?")
+    dialog = tab.get_by_role("dialog", name="Remove crop-32.jpg?")
     expect(dialog.get_by_role("button", name="Keep it")).to_be_focused()
     tab.keyboard.press("Enter")
     expect(dialog).to_be_hidden()
     expect(remove).to_be_focused()
-    assert own_server.client.get("/v1/photos?name=crop-26").json()["total"] == 1
+    assert own_server.client.get("/v1/photos?name=crop-32").json()["total"] == 1
 
     remove.click()
     dialog.get_by_role("button", name="Remove").click()
-    expect(tab.locator("#collection-notice")).to_contain_text("Removed crop-26.jpg.")
-    expect(items).to_have_count(29)
-    assert own_server.client.get("/v1/photos?name=crop-26").json()["total"] == 0
-    expect(tab.locator("#counts").locator("div", has_text="Photos").locator("dd").first).to_have_text("29")
+    expect(tab.locator("#collection-notice")).to_contain_text("Removed crop-32.jpg.")
+    expect(items).to_have_count(35)
+    assert own_server.client.get("/v1/photos?name=crop-32").json()["total"] == 0
+    expect(tab.locator("#counts").locator("div", has_text="Photos").locator("dd").first).to_have_text("35")
 
 
 def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own_server: Server) -> None:

@@ -22,7 +22,7 @@ export function startActivation() {
 export async function showActivation() {
   if (at("recipe").options.length > 0) return;
   try {
-    const { recipes } = await json("/v1/info", { say });
+    const { recipes } = await json("/v1/info");
     at("recipe").replaceChildren(...recipes.map((name) => make("option", { selected: name === "homing" }, name)));
   } catch (error) {
     problem(error.message);
@@ -64,11 +64,17 @@ async function activate(file) {
 
 function* told(file, report, options) {
   const moved = report.state === "activated";
-  yield make("h2", { class: "verdict" }, moved ? "Ready to be released: " : "Released as it was: ", make("b", {}, file.name));
-  yield make("p", { class: "lead" }, moved ? survival(report.survives) : report.reason);
-  const download = make("button", { type: "button", class: "primary", onclick: () => save(file.name, report.released) }, "Download");
-  yield make("div", { class: "buttons" }, download);
-  yield make("div", { class: "release" }, views(report.pictures, options), make("div", {}, quality(report.quality), edits(report.survives)));
+  const title = moved ? "Ready to be released: " : "Released as it was: ";
+  const head = make("h2", { class: "verdict" }, title, make("b", {}, file.name));
+  const words = make("p", { class: "lead" }, moved ? survival(report.survives) : report.reason);
+  const download = { type: "button", class: "primary", onclick: () => save(file.name, report.released) };
+  yield make("div", { class: "head" }, make("div", {}, head, words), make("button", download, "Download"));
+  yield make(
+    "div",
+    { class: "release" },
+    views(report.pictures, options),
+    make("div", {}, quality(report.quality), edits(report.survives)),
+  );
 }
 
 function survival(survives) {
@@ -85,10 +91,20 @@ function views(pictures, options) {
   };
   const pick = (name) => stage.replaceChildren(modes[name]());
   const choices = Object.keys(modes).map((name, rank) =>
-    make("label", {}, make("input", { type: "radio", name: "release-mode", checked: rank === 0, onchange: () => pick(name) }), make("span", {}, name)),
+    make(
+      "label",
+      {},
+      make("input", { type: "radio", name: "release-mode", checked: rank === 0, onchange: () => pick(name) }),
+      make("span", {}, name),
+    ),
   );
   pick("Before, after");
-  return make("div", {}, make("fieldset", { class: "modes" }, make("legend", { class: "hidden" }, "What to see"), ...choices), stage);
+  return make(
+    "div",
+    {},
+    make("fieldset", { class: "modes" }, make("legend", { class: "hidden" }, "What to see"), ...choices),
+    stage,
+  );
 }
 
 function one(address, caption, options) {
@@ -99,9 +115,21 @@ function slider(pictures, options) {
   const after = make("div", { class: "over" }, served(pictures.after, "", options));
   const both = make("div", { class: "slider" }, served(pictures.before, "The picture as it was", options), after);
   const place = (event) => both.style.setProperty("--cut", `${event.target.value}%`);
-  const range = make("input", { type: "range", min: 0, max: 100, value: 50, oninput: place, "aria-label": "How much is shown as it was" });
+  const range = make("input", {
+    type: "range",
+    min: 0,
+    max: 100,
+    value: 50,
+    oninput: place,
+    "aria-label": "How much is shown as it was",
+  });
   both.append(range);
-  return make("figure", {}, both, make("figcaption", { class: "ends" }, make("span", {}, "As it was"), make("span", {}, "As released")));
+  return make(
+    "figure",
+    {},
+    both,
+    make("figcaption", { class: "ends" }, make("span", {}, "As it was"), make("span", {}, "As released")),
+  );
 }
 
 function quality({ psnr, ssim, linf }) {
@@ -110,7 +138,7 @@ function quality({ psnr, ssim, linf }) {
     { class: "figures" },
     figure("PSNR", psnr === null ? "∞" : `${psnr.toFixed(1)} dB`, "the higher, the closer"),
     figure("SSIM", ssim.toFixed(4), "1 is the same picture"),
-    figure("Largest change", `${linf.toFixed(0)} of 255`, "of any pixel"),
+    figure("L∞", `${linf.toFixed(0)} of 255`, "the largest change"),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Requests to the service: with the key, waiting while it is busy, and problems as one clear line. */
 import { askForKey, forgetKey, key } from "./key.js";
 
-const TRIES = 5;
+const TRIES = 10;
 
 /** What the service, or the way to it, did not do; the message is one line for people. */
 export class Problem extends Error {}
@@ -11,7 +11,7 @@ export class Problem extends Error {}
  * A service that asks for a key gets one from the person; one that is busy is asked again when it says.
  */
 export async function request(address, { say = () => {}, ...options } = {}) {
-  for (let tries = 1; ; ) {
+  for (let tries = 1; ;) {
     const used = key();
     const answer = await send(address, options, used);
     if (answer.ok) return answer;

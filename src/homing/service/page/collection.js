@@ -4,7 +4,7 @@ import { at, figure, heard, make, notice } from "./element.js";
 import { served } from "./pictures.js";
 import { base, bytes, capital, count, day, many, time } from "./words.js";
 
-const AT_ONCE = 24;
+const AT_ONCE = 30;
 const PAUSE = 250; // milliseconds without a key pressed, then the name is searched for
 const { say, problem, clear } = notice("collection-notice");
 let running = new AbortController();
@@ -71,7 +71,10 @@ async function page(address, put) {
   try {
     const found = await json(address, options);
     next = found.next;
-    put(found.photos.map((photo) => card(photo, options)), found.total);
+    put(
+      found.photos.map((photo) => card(photo, options)),
+      found.total,
+    );
     at("more").hidden = next === null;
     if (found.total > 0) clear();
     else say(at("name").value.trim() ? "No photo has a name like this." : "There are no photos yet: activate one.");
@@ -88,7 +91,12 @@ function card(photo, options) {
     make("div", { class: "thumb" }, served(photo.thumbnail, "", options)),
     make("h3", { title: photo.photo }, name),
     make("p", { class: "soft small" }, `${capital(photo.state)} · `, added(photo.added)),
-    make("button", { type: "button", class: "quiet", onclick: () => confirmRemoval(photo, item) }, "Remove", make("span", { class: "hidden" }, ` ${name}`)),
+    make(
+      "button",
+      { type: "button", class: "quiet", onclick: () => confirmRemoval(photo, item) },
+      "Remove",
+      make("span", { class: "hidden" }, ` ${name}`),
+    ),
   );
   return item;
 }

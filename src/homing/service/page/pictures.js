@@ -2,11 +2,11 @@
 import { givenUp, picture } from "./api.js";
 import { image, make } from "./element.js";
 
-/** A picture at an address of the service; it comes when it is there. */
-export function served(address, alt, options) {
+/** A picture at an address of the service; it comes when it is there, unless that is given up by the signal. */
+export function served(address, alt, { signal }) {
   if (address === null) return make("span", { class: "no-picture" }, "No picture of it is kept");
   const shown = image({ alt, class: "coming" });
-  picture(address, options).then(
+  picture(address, { signal }).then(
     (url) => show(shown, url),
     (error) => {
       if (!givenUp(error)) shown.replaceWith(make("span", { class: "no-picture" }, error.message));

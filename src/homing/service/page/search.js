@@ -46,11 +46,10 @@ async function search(file, given) {
 function* told(file, { matches, plan, milliseconds }, options) {
   const [best, ...more] = matches.filter((match) => match.verdict !== NONE);
   const others = matches.filter((match) => match.verdict === NONE);
-  yield headline(best);
-  if (best) yield make("p", { class: "lead" }, `Chance of a false match: ${best.chance_in_words}.`);
-  else yield make("p", { class: "lead" }, nothing(matches));
+  const words = best ? `Chance of a false match: ${best.chance_in_words}.` : nothing(matches);
+  const compares = best && best.thumbnail !== null ? compareButton(file, best, "primary") : null;
+  yield make("div", { class: "head" }, make("div", {}, headline(best), make("p", { class: "lead" }, words)), compares);
   yield pair(file, best, options);
-  if (best) yield make("div", { class: "buttons" }, compareButton(file, best, "primary"));
   if (more.length > 0) yield make("h3", {}, "It may also be");
   if (more.length > 0) yield list(file, more, options);
   if (others.length > 0) {
@@ -76,7 +75,12 @@ function pair(file, best, options) {
   const yours = make("figure", {}, local(file, "Your picture"), make("figcaption", {}, "Your picture"));
   if (best === undefined) return make("div", { class: "pair" }, yours);
   const caption = make("figcaption", {}, make("span", { class: "path" }, best.photo), ` · ${best.state}`);
-  return make("div", { class: "pair" }, yours, make("figure", {}, served(best.thumbnail && `${best.thumbnail}?side=640`, base(best.photo), options), caption));
+  return make(
+    "div",
+    { class: "pair" },
+    yours,
+    make("figure", {}, served(best.thumbnail && `${best.thumbnail}?side=640`, base(best.photo), options), caption),
+  );
 }
 
 function list(file, matches, options) {
@@ -85,7 +89,12 @@ function list(file, matches, options) {
 
 function row(file, match, options) {
   const stranger = match.state === "background";
-  const told = [`false match ${match.chance_in_words}`, stranger ? "a stranger of the background" : match.state];
+  const sign = match.verdict === NONE ? [] : [match.verdict];
+  const told = [
+    ...sign,
+    `false match ${match.chance_in_words}`,
+    stranger ? "a stranger of the background" : match.state,
+  ];
   return make(
     "li",
     { class: stranger ? "stranger" : null },
@@ -94,7 +103,7 @@ function row(file, match, options) {
       "div",
       {},
       make("p", { class: "name", title: match.photo }, base(match.photo)),
-      make("p", {}, `${capital(match.verdict)} · `, make("span", { class: "soft" }, told.join(" · "))),
+      make("p", { class: "soft" }, capital(told.join(" · "))),
     ),
     match.thumbnail === null ? null : compareButton(file, match),
   );

@@ -1,0 +1,76 @@
+"""Take docs/images/page.png: the page of the service over the demo's photos, which `make demo` leaves in demo/.
+
+    python tools/picture_page.py demo docs/images/page.png
+
+Needs Chromium (Debian: apt-get install chromium) and the extra dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from homing.edits import parse
+
+PHOTO, EDIT = "chelsea.png", "meme"  # what is searched for: a photo of the demo, edited
+
+
+def main() -> None:
+    """Serve the demo's collection, search for a copy on the page, take its picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("demo", type=Path, help="the folder that homing demo wrote")
+    parser.add_argument("out", type=Path, help="the PNG to write")
+    options = parser.parse_args()
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("there is no Chromium; Debian: apt-get install chromium")
+    command = [sys.executable, "-m", "homing", "serve", str(options.demo / "demo.homing"), "--port", "0"]
+    with (
+        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        try:
+            copy = Path(folder) / "copy.jpg"
+            with Image.open(options.demo / "released" / PHOTO) as photo:
+                parse(EDIT)(photo.convert("RGB"), 0).save(copy, quality=70)
+            take(chromium, address_of(server), copy, options.out)
+        finally:
+            server.terminate()
+    print(f"wrote {options.out}")
+
+
+def address_of(server: subprocess.Popen[str]) -> str:
+    """Where a server listens, once it says so."""
+    assert server.stderr is not None
+    said = ""
+    for line in server.stderr:
+        said += line
+        if found := re.search(r"at (http://\S+)", line):
+            return found[1]
+    sys.exit(said)
+
+
+def take(chromium: str, address: str, copy: Path, out: Path) -> None:
+    """Search for a copy on the page, and take a picture of what it shows."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1180, "height": 820}, locale="en-GB", color_scheme="light")
+        page.goto(address)
+        page.set_input_files("#search-file", copy)
+        page.locator("#answer h2").wait_for()
+        page.locator(".pair img:not(.coming)").nth(1).wait_for()
+        page.mouse.move(0, 0)
+        page.screenshot(path=out)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
