@@ -22,7 +22,7 @@ from homing.service.limits import Limits
 def busy(server: Server) -> Iterator[ExitStack]:
     """A server of which all places are taken, by requests whose photos have not come yet; closing it frees them."""
     where = urlsplit(server.address)
-    headers = ["Host: here", "Content-Type: multipart/form-data; boundary=x", "Content-Length: 9"]
+    headers = [f"Host: {where.netloc}", "Content-Type: multipart/form-data; boundary=x", "Content-Length: 9"]
     begin = "\r\n".join(["POST /v1/search HTTP/1.1", *headers, "", ""])
     with ExitStack() as connections:
         for _ in range(Limits().requests + 4):  # one that asks whether all are taken may be in the way of another

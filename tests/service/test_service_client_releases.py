@@ -1,0 +1,92 @@
+"""homing.Client: what is released, compared, and allowed to whom, by a real server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.service.conftest import Server, Start
+
+import homing
+from homing.errors import HomingError
+
+
+@pytest.fixture(scope="module")
+def released(starting: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
+    """A client of a server of these tests' own."""
+    served = starting(tmp_path_factory.mktemp("released") / "own.homing")
+    with homing.Client(served.address) as client:
+        yield client
+
+
+def test_the_file_to_release_is_written_under_the_photos_name(
+    released: homing.Client, photos: Path, tmp_path: Path
+) -> None:
+    outcome = released.activate(photos / "rocket.jpg", tmp_path / "out", recipe="homing-fast", psnr=42)
+    assert outcome.state == "activated" and outcome.released == tmp_path / "out" / "rocket.jpg"
+    assert isinstance(outcome, homing.Outcome) and outcome.photo == photos / "rocket.jpg" and outcome.reason is None
+    before, after = homing.Photo.load(photos / "rocket.jpg"), homing.Photo.load(tmp_path / "out" / "rocket.jpg")
+    quality = homing.measure(before.view(), after.view())
+    assert (outcome.psnr, outcome.ssim, outcome.linf) == pytest.approx(
+        (quality.psnr, quality.ssim, quality.linf), abs=0.01
+    )
+    assert outcome.id is not None
+    one = released.photo(outcome.id)
+    (release,) = one.releases
+    assert one.state == release.state == "activated" and release.sha256 == after.sha256
+    assert release.quality.psnr == pytest.approx(quality.psnr, abs=0.01)
+
+
+def test_the_same_again_is_done_at_once_and_other_files_are_left(
+    released: homing.Client, photos: Path, tmp_path: Path
+) -> None:
+    first = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
+    assert first.released == tmp_path / "flower.png"
+    assert released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png") == first
+    (tmp_path / "flower.png").write_bytes(b"somebody's")
+    refused = released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png")
+    assert refused.state == "failed" and "exists and is another file" in str(refused.reason)
+    assert (tmp_path / "flower.png").read_bytes() == b"somebody's"
+    assert [each.name for each in tmp_path.iterdir()] == ["flower.png"]
+
+
+def test_what_cannot_be_released_is_an_outcome_with_its_reason(released: homing.Client, tmp_path: Path) -> None:
+    (tmp_path / "notes.jpg").write_text("no photo")
+    outcome = released.activate(tmp_path / "notes.jpg", tmp_path / "out")
+    assert outcome.state == "failed" and str(outcome.reason).startswith(f"{tmp_path}/notes.jpg: ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_wish_that_nobody_can_fulfil_is_a_line(released: homing.Client, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match="unknown recipe 'homin'; did you mean 'homing'"):
+        released.activate(photos / "rocket.jpg", tmp_path, recipe="homin")
+    with pytest.raises(HomingError, match="format"):
+        released.activate(photos / "rocket.jpg", tmp_path, format="gif")
+
+
+def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Path) -> None:
+    near = released.compare(copy, photos / "rocket.jpg")
+    assert not near.same_size and near.quality is None and near.aligned and near.chance < 0.01
+    with Image.open(BytesIO(near.pictures["overlay"])) as picture:
+        assert picture.size == Image.open(BytesIO(near.pictures["first"])).size
+    same = released.compare(homing.Photo.load(copy), copy)
+    assert same.same_size and same.quality == homing.Quality(float("inf"), 1.0, 0.0) and same.distance < 1e-3
+    assert released.compare(copy, photos / "camera.png").distance > near.distance
+
+
+def test_a_key_opens_what_its_role_may(starting: Start, tmp_path: Path, copy: Path) -> None:
+    keys = tmp_path / "keys.toml"
+    command = [sys.executable, "-m", "homing", "serve", "--new-key", "desk", "--role", "search", "--keys", str(keys)]
+    key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    served: Server = starting(tmp_path / "keyed.homing", "--keys", str(keys))
+    with homing.Client(served.address, key) as client:
+        assert client.search(copy, k=1)[0].photo == "rocket.jpg"
+        with pytest.raises(HomingError, match=r"contribute[^\n]*$"):
+            client.add(copy)
+    with homing.Client(served.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
+        nobody.info()
