@@ -14,8 +14,8 @@ from homing.service.problems import ProblemDetails
 
 Verdict = Literal["almost certainly a copy", "probably a copy", "perhaps", "no sign of it"]
 _VERDICTS: list[tuple[float, Verdict]] = [
-    (0.01, "almost certainly a copy"),
-    (0.1, "probably a copy"),
+    (0.001, "almost certainly a copy"),
+    (0.03, "probably a copy"),
     (0.3, "perhaps"),
 ]
 
