@@ -19,9 +19,9 @@ _REFUSED = "Failed to load resource:"  # which a browser logs of what a service 
 Open = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: while Playwright runs, this thread can run no event loop of its own
 def chromium() -> Iterator[Browser]:
-    """The browser, for all tests."""
+    """The browser, for the tests of a file."""
     if PATH is None:
         pytest.skip("there is no Chromium to open the page in; Debian: apt-get install chromium")
     with sync_playwright() as playwright:
