@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,16 +18,21 @@ _LAST = 60  # seconds that requests may take after a signal; what they gave to t
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens."""
+    """Tells when it listens, and its app when it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, listens: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, listens: Callable[[], None]) -> None:
         super().__init__(config)
-        self._listens = listens
+        self._service, self._listens = app.state.service, listens
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._listens()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # From here on every answer closes its connection: one that came at this moment would be kept open.
+        self._service.ready = False
+        super().handle_exit(sig, frame)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -56,7 +62,7 @@ def run(app: FastAPI, listening: socket.socket, listens: Callable[[], None]) -> 
     # When it has stopped, uvicorn raises the signal again; here that was all it is for.
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _Server(config, listens).run(sockets=[listening])
+        _Server(config, app, listens).run(sockets=[listening])
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
