@@ -34,7 +34,7 @@ class Server:
 
     address: str
     folder: Path
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     client: httpx.Client
 
     def post(self, path: str, *files: Path | tuple[str, bytes], field: str = "photo", **options: Any) -> httpx.Response:
@@ -69,26 +69,24 @@ def starting(made: Path) -> Iterator[Start]:
             if not folder.exists():
                 shutil.copytree(made, folder)
             command = [sys.executable, "-m", "homing", "serve", str(folder), "--port", "0", *options]
-            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            log = folder.with_suffix(".log")
+            with log.open("wb") as said:  # no pipe, which fills up where nobody reads it
+                process = subprocess.Popen(command, stderr=said)
             stack.callback(_end, process)
-            assert process.stderr is not None
-            said = []
-            while line := process.stderr.readline():
-                said.append(line)
-                if found := re.search(r"at (http://\S+)", line):
+            while process.poll() is None:
+                if found := re.search(r"at (http://\S+)", log.read_text()):
                     client = stack.enter_context(httpx.Client(base_url=found[1], timeout=120, headers=headers))
                     return Server(found[1], folder, process, client)
-            raise AssertionError("".join(said))
+                time.sleep(0.05)
+            raise AssertionError(log.read_text())
 
         yield start
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         process.wait(60)
-    if process.stderr is not None:
-        process.stderr.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import struct
 import zipfile
@@ -12,9 +13,13 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from PIL import Image
 from tests.service.conftest import Server
+
+from homing.collection import Collection
+from homing.service import create_app
 
 
 def jpeg(size: tuple[int, int] = (64, 64)) -> bytes:
@@ -75,7 +80,7 @@ def test_what_is_no_photo_alone_is_refused_in_a_line(server: Server, what: str, 
     detail = answer.json()["detail"]
     assert detail.startswith("beach.jpg: ") and word in detail and "\n" not in detail
     assert str(server.folder) not in answer.text and "Traceback" not in answer.text
-    assert [file for file in (server.folder / "uploads").rglob("*") if file.is_file()] == []
+    assert [each.name for each in (server.folder / "uploads").rglob("*") if each.name != "released"] == []
 
 
 def test_photos_with_other_pictures_behind_them_are_photos(server: Server) -> None:
@@ -120,6 +125,34 @@ def test_bodies_that_hold_no_photo_are_refused(server: Server, body: bytes, kind
     answer = server.client.post("/v1/search", content=body, headers={"Content-Type": kind})
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("charset", ["rot13", "idna", "utf-7", "base64", "utf-16", "nonsense", "ÿ"])
+def test_odd_charsets_break_nothing(server: Server, charset: str) -> None:
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="photo"; filename="\xff+AGE-.jpg"\r\n\r\n%s\r\n--b--\r\n' % jpeg()
+    )
+    kind = f"multipart/form-data; boundary=b; charset={charset}".encode("latin-1")
+    answer = server.client.post("/v1/search", content=body, headers={"Content-Type": kind})
+    assert answer.status_code in (200, 400, 422)
+
+
+def test_a_mistake_of_ours_is_told_without_its_trace(made: Path) -> None:
+    with Collection.open(made) as collection:
+        app = create_app(collection)
+
+        @app.get("/broken")
+        async def broken() -> None:
+            raise RuntimeError("a secret of the house")
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                return await client.get("/broken")
+
+        answer = asyncio.run(ask())
+    assert answer.status_code == 500 and answer.json()["status"] == 500
+    assert "secret" not in answer.text and "Traceback" not in answer.text
 
 
 def test_a_file_above_the_limit_is_refused_before_all_of_it_came(server: Server) -> None:

@@ -50,6 +50,15 @@ def test_the_same_file_again_is_known_and_kept_once(server: Server, new: Path) -
     assert [file.name for file in (server.folder / "uploads" / digest).iterdir()] == [new.name]
 
 
+def test_a_file_that_comes_twice_in_one_request_is_added_once(own_server: Server, tmp_path: Path) -> None:
+    one, other = tiny_photos(tmp_path / "two", 2)
+    same = ("renamed.png", one.read_bytes())
+    outcomes = own_server.post("/v1/photos", one, other, one, same).json()["outcomes"]
+    assert [each["state"] for each in outcomes] == ["added", "added", "known", "known"]
+    assert outcomes[0]["id"] == outcomes[2]["id"] == outcomes[3]["id"] != outcomes[1]["id"]
+    assert len((own_server.folder / "audit.jsonl").read_text().splitlines()) == 2
+
+
 def test_what_was_added_from_elsewhere_is_not_kept_twice(server: Server, photos: Path) -> None:
     (outcome,) = server.post("/v1/photos", photos / "rocket.jpg").json()["outcomes"]
     assert outcome["state"] == "known"

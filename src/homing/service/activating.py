@@ -59,6 +59,7 @@ def activate_now(service: Service, upload: Upload, wish: Wish, caller: Caller) -
         (outcome,) = service.collection.activate(path, out, recipe=wish.recipe, format=wish.format)
     finally:
         drop_unless_source(service, path)
+        service.keeping.tidy(out)
     number = catalogue.find(upload.sha256)
     if outcome.state == "failed" or number is None:
         raise PhotoError(outcome.reason or f"{upload.name}: cannot be activated")

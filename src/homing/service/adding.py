@@ -44,17 +44,22 @@ async def examined(
 
 def add_now(service: Service, uploads: Sequence[Upload], caller: Caller) -> dict[Upload, Outcome]:
     """Keep files and index them, in the writer's thread. A file that is no reference's source is not kept."""
-    paths = {upload: service.keeping.keep(upload) for upload in uploads}
+    first: dict[tuple[str, str], Upload] = {}  # of those that came twice
+    for upload in uploads:
+        first.setdefault((upload.sha256, upload.name), upload)
+    paths = {service.keeping.keep(upload): upload for upload in first.values()}
     try:
-        found = {outcome.photo: outcome for outcome in service.collection.add(list(paths.values()))}
-    except HomingError:
-        for path in paths.values():
+        found = {
+            paths[each.photo]: each for each in service.collection.add(list(paths)) if isinstance(each.photo, Path)
+        }
+    finally:
+        for path in paths:
             drop_unless_source(service, path)
-        raise
     outcomes = {}
-    for upload, path in paths.items():
-        drop_unless_source(service, path)
-        outcomes[upload] = outcome_of(service, upload, found[path])
+    for upload in uploads:
+        outcome = outcome_of(service, upload, found[first[upload.sha256, upload.name]])
+        again = outcome.state == "added" and upload not in found
+        outcomes[upload] = outcome.model_copy(update={"state": "known"}) if again else outcome
     service.audit.write(
         *(
             Entry(caller.name, "added", outcome.id, upload.sha256, upload.name)

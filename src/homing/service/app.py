@@ -18,7 +18,6 @@ from homing.service import problems
 from homing.service.answers import Report
 from homing.service.keys import Keys
 from homing.service.limits import Limits
-from homing.service.metrics import Metrics
 from homing.service.problems import ProblemDetails
 from homing.service.routes import activating, comparing, health, jobs, page, photos, searching
 from homing.service.state import Service
@@ -64,7 +63,7 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     problems.install(app)
     for room in (health, searching, photos, activating, comparing, jobs, page):
         app.include_router(room.router)
-    app.add_middleware(_Around, metrics=service.metrics)
+    app.add_middleware(_Around, service=service)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]
     return app
 
@@ -91,8 +90,8 @@ def _described(app: FastAPI) -> dict[str, Any]:
 class _Around:
     """Puts the same headers on whatever is answered, and counts it."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app, self._metrics = app, metrics
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -102,11 +101,13 @@ class _Around:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self._metrics.saw_request(scope, message["status"], perf_counter() - started)
+                self._service.metrics.saw_request(scope, message["status"], perf_counter() - started)
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
                 headers.setdefault("Cache-Control", "no-store")
+                if not self._service.ready:
+                    headers["Connection"] = "close"
             await send(message)
 
         await self._app(scope, receive, with_headers)

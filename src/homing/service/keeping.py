@@ -54,8 +54,12 @@ class Keeping:
         if not isinstance(path, Path) or not path.is_relative_to(self.folder):
             return
         path.unlink(missing_ok=True)
-        if path.parent.is_dir() and not any(path.parent.iterdir()):
-            path.parent.rmdir()
+        self.tidy(path.parent)
+
+    def tidy(self, folder: Path) -> None:
+        """Remove a folder in which nothing is."""
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
     def locate(self, source: str) -> Place:
         """Where a recorded file lies; those of this folder are found even if the collection was moved as a whole."""

@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -13,28 +14,37 @@ from fastapi import FastAPI
 from homing.errors import HomingError
 
 _IDLE = 30  # seconds a connection may be kept open without a request
+_LAST = 60  # seconds that requests may take after a signal; what they gave to the writer is done in any case
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens."""
+    """Tells when it listens, and its app when it is about to stop."""
 
-    def __init__(self, config: uvicorn.Config, listens: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, listens: Callable[[], None]) -> None:
         super().__init__(config)
-        self._listens = listens
+        self._service, self._listens = app.state.service, listens
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._listens()
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # From here on every answer closes its connection: one that came at this moment would be kept open.
+        self._service.ready = False
+        super().handle_exit(sig, frame)
+
 
 def bind(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes any that is free."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
+        listening = socket.create_server((host, port), family=family)
     except OSError as error:
         raise HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from error
+    # Connections have it from here. Without it the body of an answer waits 40 ms for its head to be acknowledged.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def run(app: FastAPI, listening: socket.socket, listens: Callable[[], None]) -> None:
@@ -46,12 +56,13 @@ def run(app: FastAPI, listening: socket.socket, listens: Callable[[], None]) -> 
         log_config=None,
         server_header=False,
         timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=_LAST,
         ws="none",
     )
     # When it has stopped, uvicorn raises the signal again; here that was all it is for.
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _Server(config, listens).run(sockets=[listening])
+        _Server(config, app, listens).run(sockets=[listening])
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
