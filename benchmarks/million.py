@@ -42,12 +42,12 @@ def main() -> None:
     count = 100_000 if "--quick" in sys.argv[1:] else 1_000_000
     print(f"{hardware()}; {torch.get_num_threads()} threads; {count:,} references, {BATCH:,} at once\n", flush=True)
     codebook = codebooks.load("homing-1")
-    descriptors = _descriptors(codebook, count)
+    descriptors = descriptors_of_photos(codebook, count)
     batches = [descriptors[start : start + BATCH] for start in range(0, count, BATCH)]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "million.homing"
         alone, theirs = _alone(codebook, batches)
-        ours, kept = _grow(path, codebook, batches)
+        ours, kept = grow(path, codebook, batches)
         opened = {name: _child(path, name) for name in ("snapshot", "no snapshot")}
         size = {file.name: file.stat().st_size for file in path.iterdir()}
     rows = [
@@ -67,7 +67,7 @@ def main() -> None:
     print(markdown(["what", "measured"], rows))
 
 
-def _descriptors(codebook: Codebook, count: int, seed: int = 0) -> torch.Tensor:
+def descriptors_of_photos(codebook: Codebook, count: int, seed: int = 0) -> torch.Tensor:
     """Unit vectors that lie as those of photos do: at random beside the codes of COCO that come with the codebook."""
     generator = torch.Generator().manual_seed(seed)
     codes = codebooks.bundled_background(codebook).codes
@@ -98,7 +98,7 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
     return _seconds(add), _seconds(add_codes)
 
 
-def _grow(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
+def grow(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
     """Seconds in which a collection takes them, and in which its index follows and a snapshot is kept."""
     count = sum(map(len, batches))
     hashes = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
@@ -128,7 +128,7 @@ def _child(path: Path, name: str) -> dict[str, float]:
 
 
 def _measure(path: Path) -> dict[str, float]:
-    queries = _descriptors(codebooks.load("homing-1"), QUERIES + COUNTED, seed=1)
+    queries = descriptors_of_photos(codebooks.load("homing-1"), QUERIES + COUNTED, seed=1)
     before = memory_in_use(peak=True) / 1e6
     started = time.perf_counter()
     with Collection.open(path) as collection:

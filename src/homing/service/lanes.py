@@ -21,6 +21,7 @@ class Lanes:
         self._small = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="decode")
         self._large = ThreadPoolExecutor(1, thread_name_prefix="decode-large")
         self._quick = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="look")
+        self._long = ThreadPoolExecutor(1, thread_name_prefix="browse")
         self._slow = ThreadPoolExecutor(1, thread_name_prefix="report")
 
     async def decode(self, pixels: int, work: Callable[[], Result]) -> Result:
@@ -31,13 +32,17 @@ class Lanes:
         """Quick work: a search, a row of the catalogue, a file."""
         return await _in(self._quick, work)
 
+    async def browse(self, work: Callable[[], Result]) -> Result:
+        """A look through the whole catalogue, which takes seconds where it is large."""
+        return await _in(self._long, work)
+
     async def report(self, work: Callable[[], Result]) -> Result:
         """Work of seconds."""
         return await _in(self._slow, work)
 
     def close(self) -> None:
         """Finish what was begun."""
-        for pool in (self._small, self._large, self._quick, self._slow):
+        for pool in (self._small, self._large, self._quick, self._long, self._slow):
             pool.shutdown(wait=True, cancel_futures=True)
 
 

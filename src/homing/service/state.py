@@ -33,6 +33,7 @@ class Service:
     writer: Writer
     lanes: Lanes
     listing: Listing
+    browsing: Listing
 
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
@@ -47,7 +48,8 @@ class Service:
     def start(self) -> None:
         """Load the network and the index, and start the threads."""
         self.keeping.prepare()
-        self.listing = Listing(self.collection.folder.path)
+        # Two connections: who looks up one reference does not wait for who looks through all.
+        self.listing, self.browsing = (Listing(self.collection.folder.path) for _ in range(2))
         self.batcher = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
         self.writer, self.lanes = Writer(self.limits.writes), Lanes()
         self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
@@ -55,7 +57,7 @@ class Service:
             network=lambda: self.batcher.waiting,
             writer=lambda: self.writer.waiting,
             requests=lambda: self.gate.requests,
-            references=lambda: self.listing.count(),
+            references=lambda: self.browsing.count(),
         )
         self.ready = True
 
@@ -66,6 +68,7 @@ class Service:
         self.batcher.close()
         self.lanes.close()
         self.listing.close()
+        self.browsing.close()
 
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""

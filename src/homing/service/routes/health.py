@@ -39,13 +39,13 @@ async def readyz(service: Here) -> Health:
 )
 async def metrics(_: Admin, service: Here) -> Response:
     """Requests, times by route and stage, what waits, sizes of batches, references."""
-    return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+    return Response(await service.lanes.browse(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/info", summary="What the collection holds", responses=responses())
 async def info(_: Searcher, service: Here) -> Info:
     """Counts by state, strangers, bytes on disk, codebook and recipes."""
-    about = await service.lanes.look(service.collection.info)
+    about = await service.lanes.browse(service.collection.info)
     return Info(
         photos=about.photos,
         passive=about.passive,

@@ -70,8 +70,8 @@ async def list_photos(
     name: Annotated[str, Query(max_length=200, description="Those whose file names hold this text.")] = "",
 ) -> References:
     """A page of the collection; `next` leads to the one after it."""
-    listed = await service.lanes.look(partial(service.listing.page, limit + 1, after=after, name=name))
-    total = await service.lanes.look(partial(service.listing.count, name))
+    listed = await service.lanes.browse(partial(service.browsing.page, limit + 1, after=after, name=name))
+    total = await service.lanes.browse(partial(service.browsing.count, name))
     shown = listed[:limit]
     more = {"after": shown[-1].id, "limit": limit, **({"name": name} if name else {})} if len(listed) > limit else None
     return References(

@@ -1,0 +1,48 @@
+"""Kills services under load, at random instants, or stops them, and counts what is lost: nothing may be.
+
+python benchmarks/server_kills.py --kills 50 --stops 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from homing._machine import hardware
+from homing.collection import Collection
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.service.server_kills import CLIENTS, ServedLife
+
+
+def main() -> None:
+    """Print what was done; exit 1 if anything that was accepted before a stop was left unanswered."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--stops", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    started, unanswered = time.perf_counter(), []
+    with TemporaryDirectory() as home:
+        folder = Path(home) / "killed.homing"
+        Collection.create(folder, with_background=True).close()
+        life = ServedLife(Path(home) / "photos", folder, options.seed)
+        for number, by in enumerate([signal.SIGKILL] * options.kills + [signal.SIGTERM] * options.stops):
+            left = life.end_once(by)
+            unanswered += left if by == signal.SIGTERM else []
+            print(f"{number + 1} ended, {len(life.acknowledged):,} photos acknowledged", file=sys.stderr, flush=True)
+    released = sum(each.released is not None for each in life.acknowledged)
+    print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
+    print(f"{options.kills} kills and {options.stops} stops of a service with {CLIENTS} clients: nothing lost.")
+    print(f"Acknowledged: {len(life.acknowledged):,} photos, {released:,} of them with a file to release.")
+    print(f"Answers: {dict(life.seen)}; unanswered before a stop: {unanswered or 'none'}")
+    sys.exit(1 if unanswered else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""How many searches a service answers, how fast, and with what errors: edited copies sent by clients on this machine.
+
+python benchmarks/serving.py --photos FOLDER                 # among the strangers that come with homing
+python benchmarks/serving.py --photos FOLDER --references 1000000 --seconds 120    # 3 GB of disk, some minutes more
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from random import Random
+
+import httpx
+import numpy as np
+from million import BATCH, descriptors_of_photos, grow
+
+from homing import codebooks
+from homing._machine import hardware
+from homing.collection import Collection
+from homing.edits import PAPER
+from homing.evaluation.pictures import to_image
+from homing.evaluation.results import markdown
+from homing.photo import Found, Photo, gather
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.service.serving import serve
+
+PARTS = ("decode", "network", "search")
+MOST = 200  # photos of the folder that are used
+FIRST = 1.0  # seconds of each round that are not counted
+
+
+@dataclass(frozen=True)
+class Query:
+    """A copy as it is sent, and the photo it was made of."""
+
+    photo: str
+    body: bytes
+    headers: dict[str, str]
+
+
+@dataclass
+class Round:
+    """What so many clients saw."""
+
+    clients: int
+    seconds: float = 0.0
+    statuses: Counter[str] = field(default_factory=Counter)
+    whole: list[float] = field(default_factory=list)
+    parts: list[tuple[float, ...]] = field(default_factory=list)
+    found: int = 0
+
+    def rows(self) -> Iterator[Sequence[str]]:
+        """A row for each part of a request."""
+        parts = np.array(self.parts)
+        times = {"whole request": np.array(self.whole), **dict(zip(PARTS, parts.T, strict=True))}
+        times["all but the network"] = times["whole request"] - times["network"]
+        rate = f"{len(self.whole) / self.seconds:.1f}"
+        for name, values in times.items():
+            yield str(self.clients), name, *(f"{np.percentile(values, at):.1f}" for at in (50, 95, 99)), rate
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{number:,} of {status}" for status, number in sorted(self.statuses.items()))
+        share = 100 * self.found / max(len(self.whole), 1)
+        return f"{self.clients} clients, {self.seconds:.0f} s: {told}; the photo itself came first in {share:.0f} %"
+
+
+def main() -> None:
+    """Print a table in Markdown; exit 1 if anything but 200 and 429 was answered."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photos", type=Path, required=True, help="a folder of photos: references, and made copies of")
+    parser.add_argument("--references", type=int, default=0, help="synthetic ones beside them; 0: bundled strangers")
+    parser.add_argument("--collection", type=Path, help="where the collection lies, or is made and stays")
+    parser.add_argument("--seconds", type=float, default=20, help="of each round")
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
+    options = parser.parse_args()
+    print(f"{hardware()}; load {os.getloadavg()[0]:.1f} before", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as home:
+        folder = options.collection or Path(home) / "served.homing"
+        if not folder.exists():
+            _make(folder, options.photos, options.references)
+        queries = list(_queries(options.photos))
+        with serve(folder) as server:
+            rounds = [asyncio.run(_round(server.address, queries, each, options.seconds)) for each in options.clients]
+    print(f"{hardware()}; load {os.getloadavg()[0]:.1f} at the end\n")
+    print(markdown(["clients", "part", "p50, ms", "p95, ms", "p99, ms", "answered a second"], _rows(rounds)))
+    print(*rounds, sep="\n")
+    wrong = {status for each in rounds for status in each.statuses} - {"200", "429"}
+    sys.exit(f"errors: {wrong}" if wrong else 0)
+
+
+def _rows(rounds: Sequence[Round]) -> list[Sequence[str]]:
+    return [row for each in rounds for row in each.rows()]
+
+
+def _make(folder: Path, photos: Path, references: int) -> None:
+    """A collection of the photos among so many synthetic references, or among the strangers that come with homing."""
+    codebook = codebooks.load("homing-1")
+    if references:
+        made = descriptors_of_photos(codebook, references)
+        grow(folder, codebook, [made[start : start + BATCH] for start in range(0, references, BATCH)])
+    else:
+        Collection.create(folder, codebook=codebook, with_background=True).close()
+    with Collection.open(folder) as collection:
+        collection.add([each.path for each in _some(photos)])
+        print(collection.plan(), file=sys.stderr, flush=True)
+
+
+def _some(photos: Path) -> list[Found]:
+    return gather([photos])[:MOST]
+
+
+def _queries(photos: Path) -> Iterator[Query]:
+    """One copy of each photo, by the edits of the paper in turn."""
+    for number, each in enumerate(_some(photos)):
+        edit, made = PAPER[number % len(PAPER)], BytesIO()
+        edit(to_image(Photo.load(each.path).view()), seed=number).convert("RGB").save(made, "JPEG", quality=85)
+        request = httpx.Request("POST", "http://here/", files={"photo": ("copy.jpg", made.getvalue())})
+        yield Query(each.path.name, request.read(), {"Content-Type": request.headers["Content-Type"]})
+
+
+async def _round(address: str, queries: Sequence[Query], clients: int, seconds: float) -> Round:
+    """Let so many clients ask, each as soon as it has its answer; the first second does not count."""
+    seen = Round(clients)
+    begin = time.perf_counter() + FIRST
+    end = begin + seconds
+
+    async def one(number: int) -> None:
+        rng = Random(number)
+        async with httpx.AsyncClient(base_url=address, timeout=60) as client:
+            while (started := time.perf_counter()) < end:
+                query = rng.choice(queries)
+                try:
+                    answer = await client.post("/v1/search?k=10", content=query.body, headers=query.headers)
+                except httpx.HTTPError as error:
+                    seen.statuses[type(error).__name__] += 1
+                    continue
+                took = time.perf_counter() - started
+                if started >= begin:
+                    _note(seen, query, answer, 1000 * took)
+                if answer.status_code == 429:
+                    await asyncio.sleep(float(answer.headers["Retry-After"]))
+
+    await asyncio.gather(*(one(number) for number in range(clients)))
+    seen.seconds = time.perf_counter() - begin
+    return seen
+
+
+def _note(seen: Round, query: Query, answer: httpx.Response, took: float) -> None:
+    seen.statuses[str(answer.status_code)] += 1
+    if answer.status_code == 200:
+        told = answer.json()
+        seen.whole.append(took)
+        seen.parts.append(tuple(told["milliseconds"][part] for part in PARTS))
+        seen.found += bool(told["matches"]) and told["matches"][0]["photo"] == query.photo
+
+
+if __name__ == "__main__":
+    main()

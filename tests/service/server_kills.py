@@ -1,0 +1,146 @@
+"""A service that is killed while many use it, and what must hold afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from tests.collection.tiny import tiny_photos
+from tests.service.serving import Served, begin
+
+from homing.collection import Collection
+
+CLIENTS = 6
+LONGEST = 2.0  # seconds that a server lives after it has acknowledged something
+RECIPE = "paper-fast"
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """What a client was told: this photo is that reference, and this the hash of the file to release of it, if any."""
+
+    photo: Path
+    id: int
+    released: str | None = None
+
+
+class ServedLife:
+    """A collection whose servers end again and again."""
+
+    def __init__(self, folder: Path, collection: Path, seed: int = 0) -> None:
+        """Over this collection, which is changed; new photos come into the folder."""
+        self.folder, self.collection, self.rng = folder, collection, random.Random(seed)
+        self.acknowledged: list[Acknowledged] = []
+        self.seen: Counter[str] = Counter()
+        self._batches = 0
+
+    def end_once(self, by: signal.Signals) -> list[str]:
+        """Let clients work on a server for a moment, end it by a signal, and verify; gives what was left unanswered.
+
+        Requests that began as it was ending are not among it.
+        """
+        served = begin(self.collection)
+        clients = [_Client(served, self._photos(), self.rng.getrandbits(32)) for _ in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        while not any(client.acknowledged for client in clients):
+            assert any(client.is_alive() for client in clients), [client.wrong for client in clients]
+            time.sleep(0.01)
+        time.sleep(self.rng.uniform(0, LONGEST))
+        ending = time.monotonic()
+        served.process.send_signal(by)
+        code = served.process.wait(120)
+        assert code == (0 if by == signal.SIGTERM else -by), f"it ended with {code}"
+        for client in clients:
+            client.join()
+            assert not client.wrong, client.wrong
+            self.acknowledged += client.acknowledged
+            self.seen += client.statuses
+        self.seen["ended"] += 1
+        self.verify()
+        # What comes at the last moment may be on its way to a door that is being closed.
+        return [line for client in clients for began, line in client.unanswered if began < ending - 0.5]
+
+    def verify(self) -> None:
+        """Everything acknowledged is there, in the catalogue, on disk and in the index; nothing is left to mend."""
+        with Collection.open(self.collection) as collection:
+            catalogue = collection.folder.catalogue
+            numbers = set(collection.index.contents()[0].tolist())
+            for each in self.acknowledged:
+                sha256 = hashlib.sha256(each.photo.read_bytes()).hexdigest()
+                assert catalogue.find(sha256) == each.id and each.id in numbers, f"{each.photo} is lost"
+                kept = self.collection / "uploads" / sha256 / each.photo.name
+                assert kept.read_bytes() == each.photo.read_bytes(), f"{each.photo} was not kept"
+                if each.released is not None:
+                    file = self.collection / "uploads" / "released" / sha256 / each.photo.name
+                    assert hashlib.sha256(file.read_bytes()).hexdigest() == each.released, (
+                        f"{file} is not what was sent"
+                    )
+                    assert catalogue.release(each.id, str(file.resolve()), each.released) is not None
+            found = collection.check()
+            assert not found, found
+
+    def _photos(self) -> list[Path]:
+        self._batches += 1
+        return tiny_photos(self.folder / str(self._batches), 100, seed=self._batches)
+
+
+class _Client(threading.Thread):
+    """Adds, activates and searches until nobody answers any more."""
+
+    def __init__(self, served: Served, photos: list[Path], seed: int) -> None:
+        super().__init__()
+        self._address, self._photos, self._rng = served.address, photos, random.Random(seed)
+        self.acknowledged: list[Acknowledged] = []
+        self.unanswered: list[tuple[float, str]] = []
+        self.wrong: list[str] = []
+        self.statuses: Counter[str] = Counter()
+
+    def run(self) -> None:
+        """Until the server is gone."""
+        with httpx.Client(base_url=self._address, timeout=120) as client:
+            while self._photos:
+                work = self._rng.choice((self._add, self._add, self._activate, self._search))
+                began = time.monotonic()
+                try:
+                    work(client)
+                except httpx.TransportError as error:
+                    self.unanswered.append((began, f"{work.__name__}: {error!r}"))
+                    return
+                except AssertionError as error:  # in a thread, where nobody else would hear of it
+                    self.wrong.append(str(error))
+                    return
+
+    def _add(self, client: httpx.Client) -> None:
+        photos = [self._photos.pop() for _ in range(min(self._rng.randint(1, 4), len(self._photos)))]
+        files = [("photo", (path.name, path.read_bytes())) for path in photos]
+        answer = self._answered(lambda: client.post("/v1/photos", files=files), 201)
+        for path, outcome in zip(photos, answer.json()["outcomes"], strict=True):
+            assert outcome["state"] == "added", outcome
+            self.acknowledged.append(Acknowledged(path, outcome["id"]))
+
+    def _activate(self, client: httpx.Client) -> None:
+        path = self._photos.pop()
+        files = {"photo": (path.name, path.read_bytes())}
+        answer = self._answered(lambda: client.post("/v1/activate", files=files, data={"recipe": RECIPE}), 200)
+        released = hashlib.sha256(answer.content).hexdigest()
+        self.acknowledged.append(Acknowledged(path, int(answer.headers["X-Homing-Id"]), released))
+
+    def _search(self, client: httpx.Client) -> None:
+        path = self._photos[-1]
+        files = {"photo": (path.name, path.read_bytes())}
+        self._answered(lambda: client.post("/v1/search", files=files), 200)
+
+    def _answered(self, ask: Callable[[], httpx.Response], expected: int) -> httpx.Response:
+        answer = ask()
+        self.statuses[str(answer.status_code)] += 1
+        assert answer.status_code == expected, answer.text
+        return answer
