@@ -17,9 +17,9 @@ from homing.errors import HomingError
 
 
 @pytest.fixture(scope="module")
-def released(starting: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
+def released(starting_for_all: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
     """A client of a server of these tests' own."""
-    served = starting(tmp_path_factory.mktemp("released") / "own.homing")
+    served = starting_for_all(tmp_path_factory.mktemp("released") / "own.homing")
     with homing.Client(served.address) as client:
         yield client
 

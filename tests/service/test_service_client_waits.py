@@ -25,13 +25,18 @@ def busy(server: Server) -> Iterator[ExitStack]:
     headers = [f"Host: {where.netloc}", "Content-Type: multipart/form-data; boundary=x", "Content-Length: 9"]
     begin = "\r\n".join(["POST /v1/search HTTP/1.1", *headers, "", ""])
     with ExitStack() as connections:
-        for _ in range(Limits().requests + 4):  # one that asks whether all are taken may be in the way of another
-            each = connections.enter_context(socket.create_connection((where.hostname, where.port)))
-            each.sendall(begin.encode())
+
+        def take(places: int) -> None:
+            for _ in range(places):
+                each = connections.enter_context(socket.create_connection((where.hostname, where.port)))
+                each.sendall(begin.encode())
+
+        take(Limits().requests)
         started = time.monotonic()
         while server.post("/v1/search", ("x.png", b"")).status_code != 429:
             assert time.monotonic() - started < 20
             time.sleep(0.02)
+            take(1)  # one that asks whether all are taken may have been in the way of another
         yield connections
 
 
