@@ -19,7 +19,7 @@ from tests.service.conftest import in_thread
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
 from homing.service import Keys, Limits
-from homing.service.batching import TOGETHER, Batcher
+from homing.service.batching import Batcher, together
 from homing.service.keys import new_key
 from homing.service.limits import Rates
 from homing.service.problems import TooBusyError
@@ -128,7 +128,8 @@ def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -
     go_on.set()
     found = torch.cat([first.result(10), *(each.result(10) for each in others)])
     batcher.close()
-    assert sizes == [1, TOGETHER, 4]
+    full, rest = divmod(20, size := together(tiny_extractor().device))
+    assert size > 1 and sizes == [1, *[size] * full, *[rest] * bool(rest)]
     assert torch.allclose(found, describe(tiny_extractor(), list(squares)), atol=1e-5)
 
 

@@ -10,10 +10,19 @@ from concurrent.futures import Future
 import torch
 from torch import Tensor
 
+from homing._parallel import cores
 from homing.extractors import Extractor, describe
 from homing.service.problems import TooBusyError
 
-TOGETHER = 16  # no faster in larger batches on a CPU, and nobody waits for many others
+MOST_TOGETHER = 16
+
+
+def together(device: torch.device) -> int:
+    """How many squares go through the network at once.
+
+    On a CPU as many as it has cores: more are no faster, and all of a batch would ask for their searches at once.
+    """
+    return min(max(2, cores()), MOST_TOGETHER) if device.type == "cpu" else MOST_TOGETHER
 
 
 class Batcher:
@@ -22,6 +31,7 @@ class Batcher:
     def __init__(self, extractor: Extractor, most: int, saw: Callable[[int], None] = lambda _: None) -> None:
         """`most` squares may wait; `saw` hears the size of every batch."""
         self._extractor, self._most, self._saw = extractor, most, saw
+        self._together = together(extractor.device)
         self._waiting: deque[tuple[Tensor, Future[Tensor]]] = deque()
         self._squares = 0
         self._changed = threading.Condition()
@@ -74,7 +84,7 @@ class Batcher:
             while True:
                 batch: list[tuple[Tensor, Future[Tensor]]] = []
                 count = 0
-                while self._waiting and (not batch or count + len(self._waiting[0][0]) <= TOGETHER):
+                while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._together):
                     squares, future = self._waiting.popleft()
                     self._squares -= len(squares)
                     if future.set_running_or_notify_cancel():  # else nobody waits for it any more

@@ -21,6 +21,7 @@ class Lanes:
         self._small = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="decode")
         self._large = ThreadPoolExecutor(1, thread_name_prefix="decode-large")
         self._quick = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="look")
+        self._search = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="search")
         self._long = ThreadPoolExecutor(1, thread_name_prefix="browse")
         self._slow = ThreadPoolExecutor(1, thread_name_prefix="report")
 
@@ -29,8 +30,12 @@ class Lanes:
         return await _in(self._large if pixels > LARGE else self._small, work)
 
     async def look(self, work: Callable[[], Result]) -> Result:
-        """Quick work: a search, a row of the catalogue, a file."""
+        """Quick work: a row of the catalogue, a file."""
         return await _in(self._quick, work)
+
+    async def search(self, work: Callable[[], Result]) -> Result:
+        """A search, which waits for other searches alone: all that came before it is done."""
+        return await _in(self._search, work)
 
     async def browse(self, work: Callable[[], Result]) -> Result:
         """A look through the whole catalogue, which takes seconds where it is large."""
@@ -42,7 +47,7 @@ class Lanes:
 
     def close(self) -> None:
         """Finish what was begun."""
-        for pool in (self._small, self._large, self._quick, self._long, self._slow):
+        for pool in (self._small, self._large, self._quick, self._search, self._long, self._slow):
             pool.shutdown(wait=True, cancel_futures=True)
 
 

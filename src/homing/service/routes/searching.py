@@ -43,6 +43,7 @@ class _Wanted:
 @dataclass(frozen=True)
 class _Answer:
     matches: list[library.Match]
+    plan: str
     decode: float
     network: float
     search: float
@@ -68,8 +69,7 @@ async def search(
     wanted = _Wanted(k, false_matches, turned)
     if len(uploads) == 1:
         answer = await _find(service, uploads[0], wanted)
-        plan = await service.lanes.look(lambda: str(service.collection.plan(k)))
-        return Found(matches=_matches(answer), plan=plan, milliseconds=_spent([answer]))
+        return Found(matches=_matches(answer), plan=answer.plan, milliseconds=_spent([answer]))
     few = asyncio.Semaphore(_SIDE_BY_SIDE)
 
     async def each(upload: Upload) -> _Answer | ProblemError:
@@ -80,7 +80,7 @@ async def search(
                 return problem_of(error)
 
     found = await asyncio.gather(*(each(upload) for upload in uploads))
-    plan = await service.lanes.look(lambda: str(service.collection.plan(k)))
+    plan = await service.lanes.search(lambda: str(service.collection.plan(k)))
     results = [
         FoundOf(name=upload.name, matches=_matches(answer))
         if isinstance(answer, _Answer)
@@ -97,14 +97,18 @@ async def _find(service: Service, upload: Upload, wanted: _Wanted) -> _Answer:
     decoded = perf_counter()
     descriptors = await asyncio.wrap_future(service.batcher.submit(squares))
     described = perf_counter()
-    (matches,) = await service.lanes.look(
-        partial(
-            service.collection.search_descriptors, descriptors[None], k=wanted.k, false_matches=wanted.false_matches
-        )
-    )
-    answer = _Answer(matches, decoded - started, described - decoded, perf_counter() - described)
+    matches, plan = await service.lanes.search(partial(_look_up, service, descriptors, wanted))
+    answer = _Answer(matches, plan, decoded - started, described - decoded, perf_counter() - described)
     service.metrics.saw_stages(decode=answer.decode, network=answer.network, search=answer.search)
     return answer
+
+
+def _look_up(service: Service, descriptors: Tensor, wanted: _Wanted) -> tuple[list[library.Match], str]:
+    """The matches of one photo, and how they were looked for."""
+    (matches,) = service.collection.search_descriptors(
+        descriptors[None], k=wanted.k, false_matches=wanted.false_matches
+    )
+    return matches, str(service.collection.plan(wanted.k))
 
 
 async def squares_of(service: Service, upload: Upload, *, turned: bool = False) -> Tensor:
