@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import random
 import signal
 import threading
@@ -87,6 +88,19 @@ class ServedLife:
                     assert catalogue.release(each.id, str(file.resolve()), each.released) is not None
             found = collection.check()
             assert not found, found
+        self._verify_leftovers()
+
+    def _verify_leftovers(self) -> None:
+        """Uploads that nobody was told of are found when they are old, and removed; nothing else is."""
+        for each in self.collection.glob("uploads/**/*"):
+            os.utime(each, (0, 0))
+        with Collection.open(self.collection) as collection:
+            found = collection.check(repair=True)
+            assert all(each.part == "file" and each.mended for each in found), found
+            self.seen["leftovers"] += len(found)
+            kept = {path.name for path in (self.collection / "uploads").iterdir()} - {"released"}
+            assert all(collection.folder.catalogue.find(sha256) is not None for sha256 in kept)
+            assert collection.check() == []
 
     def _photos(self) -> list[Path]:
         self._batches += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import signal
 from pathlib import Path
@@ -10,6 +12,8 @@ import httpx
 import pytest
 from tests.service.server_kills import ServedLife
 from tests.service.serving import serve
+
+from homing.collection import Collection
 
 
 @pytest.fixture
@@ -34,4 +38,21 @@ def test_nothing_acknowledged_is_lost_by_kills(life: ServedLife) -> None:
 def test_all_that_was_accepted_is_answered_before_it_ends(life: ServedLife) -> None:
     for _ in range(2):
         assert life.end_once(signal.SIGTERM) == []
-    assert set(life.seen) <= {"200", "201", "ended"}
+    assert set(life.seen) <= {"200", "201", "ended", "leftovers"} and not life.seen["leftovers"]
+
+
+def test_what_a_kill_left_of_uploads_is_found_when_it_is_old(life: ServedLife, photos: Path) -> None:
+    uploads = life.collection / "uploads"
+    rocket = hashlib.sha256((photos / "rocket.jpg").read_bytes()).hexdigest()  # which is a reference
+    old = [uploads / ("a" * 64), uploads / "released" / ("b" * 64), uploads / rocket, uploads / "notes"]
+    for folder in (*old, young := uploads / ("c" * 64)):
+        folder.mkdir(parents=True)
+        (folder / "photo.jpg").write_bytes(b"half a photo")
+    for folder in old:
+        os.utime(folder, (0, 0))
+    with Collection.open(life.collection) as collection:
+        found = collection.check()
+        assert [each.part for each in found] == ["file", "file"] and all("no reference" in str(each) for each in found)
+        assert all(each.mended for each in collection.check(repair=True)) and collection.check() == []
+    assert not old[0].exists() and not old[1].exists()
+    assert old[2].exists() and old[3].exists() and young.exists()

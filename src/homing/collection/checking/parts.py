@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from contextlib import suppress
 from functools import partial
@@ -14,10 +15,12 @@ from homing._files import TEMPORARY, write_atomically
 from homing._places import place
 from homing.codebooks import Background, Codebook
 from homing.collection.checking.findings import STALE, Findings
-from homing.collection.folder import Folder
-from homing.collection.generations import delete, forgotten
+from homing.collection.folder import UPLOADS, Folder
+from homing.collection.generations import beside, delete, forgotten
 from homing.collection.settings import open_catalogue, read_settings, write_settings
 from homing.errors import CodebookError, CollectionError, FormatError
+
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 def refuse_no_collection(path: Path) -> None:
@@ -114,16 +117,34 @@ def _is_one(data: bytes, codebook: Codebook) -> bool:
 def check_leftovers(folder: Folder, findings: Findings) -> None:
     """Temporary files that a crash left in the collection, or in a folder that photos were released into.
 
-    And what is left of generations that were forgotten.
+    And what is left of generations that were forgotten, and of uploads that are no references.
     """
     released = (place(path) for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases"))
     inside = {folder.home.absolute(), *folder.home.absolute().glob("generation-*")}
-    for parent in sorted(inside | {each.parent for each in released if isinstance(each, Path)}):
+    outside = {each.parent for each in released if isinstance(each, Path)}
+    for parent in sorted(inside | outside | {*folder.home.absolute().glob(f"{UPLOADS}/*")}):
         for file in _leftovers(parent, drafts=parent in inside):
             findings.mend("file", f"{file} was left by a crash", "removed", partial(delete, file), "remove it")
     for file in forgotten(folder.home):
         problem = f"{file} is left of a generation that was forgotten"
         findings.mend("file", problem, "removed", partial(delete, file), "remove it")
+    for file in _unclaimed(folder):
+        problem = f"{file} holds an upload that is no reference"
+        findings.mend("file", problem, "removed", partial(delete, file), "remove it")
+
+
+def _unclaimed(folder: Folder) -> list[Path]:
+    """Where uploads lie whose photo is no reference: a crash came before it was one, or as it was removed."""
+    if beside(folder.home):
+        return []  # the other generation may know them
+    uploads = folder.home.absolute() / UPLOADS
+    found = []
+    for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
+        with suppress(FileNotFoundError):  # whoever was writing it is done
+            stale = time.time() - each.lstat().st_mtime > STALE
+            if _HASH.fullmatch(each.name) and stale and folder.catalogue.find(each.name) is None:
+                found.append(each)
+    return found
 
 
 def _leftovers(parent: Path, *, drafts: bool) -> list[Path]:

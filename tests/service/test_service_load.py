@@ -1,0 +1,27 @@
+"""The load benchmark, in small: many clients at once are all answered, and with the right photo."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_clients_at_once_are_answered_without_errors(photos: Path, tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "serving.py"), "--photos", str(photos)]
+    options = ["--references", "3000", "--seconds", "3", "--clients", "1", "16"]
+    done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if re.match(r"\| \d+ \|", line)]
+    assert [(row[0].strip(), row[1].strip()) for row in rows] == [
+        (clients, part)
+        for clients in ("1", "16")
+        for part in ("whole request", "decode", "network", "search", "all but the network")
+    ]
+    for clients in ("1", "16"):
+        (told,) = re.findall(rf"^{clients} clients, \d+ s: (.*)$", done.stdout, re.MULTILINE)
+        assert re.match(r"[\d,]+ of 200; the photo itself came first in (9\d|100) %$", told), told
+    assert list(tmp_path.iterdir()) == []
