@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhotos
+from homing.collection.catalogue import NewPhotos, ReleaseRow
 
 ROWS = descriptors(12, seed=3)
 
@@ -47,6 +48,18 @@ def test_what_is_known_is_left_out_of_a_batch(empty: Collection) -> None:
     assert empty.record(new(empty, [0, 1, 2])) == [1, 2, 3]
     assert empty.record(new(empty, [3, 1, 4, 3, 5])) == [4, None, 5, None, 6]
     holds(empty, [1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
+
+
+def test_the_last_release_is_the_last_one_even_within_a_second(empty: Collection) -> None:
+    empty.record(new(empty, [0]))
+    catalogue = empty.folder.catalogue
+    for name in ("second", "first", "second"):  # whatever order their hashes have, and whether known or not
+        planned = [(1, ReleaseRow("activated", "/out/0.jpg", name, "recipe", 44.0, 0.99, 8.0, None))]
+        catalogue.plan_releases(planned, [None])
+        catalogue.confirm_releases(planned)
+        time.sleep(0.003)
+        last = catalogue.last_release(1)
+        assert last is not None and last.sha256 == name
 
 
 def test_nothing_and_every_second_row_can_be_recorded(empty: Collection) -> None:

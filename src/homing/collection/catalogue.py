@@ -16,6 +16,8 @@ from homing.collection._database import Database
 from homing.errors import CollectionError, GoneError
 
 State = Literal["passive", "activated", "unchanged"]
+# As CURRENT_TIMESTAMP, with milliseconds: a photo may be released twice within a second.
+_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
 
 @dataclass(frozen=True)
@@ -205,10 +207,10 @@ class Catalogue(Database):
         with self._change() as change:
             change.executemany(
                 # The same file again: what was confirmed of it stays so.
-                "INSERT INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (photo, path, sha256) DO UPDATE SET"
+                "INSERT INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason, changed)"
+                f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {_NOW}) ON CONFLICT (photo, path, sha256) DO UPDATE SET"
                 " recipe = excluded.recipe, state = excluded.state, psnr = excluded.psnr, ssim = excluded.ssim,"
-                " linf = excluded.linf, reason = excluded.reason, changed = CURRENT_TIMESTAMP",
+                " linf = excluded.linf, reason = excluded.reason, changed = excluded.changed",
                 [(photo, *astuple(row)) for photo, row in releases],
             )
             change.executemany(
