@@ -52,3 +52,13 @@ def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
         for more in ({}, {"optimize": True, "progressive": bool(image.info.get("progressive"))})
     )
     assert len(photo.encode(quick=True)) == small < plain
+
+
+@pytest.mark.parametrize("shape", [(200, 200, 3), (200, 200)])
+def test_a_photo_that_becomes_far_larger_is_written_all_the_same(shape: tuple[int, ...]) -> None:
+    """Optimised tables need the file in a buffer of two bytes a pixel: noise in colour does not fit."""
+    photo = Photo.decode(saved(np.full(shape, 128, np.uint8), "JPEG", quality=100, subsampling=0), "flat")
+    moved = photo.moved(0.5 * torch.randn(3, 200, 200))
+    for finer in (False, True):
+        again = Photo.decode(moved.encode(finer=finer), "noise")
+        assert np.abs(again.pixels.astype(int) - moved.pixels).max() <= 4

@@ -36,7 +36,9 @@ def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
     """A JPEG file of `image` with the settings and the segments of an original one."""
     tables, subsampling = _written_with(original, finer)
     _, _, progressive, segments = _settings(original)
-    return _splice(segments, save(image, progressive=progressive, qtables=tables, subsampling=subsampling))
+    # Of the same tables a file of about the same size comes; of others, nobody knows.
+    like = None if finer else len(original)
+    return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
 
 
 def coding(original: bytes, components: int, finer: bool) -> Coding:
@@ -55,13 +57,17 @@ def _written_with(original: bytes, finer: bool) -> tuple[_TABLES, int]:
     return [[_divisor(*pair) for pair in zip(*two, strict=True)] for two in both], 0
 
 
-def save(image: Image.Image, progressive: bool = False, **settings: Any) -> bytes:
-    """A JPEG file of `image`, with Huffman tables of its own."""
-    plain = _save(image, **settings)
+def save(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
+    """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a like file, where one is known."""
     # For optimised tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
-    if len(plain) > 1.8 * image.width * image.height:
-        return plain
-    return _save(image, optimize=True, progressive=progressive, **settings)
+    if like is None or like > image.width * image.height:
+        plain = _save(image, **settings)
+        if len(plain) > 1.8 * image.width * image.height:
+            return plain
+    try:
+        return _save(image, optimize=True, progressive=progressive, **settings)
+    except OSError:
+        return _save(image, **settings)  # the image is far from the one that the like file was of
 
 
 def _divisor(step: int, most: int) -> int:
