@@ -45,3 +45,24 @@ def test_a_change_of_many_sizes_takes_two_files() -> None:
 
     assert 43.8 <= at_psnr(write, 43.8, float(change.square().mean().sqrt())).psnr <= 43.9
     assert len(files) <= 2
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_where_the_psnr_is_foretold_one_file_suffices(share: float) -> None:
+    """However far off the first guess is, here by nearly ten dB; also of a change of few pixels."""
+    pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
+    pixels = (255 * pixels).round() / 255
+    change = 0.01 * torch.randn(pixels.shape, generator=torch.Generator().manual_seed(1))
+    change *= torch.rand(pixels.shape, generator=torch.Generator().manual_seed(2)) < share
+    files = []
+
+    def foretell(strength: float) -> float:
+        return psnr(pixels, (255 * (pixels + strength * change)).round() / 255)
+
+    def write(strength: float) -> Rounded:
+        files.append(Rounded(strength, foretell(strength)))
+        return files[-1]
+
+    size = 3 * float(change.square().mean().sqrt())
+    assert 43.8 <= at_psnr(write, 43.8, size, foretell).psnr <= 43.9
+    assert len(files) == 1

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.photo.photo_files import cmyk_profile, lossless, noise, saved, scene, wide_gamut
+from PIL.JpegImagePlugin import get_sampling
+from tests.photo.photo_files import cmyk_profile, lossless, noise, opened, saved, scene, wide_gamut
 
 from homing.photo import SUFFIXES, Photo
 
@@ -37,7 +38,27 @@ def test_quick_files_have_the_same_pixels(data: bytes, finer: bool) -> None:
             np.testing.assert_array_equal(quick.alpha, careful.alpha)
 
 
-@pytest.mark.parametrize("name", ["progressive 4:2:0", "PNG"])
-def test_what_is_not_quick_is_smaller(name: str) -> None:
-    photo = Photo.decode(FILES[name], "a")
+def test_what_is_not_quick_is_smaller() -> None:
+    photo = Photo.decode(FILES["PNG"], "a")
     assert len(photo.encode()) < len(photo.encode(quick=True))
+
+
+@pytest.mark.parametrize("name", ["baseline 4:4:4", "baseline 4:2:0", "progressive 4:2:0"])
+def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
+    photo = Photo.decode(FILES[name], "a")
+    image = opened(FILES[name])
+    plain, small = (
+        len(saved(photo.pixels, "JPEG", qtables=image.quantization, subsampling=get_sampling(image), **more))
+        for more in ({}, {"optimize": True, "progressive": bool(image.info.get("progressive"))})
+    )
+    assert len(photo.encode(quick=True)) == small < plain
+
+
+@pytest.mark.parametrize("shape", [(200, 200, 3), (200, 200)])
+def test_a_photo_that_becomes_far_larger_is_written_all_the_same(shape: tuple[int, ...]) -> None:
+    """Optimised tables need the file in a buffer of two bytes a pixel: noise in colour does not fit."""
+    photo = Photo.decode(saved(np.full(shape, 128, np.uint8), "JPEG", quality=100, subsampling=0), "flat")
+    moved = photo.moved(0.5 * torch.randn(3, 200, 200))
+    for finer in (False, True):
+        again = Photo.decode(moved.encode(finer=finer), "noise")
+        assert np.abs(again.pixels.astype(int) - moved.pixels).max() <= 4

@@ -36,7 +36,7 @@ def activate(
     codebook.check(extractor)
     if not photos:
         return []
-    views = [photo.view().to(extractor.device) for photo in photos]
+    views = [photo.view(extractor.device) for photo in photos]
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)

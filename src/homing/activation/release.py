@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing.activation.forecast import Forecast
 from homing.activation.strength import at_psnr
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
@@ -18,7 +19,7 @@ from homing.extractors import Extractor, describe
 from homing.objectives import Objective, objective_for
 from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
-from homing.photo import QUICKER, Photo
+from homing.photo import QUICKER, Photo, format_name
 
 LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _GENTLER = (0.5, 0.25)
@@ -62,12 +63,16 @@ class _Trial:
     """One way to write the photo, measured on its bytes; only one that may be released is described."""
 
     release: Release
-    moved: Photo
-    written: Photo
+    data: bytes
+    seen: Tensor
+    """The view of what was written."""
     strength: float
     psnr: float
-    square: Tensor
-    """What the network sees of it."""
+
+    @cached_property
+    def square(self) -> Tensor:
+        """What the network sees of it."""
+        return self.release.extractor.resize(self.seen)
 
     @cached_property
     def standing(self) -> _Standing:
@@ -75,11 +80,11 @@ class _Trial:
 
     def smaller(self, format: str | None, finer: bool) -> bytes:
         """The file with more effort spent on its size, if that is known to leave its pixels alone."""
-        if self.written.format not in QUICKER:
-            return self.written.data
-        data = self.moved.encode(format, finer)
-        same = np.array_equal(Photo.decode(data, self.written.name).pixels, self.written.pixels)
-        return data if same else self.written.data
+        photo = self.release.photo
+        if format_name(format or photo.format) not in QUICKER:
+            return self.data
+        data = self.release.moved(self.strength).encode(format, finer)
+        return data if torch.equal(self.release.seen(data), self.seen) else self.data
 
 
 class Release:
@@ -128,10 +133,10 @@ class Release:
             refusal = self._refuse(trial, budget)
             if not refusal:
                 data = trial.smaller(format, finer)
-                return self._activation(data, "activated", note, trial.written, trial.standing)
+                return self._activation(data, "activated", note, trial.seen, trial.standing)
         data = self.photo.data if format is None else self.photo.encode(format, finer=True)
-        written = self.photo if format is None else Photo.decode(data, self.photo.name)
-        return self._activation(data, "unchanged", refusal, written, self._original)
+        seen = self.view if format is None else self.seen(data)
+        return self._activation(data, "unchanged", refusal, seen, self._original)
 
     def _ways(self, budget: Budget, format: str | None) -> Iterator[tuple[_Trial, bool, str | None]]:
         """Ways to write the photo, finer or not, the most wanted first: its own tables, finer ones, gentler changes."""
@@ -141,7 +146,7 @@ class Release:
             before - self._unwritten.loss
         ):
             yield plain, False, None
-        lossy = plain.moved.encode(format, finer=True, quick=True) != plain.written.data
+        lossy = self.moved(plain.strength).encode(format, finer=True, quick=True) != plain.data
         best = self._at_budget(budget, format, finer=True) if lossy else plain
         note = "written finer than usual, the gain did not survive otherwise" if lossy else None
         yield best, lossy, note
@@ -152,7 +157,8 @@ class Release:
 
     def _at_budget(self, budget: Budget, format: str | None, *, finer: bool) -> _Trial:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
-        return at_psnr(partial(self._trial, format=format, finer=finer), budget.psnr, self._size)
+        foretell = Forecast.of(self.photo, self.view, self.change, format, finer) if budget.psnr is not None else None
+        return at_psnr(partial(self._trial, format=format, finer=finer), budget.psnr, self._size, foretell)
 
     @cached_property
     def _size(self) -> float:
@@ -160,10 +166,17 @@ class Release:
         return float(self.change.square().mean().sqrt())
 
     def _trial(self, strength: float, format: str | None, *, finer: bool) -> _Trial:
-        moved = self.photo.moved(strength * self.change)
-        written = Photo.decode(moved.encode(format, finer, quick=True), self.photo.name)
-        seen = written.view().to(self.view.device)
-        return _Trial(self, moved, written, strength, psnr(self.view, seen), self.extractor.resize(seen))
+        data = self.moved(strength).encode(format, finer, quick=True)
+        seen = self.seen(data)
+        return _Trial(self, data, seen, strength, psnr(self.view, seen))
+
+    def moved(self, strength: float) -> Photo:
+        """The photo with so many times the change."""
+        return self.photo.moved(strength * self.change)
+
+    def seen(self, data: bytes) -> Tensor:
+        """The view of a file that the photo was written to."""
+        return Photo.decode(data, self.photo.name).view(self.view.device)
 
     def _refuse(self, trial: _Trial, budget: Budget) -> str:
         """Why this trial may not be released as activated; empty when it may."""
@@ -183,7 +196,7 @@ class Release:
         data: bytes,
         state: Literal["activated", "unchanged"],
         reason: str | None,
-        written: Photo,
+        seen: Tensor,
         standing: _Standing,
     ) -> Activation:
         return Activation(
@@ -191,7 +204,7 @@ class Release:
             data=data,
             state=state,
             reason=reason,
-            quality=measure(self.view, written.view().to(self.view.device)),
+            quality=measure(self.view, seen),
             descriptor=self.descriptor.numpy(),
             descriptor_after=standing.descriptor.numpy() if state == "activated" else None,
             code=self.codebook.encode(self.descriptor[None])[0],

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 8
+_NEAR = 0.7  # dB: from here a strength is told well enough by the growth below
 _STRONGEST = 2.0  # times the change the budget first allowed for
 _GROWTH = 1.65  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
 _FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
@@ -37,14 +38,21 @@ class _Trial(NamedTuple):
     psnr: float
 
 
-def at_psnr(write: Callable[[float], File], wanted: float | None, size: float | None = None) -> File:
+def at_psnr(
+    write: Callable[[float], File],
+    wanted: float | None,
+    size: float | None = None,
+    foretell: Callable[[float], float] | None = None,
+) -> File:
     """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is.
 
     `size` is the root of the change's mean square, where it is known: then the first strength tried is a better guess.
+    `foretell` tells the PSNR that a file will have: then the first file is likely to be the last.
     """
     if wanted is None:
         return write(1.0)
-    best = file = write(min(math.sqrt(_error(wanted)) / size, _STRONGEST) if size else 1.0)
+    first = min(math.sqrt(_error(wanted)) / size, _STRONGEST) if size else 1.0
+    best = file = write(_foretold(foretell, first, wanted + _AIM / 2) if foretell and size else first)
     trials = [_Trial(file.strength, file.psnr)]
     while not 0 <= file.psnr - wanted <= _AIM and len(trials) < _TRIALS:
         strength = _next_strength(trials, wanted + _AIM / 2)
@@ -54,6 +62,17 @@ def at_psnr(write: Callable[[float], File], wanted: float | None, size: float | 
         trials.append(_Trial(file.strength, file.psnr))
         best = min(best, file, key=lambda each: (each.psnr < wanted, abs(each.psnr - wanted)))
     return best
+
+
+def _foretold(foretell: Callable[[float], float], strength: float, wanted: float) -> float:
+    """The strength to begin with for a PSNR, given where to look first."""
+    trials: list[_Trial] = []
+    while len(trials) < _TRIALS:
+        trials.append(_Trial(strength, foretell(strength)))
+        strength = _next_strength(trials, wanted) or strength
+        if strength == trials[-1].strength or abs(trials[-1].psnr - wanted) <= _NEAR:
+            break
+    return strength
 
 
 def _next_strength(trials: Sequence[_Trial], wanted: float) -> float | None:

@@ -1,6 +1,7 @@
 """File <-> Photo; nothing of the file is lost."""
 
 from homing.photo._decode import size_of
+from homing.photo._jpeg import Coding
 from homing.photo.folders import Found, FoundAt, gather
 from homing.photo.formats import QUICKER, SUFFIXES, format_name
 from homing.photo.photo import Photo, read_file
@@ -9,6 +10,7 @@ from homing.photo.square import Square, read_square
 __all__ = [
     "QUICKER",
     "SUFFIXES",
+    "Coding",
     "Found",
     "FoundAt",
     "Photo",

@@ -25,17 +25,19 @@ def usable(icc: bytes | None, mode: str, name: str) -> bytes | None:
     return icc
 
 
+def is_srgb(pixels: np.ndarray, icc: bytes | None) -> bool:
+    """Whether (H, W, C) code values are shown as they are."""
+    return _to_srgb(pixels, icc) is None
+
+
 def shown(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
-    """(H, W, C) code values as (H, W, 3) sRGB in [0, 1], float32."""
-    transform = _transform(icc, "L" if pixels.shape[2] == 1 else "RGB") if icc else None
-    if transform is not None:
-        # ImageCms works in 8 bits.
-        image = Image.fromarray(eight_bit(pixels[..., 0] if pixels.shape[2] == 1 else pixels))
-        pixels = np.asarray(transform.apply(image))
-    # Channel by channel in memory, as views are.
-    scaled = np.ascontiguousarray(np.moveaxis(pixels, 2, 0)).astype(np.float32)
-    scaled /= np.iinfo(pixels.dtype).max
-    return np.moveaxis(scaled if len(scaled) == 3 else np.repeat(scaled, 3, axis=0), 0, 2)
+    """(H, W, C) code values as those of sRGB: of 8 bits and three channels where there is a profile to apply."""
+    transform = _to_srgb(pixels, icc)
+    if transform is None:
+        return pixels
+    # ImageCms works in 8 bits.
+    image = Image.fromarray(eight_bit(pixels[..., 0] if pixels.shape[2] == 1 else pixels))
+    return np.asarray(transform.apply(image))
 
 
 def without_cmyk(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
@@ -58,6 +60,10 @@ def _build(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
     if (profile.profile.profile_description or "").startswith("sRGB"):
         return None
     return ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")
+
+
+def _to_srgb(pixels: np.ndarray, icc: bytes | None) -> ImageCms.ImageCmsTransform | None:
+    return _transform(icc, "L" if pixels.shape[2] == 1 else "RGB") if icc else None
 
 
 class _Transforms(threading.local):

@@ -26,7 +26,7 @@ def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
     try:
         match format:
             case "JPEG":
-                return _write_jpeg(photo, finer, quick)
+                return _write_jpeg(photo, finer)
             case "PNG":
                 return _write_png(photo, quick)
             case "WEBP" | "AVIF":
@@ -37,14 +37,14 @@ def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
         raise PhotoError(f"{photo.name}: cannot be written as {format}: {reason(error)}") from error
 
 
-def _write_jpeg(photo: Photo, finer: bool, quick: bool) -> bytes:
+def _write_jpeg(photo: Photo, finer: bool) -> bytes:
     image = _on_white(photo)
     if photo.format == "JPEG":
-        return _jpeg.write_like(photo.data, image, finer, quick)
+        return _jpeg.write_like(photo.data, image, finer)
     carried = _carried(photo)
     if "exif" in carried:
         carried["exif"] = b"Exif\0\0" + carried["exif"]
-    return _jpeg.save(image, quick, quality=100 if finer else 95, subsampling=0, **carried)
+    return _jpeg.save(image, quality=100 if finer else 95, subsampling=0, **carried)
 
 
 def _write_webp(photo: Photo, finer: bool) -> bytes:
@@ -104,7 +104,7 @@ def _image(photo: Photo) -> Image.Image:
 
 def _in_srgb(photo: Photo) -> Photo:
     """The photo with its profile applied, in 8 bits a channel."""
-    pixels = np.rint(shown(photo.pixels, photo.icc) * 255).astype(np.uint8)
+    pixels = np.broadcast_to(eight_bit(shown(photo.pixels, photo.icc)), (*photo.pixels.shape[:2], 3))
     return replace(photo, pixels=pixels, alpha=None if photo.alpha is None else eight_bit(photo.alpha), icc=None)
 
 

@@ -11,6 +11,16 @@ from PIL import Image, JpegImagePlugin
 
 _SOS, _COM, _APP0, _APP2, _APP14, _APP15 = 0xDA, 0xFE, 0xE0, 0xE2, 0xEE, 0xEF
 _TABLES = list[list[int]]
+_SAMPLINGS = ((1, 1), (1, 2), (2, 2))  # by Pillow's numbers
+
+
+class Coding(NamedTuple):
+    """How coarsely a file keeps its pixels."""
+
+    steps: _TABLES
+    """Of each component: the multiples each of its 64 frequencies is rounded to, row by row."""
+    sampling: tuple[int, int]
+    """How many rows and columns of pixels share one colour."""
 
 
 class _Settings(NamedTuple):
@@ -22,26 +32,42 @@ class _Settings(NamedTuple):
     segments: list[bytes]
 
 
-def write_like(original: bytes, image: Image.Image, finer: bool, quick: bool) -> bytes:
+def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
     """A JPEG file of `image` with the settings and the segments of an original one."""
-    tables, subsampling, progressive, segments = _settings(original)
-    if finer:
-        tables = [
-            [_divisor(*pair) for pair in zip(*two, strict=True)] for two in zip(tables, _fine_tables(), strict=False)
-        ]
-        subsampling = 0
-    # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
-    subsampling = max(subsampling, 0)
-    return _splice(segments, save(image, quick, progressive=progressive, qtables=tables, subsampling=subsampling))
+    tables, subsampling = _written_with(original, finer)
+    _, _, progressive, segments = _settings(original)
+    # Of the same tables a file of about the same size comes; of others, nobody knows.
+    like = None if finer else len(original)
+    return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
 
 
-def save(image: Image.Image, quick: bool, progressive: bool = False, **settings: Any) -> bytes:
-    """A JPEG file of `image`: with Huffman tables of its own, unless it must be quick."""
-    plain = _save(image, **settings)
+def coding(original: bytes, components: int, finer: bool) -> Coding:
+    """How coarsely `write_like` would keep an image of so many components."""
+    tables, subsampling = _written_with(original, finer)
+    return Coding([*tables, *[tables[-1]] * 2][:components], _SAMPLINGS[subsampling])
+
+
+def _written_with(original: bytes, finer: bool) -> tuple[_TABLES, int]:
+    """The tables and the subsampling, as Pillow numbers them, of a changed copy of a file."""
+    tables, subsampling, *_ = _settings(original)
+    if not finer:
+        # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
+        return tables, max(subsampling, 0)
+    both = zip(tables, _fine_tables(), strict=False)
+    return [[_divisor(*pair) for pair in zip(*two, strict=True)] for two in both], 0
+
+
+def save(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
+    """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a like file, where one is known."""
     # For optimised tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
-    if quick or len(plain) > 1.8 * image.width * image.height:
-        return plain
-    return _save(image, optimize=True, progressive=progressive, **settings)
+    if like is None or like > image.width * image.height:
+        plain = _save(image, **settings)
+        if len(plain) > 1.8 * image.width * image.height:
+            return plain
+    try:
+        return _save(image, optimize=True, progressive=progressive, **settings)
+    except OSError:
+        return _save(image, **settings)  # the image is far from the one that the like file was of
 
 
 def _divisor(step: int, most: int) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
+from torch import Tensor
+
+Array = TypeVar("Array", np.ndarray, Tensor)
 
 # orientation -> (axes to flip, whether to swap rows and columns after that)
 _TURNS: dict[int, tuple[tuple[int, ...], bool]] = {
@@ -17,14 +22,20 @@ _TURNS: dict[int, tuple[tuple[int, ...], bool]] = {
 }
 
 
-def upright(array: np.ndarray, orientation: int) -> np.ndarray:
+def upright(array: Array, orientation: int) -> Array:
     """A stored (H, W, ...) array as a viewer turns it."""
     axes, swap = _TURNS[orientation]
-    flipped = np.flip(array, axes)
+    flipped = _flip(array, axes)
     return flipped.swapaxes(0, 1) if swap else flipped
 
 
-def stored(array: np.ndarray, orientation: int) -> np.ndarray:
+def stored(array: Array, orientation: int) -> Array:
     """An upright (H, W, ...) array as the file stores it."""
     axes, swap = _TURNS[orientation]
-    return np.flip(array.swapaxes(0, 1) if swap else array, axes)
+    return _flip(array.swapaxes(0, 1) if swap else array, axes)
+
+
+def _flip(array: Array, axes: tuple[int, ...]) -> Array:
+    if not axes:
+        return array  # a tensor would be copied
+    return array.flip(axes) if isinstance(array, Tensor) else np.flip(array, axes)

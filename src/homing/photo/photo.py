@@ -15,7 +15,7 @@ from torch import Tensor
 
 from homing._places import Place, place
 from homing.errors import PhotoError
-from homing.photo import _colour, _encode
+from homing.photo import _colour, _encode, _jpeg
 from homing.photo._decode import decode
 from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
@@ -78,13 +78,17 @@ class Photo:
         """The hash of the file as it was."""
         return sha256(self.data).hexdigest()
 
-    def view(self) -> Tensor:
-        """What a viewer shows: (3, H, W) in [0, 1], upright, sRGB, on white where it is transparent."""
-        shown = _colour.shown(self.pixels, self.icc)
+    def view(self, device: torch.device | None = None) -> Tensor:
+        """What a viewer shows: (3, H, W) in [0, 1], upright, sRGB, on white where it is transparent.
+
+        It lies on `device`, or on the CPU, and is the same on each.
+        """
+        shown = _shares(_colour.shown(self.pixels, self.icc), device)
         if self.alpha is not None:
-            opacity = (self.alpha / np.float32(self._white))[..., None]
+            opacity = _shares(self.alpha[..., None], device)
             shown = shown * opacity + (1 - opacity)
-        return torch.from_numpy(np.ascontiguousarray(upright(shown, self.orientation).transpose(2, 0, 1)))
+        turned = upright(shown.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
+        return turned.expand(3, -1, -1).contiguous()
 
     def moved(self, change: Tensor) -> Photo:
         """This photo with `change`, (3, H, W) in the frame and units of `view`, added to its stored pixels.
@@ -94,25 +98,50 @@ class Photo:
         height, width = upright(self.pixels, self.orientation).shape[:2]
         if change.shape != (3, height, width):
             raise PhotoError(f"{self.name}: a change of {(3, height, width)} is expected, got {tuple(change.shape)}")
-        step = change.detach().cpu().float().numpy()
+        step = self.as_stored(change.detach().float())
         if self.pixels.shape[2] == 1:
-            step = step.mean(axis=0, keepdims=True)
-        levels = step * self._white
-        levels += upright(self.pixels, self.orientation).transpose(2, 0, 1)
-        np.rint(levels, out=levels)
-        np.clip(levels, 0, self._white, out=levels)
-        pixels = stored(levels.astype(self.pixels.dtype).transpose(1, 2, 0), self.orientation)
-        return replace(self, pixels=np.ascontiguousarray(pixels))
+            step = _divided(step.sum(dim=0, keepdim=True), 3)
+        levels = (step * self._white).add_(_channels(self.pixels, change.device)).round_().clamp_(0, self._white)
+        exact = levels.to(torch.uint8 if self._white == 255 else torch.int32)
+        pixels = exact.permute(1, 2, 0).contiguous().cpu().numpy()
+        return replace(self, pixels=pixels.astype(self.pixels.dtype, copy=False))
+
+    def as_stored(self, image: Tensor) -> Tensor:
+        """A (C, H, W) image in the frame of `view`, turned as the file stores it."""
+        return stored(image.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
 
     def encode(self, format: str | None = None, finer: bool = False, quick: bool = False) -> bytes:
         """The bytes of a file with these pixels and everything else of the original.
 
         `finer` spends more bytes where the format is lossy, so that less of a change is rounded away; `quick` spends
-        less time on making the file small, where it can: its pixels are the same.
+        less time on making the file small, in the formats of `QUICKER`: its pixels are the same.
         """
         return _encode.encode(self, format_name(format or self.format), finer, quick)
+
+    def coding(self, format: str | None = None, finer: bool = False) -> _jpeg.Coding | None:
+        """How coarsely `encode` keeps the pixels of a JPEG file in sRGB that stays one; None for other photos."""
+        stays = format_name(format or self.format) == self.format == "JPEG"
+        if not stays or not _colour.is_srgb(self.pixels, self.icc):
+            return None
+        return _jpeg.coding(self.data, self.pixels.shape[2], finer)
 
     @property
     def _white(self) -> int:
         """The largest code value."""
         return int(np.iinfo(self.pixels.dtype).max)
+
+
+def _channels(levels: np.ndarray, device: torch.device | None) -> Tensor:
+    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are turned about on the device."""
+    known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # GPUs hardly know uint16
+    return torch.from_numpy(known).to(device).permute(2, 0, 1).contiguous()
+
+
+def _shares(levels: np.ndarray, device: torch.device | None) -> Tensor:
+    """(H, W, C) code values as (C, H, W) shares of white."""
+    return _divided(_channels(levels, device).float(), int(np.iinfo(levels.dtype).max))
+
+
+def _divided(values: Tensor, by: int) -> Tensor:
+    """Divided by a tensor: a GPU multiplies by the inverse of a plain number, which rounds differently."""
+    return values.div_(torch.full((), by, dtype=values.dtype, device=values.device))

@@ -10,12 +10,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from homing.activation.forecast import Forecast
 from homing.activation.strength import at_psnr
 from homing.errors import PhotoError
 from homing.extractors import describe
 from homing.perception import Budget, Quality, measure
 from homing.perception.quality import psnr
-from homing.photo import Photo
+from homing.photo import QUICKER, Photo
 from homing.watermarks.base import Watermark, identifier
 
 
@@ -70,7 +71,10 @@ def _mark(photo: Photo, view: Tensor, change: Tensor, message: Tensor, watermark
         return _File(finer, moved, written, strength, psnr(view, written.view()))
 
     size = float(change.square().mean().sqrt())
-    files = [at_psnr(partial(write, finer=finer), budget.psnr, size) for finer in (False, True)]
+    files = [
+        at_psnr(partial(write, finer=finer), budget.psnr, size, Forecast.of(photo, view, change, finer=finer))
+        for finer in (False, True)
+    ]
     kept = [file for file in files if budget.psnr is None or file.psnr >= budget.psnr]
     if not kept:
         under = f"no file of it has the {budget.psnr:g} dB asked for"
@@ -82,5 +86,5 @@ def _mark(photo: Photo, view: Tensor, change: Tensor, message: Tensor, watermark
     best, bits = max(zip(kept, clear, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())
     reason = None if right == len(message) else f"its file says {right} of {len(message)} bits right"
-    data = best.moved.encode(finer=best.finer)
+    data = best.moved.encode(finer=best.finer) if photo.format in QUICKER else best.written.data
     return Marked(photo, data, "marked", reason, measure(view, best.written.view()))

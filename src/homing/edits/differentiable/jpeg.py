@@ -55,7 +55,7 @@ def jpeg(views: Views, strength: Tensor) -> Views:
 
 def _code(plane: Tensor, quality: Tensor, steps: Steps) -> Tensor:
     """(B, C, S, S) after its frequencies, block by block, were rounded to multiples of their steps."""
-    transform = _cosines(plane.shape[-1], plane.device, plane.dtype)
+    transform = cosines(plane.shape[-1], plane.device, plane.dtype)
     sizes = _scale(_table(steps, plane.device, plane.dtype), quality)
     repeats = plane.shape[-1] // 8
     sizes = sizes.repeat(1, repeats, repeats)[:, None]
@@ -77,7 +77,7 @@ def _table(steps: Steps, device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 @constant
-def _cosines(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def cosines(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """(S, S): the cosine transform of every 8 pixels. Mostly zeros, yet faster than to cut out the blocks."""
     place = torch.arange(8, dtype=torch.float64)
     block = 0.5 * torch.cos((2 * place + 1) * place[:, None] * math.pi / 16)

@@ -1,0 +1,60 @@
+"""What a photo shows and how it moves, computed with torch on any device, is what NumPy makes of it, bit for bit."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tests.photo.photo_files import lossless, noise, saved, wide_gamut
+
+from homing.photo import Photo
+from homing.photo._orientation import stored, upright
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda",
+        marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")],
+    ),
+]
+
+
+def _photos() -> list[Photo]:
+    """8 and 16 bits, grey and colour, with and without alpha, with a profile, in all orientations."""
+    files = [
+        lossless(noise(33, 47, channels, dtype=dtype), "PNG") for channels in (1, 2, 3, 4) for dtype in ("u1", "u2")
+    ]
+    files.append(saved(noise(40, 50, 3), "PNG", icc_profile=wide_gamut()))
+    photos = [Photo.decode(file, "a") for file in files]
+    return [dataclasses.replace(photo, orientation=turn) for photo in photos for turn in range(1, 9)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_view_is_what_numpy_makes_of_it(device: str) -> None:
+    for photo in _photos():
+        if photo.icc is None:
+            shown = photo.pixels.astype(np.float32) / np.float32(photo._white)
+            if photo.alpha is not None:
+                opacity = photo.alpha[..., None].astype(np.float32) / np.float32(photo._white)
+                shown = shown * opacity + (1 - opacity)
+            turned = upright(np.repeat(shown, 3, axis=2) if shown.shape[2] == 1 else shown, photo.orientation)
+            np.testing.assert_array_equal(photo.view().permute(1, 2, 0), turned)
+        view = photo.view(torch.device(device))
+        assert view.is_contiguous()
+        assert view.device.type == device
+        assert torch.equal(view.cpu(), photo.view())
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_moved_photo_is_what_numpy_makes_of_it(device: str) -> None:
+    for photo in _photos():
+        change = 0.1 * torch.randn(photo.view().shape)
+        step = change.numpy() if photo.pixels.shape[2] == 3 else change.numpy().mean(axis=0, keepdims=True)
+        levels = step * photo._white + upright(photo.pixels, photo.orientation).transpose(2, 0, 1)
+        levels = np.clip(np.rint(levels), 0, photo._white).astype(photo.pixels.dtype)
+        moved = photo.moved(change.to(device)).pixels
+        assert moved.dtype == photo.pixels.dtype
+        assert moved.flags.c_contiguous
+        np.testing.assert_array_equal(moved, stored(levels.transpose(1, 2, 0), photo.orientation))
