@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -79,14 +77,10 @@ def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Pa
     assert released.compare(copy, photos / "camera.png").distance > near.distance
 
 
-def test_a_key_opens_what_its_role_may(starting: Start, tmp_path: Path, copy: Path) -> None:
-    keys = tmp_path / "keys.toml"
-    command = [sys.executable, "-m", "homing", "serve", "--new-key", "desk", "--role", "search", "--keys", str(keys)]
-    key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    served: Server = starting(tmp_path / "keyed.homing", "--keys", str(keys))
-    with homing.Client(served.address, key) as client:
+def test_a_key_opens_what_its_role_may(guarded: Server, keys: dict[str, str], copy: Path) -> None:
+    with homing.Client(guarded.address, keys["search"]) as client:
         assert client.search(copy, k=1)[0].photo == "rocket.jpg"
         with pytest.raises(HomingError, match=r"contribute[^\n]*$"):
             client.add(copy)
-    with homing.Client(served.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
+    with homing.Client(guarded.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
         nobody.info()

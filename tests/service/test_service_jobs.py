@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import json
 import stat
-import time
 from pathlib import Path
-from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Server
+from tests.service.conftest import Server, finished
 
+from homing.errors import GoneError
 from homing.service.answers import Outcome
 from homing.service.jobs import Job, Jobs
-
-
-def finished(server: Server, address: str) -> dict[str, Any]:
-    """A job when it is done; its progress never goes back."""
-    seen = -1
-    for _ in range(600):
-        job = server.client.get(address).json()
-        assert job["done"] >= seen and job["done"] == len(job["outcomes"]) <= job["total"]
-        seen = job["done"]
-        if job["state"] in ("done", "failed"):
-            return job
-        time.sleep(0.1)
-    raise AssertionError("the job does not end")
 
 
 def test_a_job_adds_all_photos_and_tells_of_each(own_server: Server, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "many", 40)
     answer = own_server.post("/v1/photos?job=true", *photos, ("notes.txt", b"no photo"))
     assert answer.status_code == 202 and answer.headers["location"] == answer.json()["job"]
-    job = finished(own_server, answer.json()["job"])
+    job = finished(own_server.client, answer.json()["job"])
     assert job["state"] == "done" and job["kind"] == "add" and job["total"] == 41
     states = {each["photo"]: each["state"] for each in job["outcomes"]}
     assert states.pop("notes.txt") == "failed"
@@ -48,7 +35,7 @@ def test_a_job_activates_and_others_have_their_turn_meanwhile(own_server: Server
     (added,) = own_server.post("/v1/photos", *tiny_photos(tmp_path / "one", 1)).json()["outcomes"]
     assert added["state"] == "added"
     assert own_server.client.get(answer.json()["job"]).json()["state"] != "done"
-    job = finished(own_server, answer.json()["job"])
+    job = finished(own_server.client, answer.json()["job"])
     assert {each["state"] for each in job["outcomes"]} == {"activated"}
     for each in job["outcomes"]:
         assert own_server.client.get(f"/v1/photos/{each['id']}/released").status_code == 200
@@ -96,9 +83,10 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
     assert samples["homing_waiting", ("queue", "network")] == 0
 
 
-def test_only_the_latest_jobs_are_known(server: Server) -> None:
+def test_only_the_latest_jobs_are_known() -> None:
     jobs = Jobs(kept=2)
     first, _, third = (jobs.add(Job("add", 1)) for _ in range(3))
     third.report([Outcome(photo="a.jpg", id=1, state="added")])
     assert jobs.find(third.id).state == "done"
-    assert server.client.get(first.address).status_code == 404
+    with pytest.raises(GoneError, match="no job has the id"):
+        jobs.find(first.id)

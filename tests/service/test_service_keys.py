@@ -21,18 +21,6 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A file of keys, one of each role, and the keys."""
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    return path, {role: new_key(path, f"desk-{role}", role) for role in ROLES}
-
-
-@pytest.fixture(scope="module")
-def guarded(starting_for_all, tmp_path_factory: pytest.TempPathFactory, keys: tuple[Path, dict[str, str]]) -> Server:
-    return starting_for_all(tmp_path_factory.mktemp("guarded") / "c.homing", "--keys", str(keys[0]))
-
-
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
@@ -56,10 +44,10 @@ ROUTES = [
 
 @pytest.mark.parametrize(("needed", "method", "path"), ROUTES)
 def test_each_route_takes_its_role_and_those_above(
-    guarded: Server, keys: tuple[Path, dict[str, str]], needed: str, method: str, path: str
+    guarded: Server, keys: dict[str, str], needed: str, method: str, path: str
 ) -> None:
     for role in ROLES:
-        answer = guarded.client.request(method, path, headers=bearer(keys[1][role]))
+        answer = guarded.client.request(method, path, headers=bearer(keys[role]))
         if ROLES.index(role) < ROLES.index(needed):
             assert answer.status_code == 403 and needed in answer.json()["detail"]
         else:

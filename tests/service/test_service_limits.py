@@ -14,7 +14,7 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import in_thread
+from tests.service.conftest import finished, in_thread
 
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -73,8 +73,7 @@ def test_the_bytes_of_a_job_come_back_when_it_is_done(limited, copy: Path) -> No
     client = limited(held_bytes=2 * copy.stat().st_size)
     for _ in range(4):
         job = client.post("/v1/photos?job=true", **photo(copy)).json()["job"]
-        while client.get(job).json()["state"] != "done":
-            pass
+        assert finished(client, job)["state"] == "done"
     assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
@@ -135,11 +134,10 @@ def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -
 
 def test_the_writer_does_what_it_accepted_in_order_and_lets_jobs_take_turns() -> None:
     done: list[str] = []
-    hold = threading.Event()
+    begun, hold = threading.Event(), threading.Event()
     writer = Writer(most=3)
-    writer.submit(lambda: hold.wait(10))
-    while writer.waiting:
-        pass
+    writer.submit(lambda: (begun.set(), hold.wait(10)))
+    assert begun.wait(10)
     job = writer.submit_steps([lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
     writer.submit(lambda: done.append("change"))
     broken = writer.submit(lambda: 1 / 0)
