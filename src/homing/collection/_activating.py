@@ -22,11 +22,12 @@ from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection._sources import ANOTHER_FILE, moved_from
+from homing.collection._targets import targets
 from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow
 from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
 from homing.errors import CollectionError, HomingError, PhotoError
-from homing.photo import SUFFIXES, FoundAt, Photo, format_name, read_file
+from homing.photo import FoundAt, Photo, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -77,27 +78,13 @@ class ActivationJob:
         return outcomes
 
     def _targets(self, found: Sequence[FoundAt[Place]]) -> list[_Task]:
-        """The released file of each photo; what lies in the out folder already is no input."""
+        """The released file of each photo."""
         if not found:
             raise HomingError("no photos were given")
         home = self.collection.folder.home
         if is_below(self.out, home) and not is_below(self.out, home / UPLOADS):
             raise HomingError(f"the out folder {self.out} lies inside the collection; choose another")
-        suffix = SUFFIXES[self.format] if self.format else None
-        targets: dict[Place, Place] = {}
-        for item in found:
-            if is_below(item.path, self.out):
-                continue
-            target = self.out / (item.name.with_suffix(suffix) if suffix else item.name)
-            if target in targets:
-                raise HomingError(
-                    f"{targets[target]} and {item.path} would both be written to {target}; "
-                    "activate them into different folders"
-                )
-            targets[target] = item.path
-        if not targets:
-            raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
-        return [_Task(path, target) for target, path in targets.items()]
+        return [_Task(path, target) for target, path in targets(found, self.out, self.format).items()]
 
     def _activated(self, tasks: Sequence[_Task]) -> Iterator[list[tuple[_Task, Activation | PhotoError | Outcome]]]:
         """What came of the photos, batch by batch, in order."""
