@@ -58,7 +58,7 @@ def activate_now(service: Service, upload: Upload, wish: Wish, caller: Caller) -
     try:
         (outcome,) = service.collection.activate(path, out, recipe=wish.recipe, format=wish.format)
     finally:
-        drop_unless_source(service, path)
+        drop_unless_source(service, path, upload)
         service.keeping.tidy(out)
     number = catalogue.find(upload.sha256)
     if outcome.state == "failed" or number is None:

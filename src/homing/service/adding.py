@@ -53,8 +53,8 @@ def add_now(service: Service, uploads: Sequence[Upload], caller: Caller) -> dict
             paths[each.photo]: each for each in service.collection.add(list(paths)) if isinstance(each.photo, Path)
         }
     finally:
-        for path in paths:
-            drop_unless_source(service, path)
+        for path, upload in paths.items():
+            drop_unless_source(service, path, upload)
     outcomes = {}
     for upload in uploads:
         outcome = outcome_of(service, upload, found[first[upload.sha256, upload.name]])
@@ -92,7 +92,9 @@ def outcome_of(service: Service, upload: Upload, outcome: library.Outcome) -> Ou
     )
 
 
-def drop_unless_source(service: Service, path: Path) -> None:
+def drop_unless_source(service: Service, path: Path, upload: Upload) -> None:
     """Remove a kept file that no reference came from: it was known under another name, or could not be read."""
-    if not service.collection.folder.catalogue.at(str(path)):
+    catalogue = service.collection.folder.catalogue
+    number = catalogue.find(upload.sha256)
+    if number is None or service.keeping.locate(catalogue.describe(number)[0]) != path:
         service.keeping.drop(path)

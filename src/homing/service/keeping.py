@@ -8,6 +8,7 @@ holiday.homing/
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Keeping:
     """The folder of uploads of one collection."""
 
     def __init__(self, collection: Collection) -> None:
-        self._home = collection.folder.home.absolute()
+        self._home = Path(os.path.abspath(collection.folder.home))  # as sources are recorded
         self.folder = self._home / UPLOADS
         self.released = self.folder / "released"
         self._ours = re.compile(rf"/?(?:[^\s'/]+/)*{UPLOADS}/(?:released/)?{_HASH}/")
