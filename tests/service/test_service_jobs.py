@@ -66,6 +66,7 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
     for _ in range(3):
         own_server.post("/v1/search", photos / "camera.png")
     own_server.client.get("/nowhere")
+    own_server.client.request("BREW", "/v1/search")  # whatever somebody may think of, it is counted as one
     text = own_server.client.get("/metrics").text
     samples = {
         (sample.name, *sorted(sample.labels.items())): sample.value
@@ -75,6 +76,7 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
     asked = ("homing_requests_total", ("method", "POST"), ("route", "/v1/search"), ("status", "200"))
     assert samples[asked] == 3
     assert samples["homing_requests_total", ("method", "any"), ("route", "none"), ("status", "404")] == 1
+    assert samples["homing_requests_total", ("method", "any"), ("route", "/v1/search"), ("status", "405")] == 1
     for stage in ("decode", "network", "search"):
         assert samples["homing_stage_seconds_count", ("stage", stage)] == 3
         assert samples["homing_stage_seconds_sum", ("stage", stage)] > 0

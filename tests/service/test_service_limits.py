@@ -132,6 +132,25 @@ def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -
     assert torch.allclose(found, describe(tiny_extractor(), list(squares)), atol=1e-5)
 
 
+def test_what_breaks_in_the_network_is_told_and_the_next_are_described() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def saw(_: int) -> None:
+        begun.set()
+        go_on.wait(10)
+
+    batcher = Batcher(tiny_extractor(), most=20, saw=saw)
+    first = batcher.submit(torch.rand(1, 3, 48, 48))
+    begun.wait(10)
+    pair = [batcher.submit(torch.rand(1, 3, side, side)) for side in (48, 40)]  # which fit into no batch together
+    go_on.set()
+    for broken in pair:
+        with pytest.raises(RuntimeError):
+            broken.result(10)
+    assert len(first.result(10)) == 1 and len(batcher.submit(torch.rand(2, 3, 48, 48)).result(10)) == 2
+    batcher.close()
+
+
 def test_the_writer_does_what_it_accepted_in_order_and_lets_jobs_take_turns() -> None:
     done: list[str] = []
     begun, hold = threading.Event(), threading.Event()
