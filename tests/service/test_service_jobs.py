@@ -87,8 +87,22 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
 
 def test_only_the_latest_jobs_are_known() -> None:
     jobs = Jobs(kept=2)
-    first, _, third = (jobs.add(Job("add", 1)) for _ in range(3))
-    third.report([Outcome(photo="a.jpg", id=1, state="added")])
-    assert jobs.find(third.id).state == "done"
+    first, second, third = (jobs.add(Job("add", 1)) for _ in range(3))
+    assert jobs.find(second.id) is second and jobs.find(third.id) is third
     with pytest.raises(GoneError, match="no job has the id"):
         jobs.find(first.id)
+
+
+def test_a_job_waits_runs_and_ends_when_all_is_told() -> None:
+    job, states = Job("add", 2), []
+
+    def step() -> list[Outcome]:
+        states.append(job.state)
+        return [Outcome(photo="a.jpg", id=1, state="added")]
+
+    assert job.state == "waiting"
+    job.do(step)
+    assert (states, job.state, len(job.outcomes)) == (["running"], "running", 1)
+    job.do(step)
+    job.end()
+    assert job.state == "done" and len(job.outcomes) == 2

@@ -77,6 +77,22 @@ def test_the_bytes_of_a_job_come_back_when_it_is_done(limited, copy: Path) -> No
     assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
+def test_a_job_that_is_refused_leaves_its_room_to_others(limited, copy: Path) -> None:
+    client, begun, refused, states = limited(writes=1, held_bytes=6 * copy.stat().st_size), [], 0, set()
+    while refused < 6:
+        answer = client.post("/v1/activate?job=true", **photo(copy, data={"recipe": "homing-fast"}))
+        if answer.status_code == 202:
+            begun.append(answer.json()["job"])
+            continue
+        assert answer.status_code == 429 and "changes wait" in answer.json()["detail"]
+        states.add(client.get(begun[-1]).json()["state"])
+        refused += 1
+    assert "waiting" in states
+    for job in begun:
+        assert finished(client, job)["state"] == "done"
+    assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
 def test_pixels_are_limited(limited, photos: Path) -> None:
     answer = limited(pixels=10_000).post("/v1/search", **photo(photos / "rocket.jpg"))
     assert answer.status_code == 413 and "640×427" in answer.json()["detail"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from homing import collection as library
@@ -68,8 +68,12 @@ def activate_now(service: Service, upload: Upload, wish: Wish, caller: Caller) -
     return Release(number, outcome)
 
 
-def activate_as_step(service: Service, upload: Upload, wish: Wish, caller: Caller) -> Outcome:
+def activate_as_step(service: Service, wish: Wish, caller: Caller, uploads: Sequence[Upload]) -> list[Outcome]:
     """The same as one step of a job: what goes wrong with one photo stops no other."""
+    return [_outcome(service, upload, wish, caller) for upload in uploads]
+
+
+def _outcome(service: Service, upload: Upload, wish: Wish, caller: Caller) -> Outcome:
     try:
         return outcome_of(service, upload, activate_now(service, upload, wish, caller).outcome)
     except HomingError as error:

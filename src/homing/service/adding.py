@@ -70,7 +70,7 @@ def add_now(service: Service, uploads: Sequence[Upload], caller: Caller) -> dict
     return outcomes
 
 
-def add_as_step(service: Service, uploads: Sequence[Upload], caller: Caller) -> list[Outcome]:
+def add_as_step(service: Service, caller: Caller, uploads: Sequence[Upload]) -> list[Outcome]:
     """The same as one step of a job: what goes wrong with it stops no other."""
     try:
         return list(add_now(service, uploads, caller).values())

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from threading import Lock
 
 from homing.errors import HomingError
 from homing.service.problems import TooBusyError
@@ -43,10 +44,11 @@ class Limits:
 
 
 class Gate:
-    """Lets requests with photos in, as many as there is room for. Only the event loop touches it."""
+    """Lets requests with photos in, as many as there is room for. Jobs give back their bytes from another thread."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._lock = Lock()
         self.requests = self.bytes = 0
 
     def enter(self) -> Held:
@@ -58,9 +60,15 @@ class Gate:
 
     def take(self, count: int) -> None:
         """Make room for so many bytes, or refuse them."""
-        if self.bytes + count > self._limits.held_bytes:
-            raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
-        self.bytes += count
+        with self._lock:
+            if self.bytes + count > self._limits.held_bytes:
+                raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
+            self.bytes += count
+
+    def give_back(self, count: int) -> None:
+        """So many bytes are in memory no more."""
+        with self._lock:
+            self.bytes -= count
 
 
 class Held:
@@ -87,7 +95,7 @@ class Held:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._gate.bytes -= self._bytes
+        self._gate.give_back(self._bytes)
         self._bytes = 0
 
 

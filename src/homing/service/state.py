@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
+from functools import partial
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
 from homing.collection import Collection
 from homing.collection.listing import Listing
+from homing.service.answers import Outcome
 from homing.service.audit import Audit
 from homing.service.batching import Batcher
 from homing.service.jobs import Job, Jobs
@@ -74,20 +74,16 @@ class Service:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
-    def start_job(self, job: Job, steps: Sequence[Callable[[], None]], held: Held) -> None:
+    def start_job(self, job: Job, steps: Sequence[Callable[[], list[Outcome]]], held: Held) -> None:
         """Let the writer do a job step by step; its photos stay in memory until it is done."""
-        if not steps:
-            return
-        let_go, loop = held.keep(), asyncio.get_running_loop()
-
-        def ended(future: Future[None]) -> None:
-            if (error := future.exception()) is not None:
-                job.state = "failed"
-                logging.getLogger("homing").error("job %s broke", job.id, exc_info=error)
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(let_go)
-
-        self.writer.submit_steps(steps).add_done_callback(ended)
+        if steps:
+            doing = self.writer.submit_steps([partial(job.do, step) for step in steps])
+            let_go = held.keep()  # only now: what the writer refuses goes with its request
+            doing.add_done_callback(lambda done: job.end(done.exception()))
+            doing.add_done_callback(lambda _: let_go())
+        else:
+            job.end()
+        self.jobs.add(job)
 
 
 def _service(request: Request) -> Service:

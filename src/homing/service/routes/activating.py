@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as InPath
@@ -15,16 +14,16 @@ from homing.evaluation.explanation import explain
 from homing.evaluation.pictures import difference, jnd_picture, to_image
 from homing.service.access import Contributor, Searcher
 from homing.service.activating import FIELDS, Release, Wish, activate_as_step, activate_now
-from homing.service.adding import examined
 from homing.service.answers import JobStarted, Report, Survival
 from homing.service.forms import PHOTOS, takes
 from homing.service.jobs import Job
 from homing.service.problems import responses
+from homing.service.routes.jobs import start_job
 from homing.service.routes.photos import Id
 from homing.service.showing import file_response, last_release, picture_response, quality_of
 from homing.service.state import Here, Room, Service
 from homing.service.thumbnails import Recorded, as_jpeg, as_png, read_recorded
-from homing.service.uploads import Upload, examine, read_form
+from homing.service.uploads import examine, read_form
 
 router = APIRouter()
 SHOWN = ("before", "after", "difference", "jnd")
@@ -65,23 +64,14 @@ async def activate(
     form = await read_form(request, service.limits, held)
     wish = Wish.of(form.values)
     if job:
-        good, bad = await examined(service, form.photos(), alone=False)
-        started = service.jobs.add(Job("activate", len(good) + len(bad)))
-        started.report(list(bad.values()))
-        steps = [partial(_step, service, started, upload, wish, caller) for upload in good]
-        service.start_job(started, steps, held)
-        response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, started.address
-        return JobStarted(job=started.address)
+        uploads, do = form.photos(), partial(activate_as_step, service, wish, caller)
+        return await start_job(service, Job("activate", len(uploads)), uploads, do, held, response)
     upload = form.photo()
     await service.lanes.look(partial(examine, upload, service.limits))
     release = await service.write(partial(activate_now, service, upload, wish, caller))
     if report:
         return await service.lanes.report(partial(_report, service, release))
     return await service.lanes.look(partial(_file, release))
-
-
-def _step(service: Service, job: Job, upload: Upload, wish: Wish, caller: Any) -> None:
-    job.report([activate_as_step(service, upload, wish, caller)])
 
 
 def _file(release: Release) -> Response:
