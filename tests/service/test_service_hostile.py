@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import struct
 import zipfile
@@ -13,13 +12,9 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from PIL import Image
 from tests.service.conftest import Server
-
-from homing.collection import Collection
-from homing.service import create_app
 
 
 def jpeg(size: tuple[int, int] = (64, 64)) -> bytes:
@@ -135,24 +130,6 @@ def test_odd_charsets_break_nothing(server: Server, charset: str) -> None:
     kind = f"multipart/form-data; boundary=b; charset={charset}".encode("latin-1")
     answer = server.client.post("/v1/search", content=body, headers={"Content-Type": kind})
     assert answer.status_code in (200, 400, 422)
-
-
-def test_a_mistake_of_ours_is_told_without_its_trace(made: Path) -> None:
-    with Collection.open(made) as collection:
-        app = create_app(collection)
-
-        @app.get("/broken")
-        async def broken() -> None:
-            raise RuntimeError("a secret of the house")
-
-        async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-                return await client.get("/broken")
-
-        answer = asyncio.run(ask())
-    assert answer.status_code == 500 and answer.json()["status"] == 500
-    assert "secret" not in answer.text and "Traceback" not in answer.text
 
 
 def test_a_file_above_the_limit_is_refused_before_all_of_it_came(server: Server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import stat
 import subprocess
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.service.conftest import Server
 
+from homing.collection import Collection
 from homing.errors import HomingError
+from homing.service import create_app
 from homing.service.keys import ROLES, Caller, Keys, new_key
 
 
@@ -102,10 +106,32 @@ def test_odd_names_of_keys_are_refused(tmp_path: Path, name: str) -> None:
         new_key(tmp_path / "keys.toml", name, "search")
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "https://elsewhere.example"}, {"Host": "elsewhere.example"}])
-def test_pages_of_others_cannot_use_a_service_without_keys(server: Server, photos: Path, headers) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://elsewhere.example"},
+        {"Host": "elsewhere.example"},
+        {"Host": "[localhost"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+    ],
+)
+def test_pages_and_proxies_of_others_cannot_use_a_service_without_keys(server: Server, photos: Path, headers) -> None:
     files = {"photo": ("camera.png", (photos / "camera.png").read_bytes())}
     answer: httpx.Response = server.client.post("/v1/photos", files=files, headers=headers)
     assert answer.status_code == 403
     own = server.client.get("/v1/info", headers={"Origin": server.address})
     assert own.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("peer", "status"), [("127.0.0.1", 404), ("::ffff:127.0.0.1", 404), ("192.0.2.7", 403), ("2001:db8::7", 403)]
+)
+def test_without_keys_it_matters_who_is_connected_not_which_host_they_name(made: Path, peer: str, status: int) -> None:
+    async def ask(app: FastAPI) -> httpx.Response:
+        transport = httpx.ASGITransport(app, client=(peer, 4321))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/v1/jobs/none")
+
+    with Collection.open(made) as collection:
+        assert asyncio.run(ask(create_app(collection))).status_code == status

@@ -69,8 +69,8 @@ def _run(collection: Path, host: str, port: int, keys: Keys | None) -> None:
 
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
-    with bind(host, port) as listening, Collection.open(collection) as opened:
+    with bind(host, port) as bound, Collection.open(collection) as opened:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}"
+        address = f"http://{shown}:{bound.getsockname()[1]}"
         app = create_app(opened, keys=keys)
-        run(app, listening, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))
+        run(app, bound, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Annotated, TypeVar
 
@@ -34,6 +35,7 @@ class Service:
     lanes: Lanes
     listing: Listing
     browsing: Listing
+    _begun: ExitStack
 
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
@@ -44,31 +46,32 @@ class Service:
         self.gate = Gate(limits)
         self.pictures = Pictures()
         self.ready = False
-
-    def start(self) -> None:
-        """Load the network and the index, and start the threads."""
-        self.keeping.prepare()
-        # Two connections: who looks up one reference does not wait for who looks through all.
-        self.listing, self.browsing = (Listing(self.collection.folder.path) for _ in range(2))
-        self.batcher = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
-        self.writer, self.lanes = Writer(self.limits.writes), Lanes()
-        self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
         self.metrics.watch(
             network=lambda: self.batcher.waiting,
             writer=lambda: self.writer.waiting,
             requests=lambda: self.gate.requests,
             references=lambda: self.browsing.count(),
         )
+
+    def start(self) -> None:
+        """Load the network and the index, and start the threads; where that fails, what was begun ends."""
+        with ExitStack() as begun:
+            self.keeping.prepare()
+            folder = self.collection.folder.path
+            # Two connections: who looks up one reference does not wait for who looks through all.
+            self.listing, self.browsing = (begun.enter_context(closing(Listing(folder))) for _ in range(2))
+            self.lanes = begun.enter_context(closing(Lanes()))
+            network = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
+            self.batcher = begun.enter_context(closing(network))
+            self.writer = begun.enter_context(closing(Writer(self.limits.writes)))
+            self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
+            self._begun = begun.pop_all()
         self.ready = True
 
     def stop(self) -> None:
         """Do all that was accepted, then let go of everything but the collection, which is the caller's."""
         self.ready = False
-        self.writer.close()
-        self.batcher.close()
-        self.lanes.close()
-        self.listing.close()
-        self.browsing.close()
+        self._begun.close()  # the writer first
 
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""

@@ -25,9 +25,9 @@ async def healthz() -> Health:
 
 @router.get("/readyz", summary="Whether requests are answered", responses={503: responses(503)[503]})
 async def readyz(service: Here) -> Health:
-    """The network is loaded and the collection open; 503 before that, and while the service stops."""
+    """They are; 503 while the service stops. Before it is ready it does not listen."""
     if not service.ready:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service is starting, or stops; try again")
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service stops")
     return Health()
 
 
