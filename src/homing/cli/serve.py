@@ -69,7 +69,8 @@ def _run(collection: Path, host: str, port: int, keys: Keys | None) -> None:
 
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
-    with bind(host, port) as bound, Collection.open(collection) as opened:
+    # By its full path, which answers leave out: folders of this machine are told to nobody.
+    with bind(host, port) as bound, Collection.open(collection.absolute()) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
         app = create_app(opened, keys=keys)

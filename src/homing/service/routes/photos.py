@@ -18,7 +18,7 @@ from homing.service.jobs import Job
 from homing.service.problems import responses
 from homing.service.removing import remove
 from homing.service.routes.jobs import start_job
-from homing.service.showing import picture_response, released_of, released_response
+from homing.service.showing import released_of, released_response, tagged_response
 from homing.service.state import Here, Room
 from homing.service.thumbnails import read_recorded, small_jpeg
 from homing.service.uploads import read_form
@@ -95,13 +95,13 @@ async def thumbnail(
     """A JPEG of at most so many pixels a side, from the file the reference was added from, if that is there still."""
     listed = await service.lanes.look(partial(service.listing.one, id))
 
+    async def draw() -> bytes:
+        file = await service.lanes.read(partial(read_recorded, service.keeping.locate(listed.source), listed.sha256))
+        return await service.lanes.decode(file.name, file.pixels, partial(small_jpeg, file, side))
+
     tag = f"{listed.sha256}-{side}"
-    data = service.pictures.get(tag)
-    if data is None:
-        file = await service.lanes.look(partial(read_recorded, service.keeping.locate(listed.source), listed.sha256))
-        data = await service.lanes.decode(file.pixels, partial(small_jpeg, file, side))
-        service.pictures.keep(tag, data)
-    return picture_response(request, data, "image/jpeg", tag)
+    kept = "private, max-age=86400"  # of one reference it is always the same
+    return await tagged_response(request, tag, "image/jpeg", partial(service.pictures.get, tag, draw), kept=kept)
 
 
 @router.get(
@@ -112,7 +112,7 @@ async def thumbnail(
 )
 async def released(_: Searcher, service: Here, id: Id) -> Response:
     """The bytes that may be sent out, under the name of the photo."""
-    return await service.lanes.look(partial(released_response, service, id))
+    return await service.lanes.read(partial(released_response, service, id))
 
 
 @router.delete(
