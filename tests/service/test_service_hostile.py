@@ -54,6 +54,8 @@ REFUSED = {
     "html behind": (jpeg() + HTML, 422, "HTML"),
     "svg behind": (jpeg() + SVG, 422, "SVG"),
     "php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x20<?php system($_GET[0]); ?>   " + jpeg()[2:], 422, "script"),
+    "short php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x11<?=`$_GET[0]`?>" + jpeg()[2:], 422, "script"),
+    "include of a server behind": (jpeg() + b'<!--#exec cmd="ls"-->', 422, "script"),
     "archive": (archive(), 415, "not a photo"),
     "archive behind": (jpeg() + archive(), 422, "ZIP"),
     "rar behind": (jpeg() + b"Rar!\x1a\x07\x01\x00" + bytes(50), 422, "RAR"),
@@ -78,9 +80,25 @@ def test_what_is_no_photo_alone_is_refused_in_a_line(server: Server, what: str, 
     assert [each.name for each in (server.folder / "uploads").rglob("*") if each.name != "released"] == []
 
 
+@pytest.mark.parametrize("what", REFUSED)
+@pytest.mark.parametrize("field", ["first", "second"])
+def test_nor_is_it_compared(server: Server, photos: Path, what: str, field: str) -> None:
+    data, status, word = REFUSED[what]
+    good = ("rocket.jpg", (photos / "rocket.jpg").read_bytes())
+    answer = server.client.post("/v1/compare", files={"first": good, "second": good, field: ("beach.jpg", data)})
+    detail = answer.json()["detail"]
+    assert answer.status_code == status and detail.startswith("beach.jpg: ") and word in detail
+
+
 def test_photos_with_other_pictures_behind_them_are_photos(server: Server) -> None:
     """As phones write them: a preview, or a gain map, after the picture itself."""
     assert server.post("/v1/search", ("phone.jpg", jpeg() + jpeg())).status_code == 200
+
+
+def test_settings_of_a_printer_in_a_photo_are_no_script(server: Server) -> None:
+    plist = b'<!DOCTYPE plist PUBLIC "-//Apple Computer//DTD PLIST 1.0//EN"><plist version="1.0"/>'
+    marked = jpeg()[:2] + b"\xff\xed" + struct.pack(">H", 2 + len(plist)) + plist + jpeg()[2:]
+    assert server.post("/v1/search", ("printed.jpg", marked)).status_code == 200
 
 
 @pytest.mark.parametrize(

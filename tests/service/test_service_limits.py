@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,16 @@ def test_more_requests_than_may_wait_are_refused_and_the_others_answered(limited
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert refused.headers["retry-after"] == "1" and refused.headers["content-type"] == "application/problem+json"
     assert client.post("/v1/search", **photo(photos / "rocket.jpg")).status_code == 200
+
+
+def test_who_sends_slowly_keeps_nobody_out(limited, copy: Path) -> None:
+    client = limited(requests=1)
+    head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
+        slow.sendall(head.encode())
+        for _ in range(5):
+            assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
 def test_a_refused_request_leaves_its_room_to_others(limited, photos: Path) -> None:

@@ -6,8 +6,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing.collection._database import Database
-from homing.collection.catalogue import ReleaseRow, State
+from homing.collection.catalogue import Catalogue, ReleaseRow, State
 from homing.errors import GoneError
 
 _COLUMNS = (
@@ -27,7 +26,7 @@ class Listed:
     state: State
 
 
-class Listing(Database):
+class Listing(Catalogue):
     """The references of a catalogue, newest first. A connection of its own: a long look holds up no search."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +43,10 @@ class Listing(Database):
     def count(self, name: str = "") -> int:
         """How many references there are, or those whose file names hold `name`."""
         where, values = _named(name)
-        ((count,),) = self._all(f"SELECT count(*) FROM photos WHERE {where}", *values)
+        # Of all SQLite knows how many there are, if it is asked without a condition.
+        ((count,),) = self._all(
+            f"SELECT count(*) FROM photos WHERE {where}" if name else "SELECT count(*) FROM photos", *values
+        )
         return int(count)
 
     def one(self, number: int) -> Listed:

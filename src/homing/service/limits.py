@@ -51,12 +51,11 @@ class Gate:
         self._lock = Lock()
         self.requests = self.bytes = 0
 
-    def enter(self) -> Held:
+    def enter(self) -> None:
         """Let one request in, or refuse it."""
         if self.requests >= self._limits.requests:
             raise TooBusyError(f"{self.requests} requests are being worked on, the most that may wait; try again")
         self.requests += 1
-        return Held(self)
 
     def take(self, count: int) -> None:
         """Make room for so many bytes, or refuse them."""
@@ -76,7 +75,12 @@ class Held:
 
     def __init__(self, gate: Gate) -> None:
         self._gate, self._bytes = gate, 0
-        self._kept = False
+        self._entered = self._kept = False
+
+    def enter(self) -> None:
+        """All of it has come: it is to be worked on."""
+        self._gate.enter()
+        self._entered = True
 
     def take(self, count: int) -> None:
         """Take room for so many bytes more."""
@@ -90,7 +94,7 @@ class Held:
 
     def leave(self) -> None:
         """The request is answered."""
-        self._gate.requests -= 1
+        self._gate.requests -= self._entered
         if not self._kept:
             self._let_go()
 

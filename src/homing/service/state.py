@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -10,6 +12,7 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from homing._files import bytes_in
 from homing.collection import Collection
 from homing.collection.listing import Listing
 from homing.service.answers import Outcome
@@ -25,6 +28,7 @@ from homing.service.thumbnails import Pictures
 from homing.service.working import Writer
 
 Result = TypeVar("Result")
+_MINUTE = 60
 
 
 class Service:
@@ -46,6 +50,7 @@ class Service:
         self.gate = Gate(limits)
         self.pictures = Pictures()
         self.ready = False
+        self._bytes, self._measured = 0, -math.inf
         self.metrics.watch(
             network=lambda: self.batcher.waiting,
             writer=lambda: self.writer.waiting,
@@ -73,6 +78,13 @@ class Service:
         self.ready = False
         self._begun.close()  # the writer first
 
+    def bytes_on_disk(self) -> int:
+        """What the collection takes, as of a minute ago at most: its files may be very many."""
+        now = time.monotonic()
+        if now - self._measured > _MINUTE:
+            self._bytes, self._measured = bytes_in(self.collection.folder.home), now
+        return self._bytes
+
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
@@ -98,7 +110,7 @@ Here = Annotated[Service, Depends(_service)]
 
 
 async def _admitted(service: Here) -> AsyncIterator[Held]:
-    held = service.gate.enter()
+    held = Held(service.gate)
     try:
         yield held
     finally:
