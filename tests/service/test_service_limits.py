@@ -15,7 +15,7 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import finished, in_thread
+from tests.service.conftest import Start, finished, in_thread
 
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -24,7 +24,7 @@ from homing.service.batching import Batcher, together
 from homing.service.keys import new_key
 from homing.service.limits import Rates
 from homing.service.problems import TooBusyError
-from homing.service.working import Writer
+from homing.service.writer import Writer
 
 
 @pytest.fixture
@@ -133,6 +133,19 @@ def test_requests_are_counted_anew_as_time_goes_by() -> None:
 def test_limits_below_one_are_refused() -> None:
     with pytest.raises(HomingError, match="photos must be at least 1"):
         Limits(photos=0)
+
+
+def test_limits_are_said_by_name(starting: Start, tmp_path: Path, photos: Path) -> None:
+    server = starting(tmp_path / "c.homing", "--limit", "pixels=10000", "--limit", "photos=1")
+    assert server.post("/v1/search", photos / "rocket.jpg").status_code == 413
+    assert server.post("/v1/search", photos / "rocket.jpg", photos / "camera.png").status_code == 400
+    for odd, line in (
+        ("request=3", "did you mean 'request"),
+        ("photos", "say photos=NUMBER"),
+        ("photos=0", "at least 1"),
+    ):
+        with pytest.raises(HomingError, match=line):
+            Limits.of([odd])
 
 
 def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -> None:

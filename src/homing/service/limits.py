@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from threading import Lock
 
-from homing.errors import HomingError
+from homing.errors import HomingError, UnknownNameError
 from homing.service.problems import TooBusyError
 
 
@@ -36,6 +36,19 @@ class Limits:
     """In which a request must have come."""
     per_minute: int = 600
     """Requests of one key."""
+
+    @classmethod
+    def of(cls, said: Iterable[str]) -> Limits:
+        """The limits with some said to be others, each as name=number."""
+        others = {}
+        for each in said:
+            name, _, number = each.partition("=")
+            if name not in (known := [field.name for field in fields(cls)]):
+                raise UnknownNameError("limit", name, known)
+            if not number.isdecimal():
+                raise HomingError(f"the limit {name} is a whole number, got {number!a}; say {name}=NUMBER")
+            others[name] = int(number)
+        return cls(**others)
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -13,8 +13,8 @@ from homing.collection.catalogue import ReleaseRow
 from homing.errors import GoneError
 from homing.service.answers import Quality, Released
 from homing.service.keeping import shown_name
+from homing.service.pictures import read_recorded
 from homing.service.state import Service
-from homing.service.thumbnails import read_recorded
 
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff"}
 _OTHERS = ("png", "webp", "tiff", "avif", "bmp")

@@ -24,8 +24,8 @@ from homing.service.keys import Keys
 from homing.service.lanes import Lanes
 from homing.service.limits import Gate, Held, Limits, Rates
 from homing.service.metrics import Metrics
-from homing.service.thumbnails import Pictures
-from homing.service.working import Writer
+from homing.service.pictures import Pictures
+from homing.service.writer import Writer
 
 Result = TypeVar("Result")
 _MINUTE = 60

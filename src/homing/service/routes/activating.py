@@ -14,14 +14,14 @@ from homing.photo import Photo
 from homing.service.access import Contributor, Searcher
 from homing.service.activating import FIELDS, Release, Wish, activate_as_step, activate_now
 from homing.service.answers import JobStarted, Report, Survival
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.jobs import Job
+from homing.service.pictures import Recorded, as_jpeg, as_png, read_recorded
 from homing.service.problems import responses
 from homing.service.routes.jobs import start_job
 from homing.service.routes.photos import Id
 from homing.service.showing import file_response, last_release, quality_of, tagged_response
 from homing.service.state import Here, Room, Service
-from homing.service.thumbnails import Recorded, as_jpeg, as_png, read_recorded
 from homing.service.uploads import Upload, examine, read_form
 
 router = APIRouter()

@@ -19,7 +19,7 @@ from homing.perception import measure
 from homing.photo import Photo
 from homing.service.access import Searcher
 from homing.service.answers import Comparison, Quality
-from homing.service.forms import TWO_PHOTOS, takes
+from homing.service.bodies import TWO_PHOTOS, takes
 from homing.service.problems import responses
 from homing.service.showing import quality_of
 from homing.service.state import Here, Room, Service

@@ -13,14 +13,14 @@ from homing.errors import GoneError
 from homing.service.access import Admin, Contributor, Searcher
 from homing.service.adding import add, add_as_step
 from homing.service.answers import JobStarted, Outcomes, Reference, ReferenceInFull, References
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.jobs import Job
+from homing.service.pictures import read_recorded, small_jpeg
 from homing.service.problems import responses
 from homing.service.removing import remove
 from homing.service.routes.jobs import start_job
 from homing.service.showing import released_of, released_response, tagged_response
 from homing.service.state import Here, Room
-from homing.service.thumbnails import read_recorded, small_jpeg
 from homing.service.uploads import read_form
 
 router = APIRouter()

@@ -18,7 +18,7 @@ from homing.errors import HomingError
 from homing.photo import Photo
 from homing.service.access import Searcher
 from homing.service.answers import Found, FoundEach, FoundOf, Match, Milliseconds, NotSearched
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.problems import ProblemError, details, problem_of, responses
 from homing.service.state import Here, Room, Service
 from homing.service.uploads import Upload, examine, read_form

@@ -1,4 +1,4 @@
-"""Small pictures of references: upright, sRGB, without metadata; those used last stay in memory."""
+"""Pictures of what was recorded: upright, sRGB, without metadata; those used last stay in memory."""
 
 from __future__ import annotations
 
