@@ -8,9 +8,7 @@ Needs Chromium (Debian: apt-get install chromium) and the extra dev.
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +17,10 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from homing.edits import parse
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.service.serving import serve
 
 PHOTO, EDIT = "chelsea.png", "meme"  # what is searched for: a photo of the demo, edited
 
@@ -32,30 +34,14 @@ def main() -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("there is no Chromium; Debian: apt-get install chromium")
-    command = [sys.executable, "-m", "homing", "serve", str(options.demo / "demo.homing"), "--port", "0"]
-    with (
-        subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        try:
-            copy = Path(folder) / "copy.jpg"
-            with Image.open(options.demo / "released" / PHOTO) as photo:
-                parse(EDIT)(photo.convert("RGB"), 0).save(copy, quality=70)
-            take(chromium, address_of(server), copy, options.out)
-        finally:
-            server.terminate()
+    if not (options.demo / "demo.homing").is_dir():
+        sys.exit(f"{options.demo} holds no demo.homing; make demo makes it")
+    with serve(options.demo / "demo.homing") as server, tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.jpg"
+        with Image.open(options.demo / "released" / PHOTO) as photo:
+            parse(EDIT)(photo.convert("RGB"), 0).save(copy, quality=70)
+        take(chromium, server.address, copy, options.out)
     print(f"wrote {options.out}")
-
-
-def address_of(server: subprocess.Popen[str]) -> str:
-    """Where a server listens, once it says so."""
-    assert server.stderr is not None
-    said = ""
-    for line in server.stderr:
-        said += line
-        if found := re.search(r"at (http://\S+)", line):
-            return found[1]
-    sys.exit(said)
 
 
 def take(chromium: str, address: str, copy: Path, out: Path) -> None:

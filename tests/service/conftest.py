@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import signal
+import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import uvicorn
 from tests.service.chromium import chromium, open_page  # noqa: F401  # fixtures
+from tests.service.serving import serve
 
 from homing.collection import Collection
 from homing.extractors import Extractor
-from homing.service import create_app
+from homing.service import Limits, create_app
+from homing.service.keys import ROLES, new_key
 from homing.service.running import bind
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
 """What the collection holds; camera.png is a photo that it does not know."""
+_ROOM = 60_000  # bytes of photos that a narrow server holds at once
 
 
 @dataclass(frozen=True)
@@ -69,17 +73,9 @@ def servers(made: Path) -> Iterator[Start]:
         def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Server:
             if not folder.exists():
                 shutil.copytree(made, folder)
-            command = [sys.executable, "-m", "homing", "serve", str(folder), "--port", "0", *options]
-            log = folder.with_suffix(".log")
-            with log.open("wb") as said:  # no pipe, which fills up where nobody reads it
-                process = subprocess.Popen(command, stderr=said)
-            stack.callback(_end, process)
-            while process.poll() is None:
-                if found := re.search(r"at (http://\S+)", log.read_text()):
-                    client = stack.enter_context(httpx.Client(base_url=found[1], timeout=120, headers=headers))
-                    return Server(found[1], folder, process, client)
-                time.sleep(0.05)
-            raise AssertionError(log.read_text())
+            served = stack.enter_context(serve(folder, *options))
+            client = stack.enter_context(httpx.Client(base_url=served.address, timeout=120, headers=headers))
+            return Server(served.address, folder, served.process, client)
 
         yield start
 
@@ -98,12 +94,6 @@ def starting_for_all(made: Path) -> Iterator[Start]:
         yield start
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        process.wait(60)
-
-
 @pytest.fixture(scope="session")
 def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server without keys for all tests: what a test adds it may find, and removes."""
@@ -115,6 +105,27 @@ def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 def own_server(starting: Start, tmp_path: Path) -> Server:
     """A server for one test alone."""
     return starting(tmp_path / "own.homing")
+
+
+@pytest.fixture(scope="session")
+def key_ring(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A file of keys, one of each role, and the keys."""
+    path = tmp_path_factory.mktemp("keys") / "keys.toml"
+    return path, {role: new_key(path, f"{role}-desk", role) for role in ROLES}
+
+
+@pytest.fixture
+def keys(key_ring: tuple[Path, dict[str, str]]) -> dict[str, str]:
+    """The key of each role, for a guarded server."""
+    return key_ring[1]
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    starting_for_all: Start, key_ring: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Server:
+    """A server that asks for keys."""
+    return starting_for_all(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", str(key_ring[0]))
 
 
 @pytest.fixture
@@ -139,8 +150,50 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[ht
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
             with httpx.Client(base_url=address, timeout=60) as client:
                 while not served.started:
+                    assert thread.is_alive(), "it did not begin"
                     time.sleep(0.01)
                 yield client
         finally:
             served.should_exit = True
             thread.join()
+
+
+@pytest.fixture
+def narrow(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[str]:
+    """The address of a server in whose memory there is room for one small photo at a time."""
+    folder = tmp_path / "narrow.homing"
+    shutil.copytree(made, folder)
+    with in_thread(folder, extractor, limits=Limits(held_bytes=_ROOM)) as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@contextmanager
+def occupied(address: str) -> Iterator[ExitStack]:
+    """While the room of a narrow server is taken by a client who never sends the rest; closing it frees the room."""
+    place = urlsplit(address)
+    head = f"POST /v1/search HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {_ROOM}\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+    part = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="slow.jpg"\r\n\r\n'
+    end = time.monotonic() + 20
+    with ExitStack() as connections:
+        refused = False
+        while not refused:  # who asks whether the room is taken may have been in the way of who takes it
+            assert time.monotonic() < end, "there is always room"
+            slow = connections.enter_context(socket.create_connection((place.hostname, place.port)))
+            slow.sendall(head.encode() + part + bytes(_ROOM - 1000))
+            answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))})
+            refused = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
+        yield connections
+
+
+def finished(client: httpx.Client, address: str) -> dict[str, Any]:
+    """A job when it is done; its progress never goes back."""
+    seen = -1
+    for _ in range(600):
+        job: dict[str, Any] = client.get(address).json()
+        assert job["done"] >= seen and job["done"] == len(job["outcomes"]) <= job["total"]
+        seen = job["done"]
+        if job["state"] in ("done", "failed"):
+            return job
+        time.sleep(0.1)
+    raise AssertionError("the job does not end")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 from tests.collection.tiny import tiny_photos
-from tests.service.serving import Served, begin
+from tests.service.serving import Served, serve
 
 from homing.collection import Collection
 
@@ -48,18 +48,18 @@ class ServedLife:
 
         Requests that began as it was ending are not among it.
         """
-        served = begin(self.collection)
-        clients = [_Client(served, self._photos(), self.rng.getrandbits(32)) for _ in range(CLIENTS)]
-        for client in clients:
-            client.start()
-        while not any(client.acknowledged for client in clients):
-            assert any(client.is_alive() for client in clients), [client.wrong for client in clients]
-            time.sleep(0.01)
-        time.sleep(self.rng.uniform(0, LONGEST))
-        ending = time.monotonic()
-        served.process.send_signal(by)
-        code = served.process.wait(120)
-        assert code == (0 if by == signal.SIGTERM else -by), f"it ended with {code}"
+        with serve(self.collection) as served:
+            clients = [_Client(served, self._photos(), self.rng.getrandbits(32)) for _ in range(CLIENTS)]
+            for client in clients:
+                client.start()
+            while not any(client.acknowledged for client in clients):
+                assert any(client.is_alive() for client in clients), [client.wrong for client in clients]
+                time.sleep(0.01)
+            time.sleep(self.rng.uniform(0, LONGEST))
+            ending = time.monotonic()
+            served.process.send_signal(by)
+            code = served.process.wait(120)
+        assert code == (-by if by == signal.SIGKILL else 0), f"it ended with {code}"
         for client in clients:
             client.join()
             assert not client.wrong, client.wrong
@@ -68,7 +68,7 @@ class ServedLife:
         self.seen["ended"] += 1
         self.verify()
         # What comes at the last moment may be on its way to a door that is being closed.
-        return [line for client in clients for began, line in client.unanswered if began < ending - 0.5]
+        return [line for client in clients for began, line in client.unanswered if began < ending - 0.1]
 
     def verify(self) -> None:
         """Everything acknowledged is there, in the catalogue, on disk and in the index; nothing is left to mend."""

@@ -1,4 +1,4 @@
-"""A real `homing serve`, for tests and benchmarks."""
+"""A real `homing serve`, for tests, benchmarks and tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+LONGEST = 120  # seconds that a server takes to begin or to end, at most
+
 
 @dataclass(frozen=True)
 class Served:
@@ -20,25 +22,31 @@ class Served:
     address: str
 
 
-def begin(folder: Path, *options: str) -> Served:
-    """Start a server over a collection; it listens when this is done. What it says lies in a file beside the folder."""
+@contextmanager
+def serve(folder: Path, *options: str) -> Iterator[Served]:
+    """A server over a collection that listens by now, and is stopped afterwards if it still runs.
+
+    What it says lies in a file beside the folder.
+    """
     command = [sys.executable, "-m", "homing", "serve", str(folder), "--port", "0", *options]
     log = folder.with_suffix(".log")
     with log.open("wb") as said:  # no pipe, which fills up where nobody reads it
         process = subprocess.Popen(command, stderr=said)
-    while process.poll() is None:
-        if found := re.search(r"at (http://\S+)\n", log.read_text()):
-            return Served(process, found[1])
-        time.sleep(0.02)
-    raise AssertionError(log.read_text())
-
-
-@contextmanager
-def serve(folder: Path, *options: str) -> Iterator[Served]:
-    """A server, which is stopped afterwards."""
-    served = begin(folder, *options)
     try:
-        yield served
+        yield Served(process, _address(process, log))
     finally:
-        served.process.terminate()
-        served.process.wait(120)
+        process.terminate()
+        try:
+            process.wait(LONGEST)
+        finally:
+            process.kill()
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Where a server listens, once it says so."""
+    end = time.monotonic() + LONGEST
+    while process.poll() is None and time.monotonic() < end:
+        if found := re.search(r"at (http://\S+)\n", log.read_text()):
+            return found[1]
+        time.sleep(0.02)
+    raise RuntimeError(f"homing serve does not listen: {log.read_text().strip() or 'it says nothing'}")

@@ -1,12 +1,17 @@
 """Activating on the page: before and after, figures, which copies are found, and the file to release."""
 
 import hashlib
+import re
+import shutil
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from tests.service.chromium import DESK, PHONE, Open, check_access, choose, width_of
-from tests.service.conftest import Server
+from tests.service.conftest import Server, Start
+
+from homing.collection import Collection
+from homing.extractors import Extractor
 
 
 def activate(tab: Page, file: Path, recipe: str = "homing") -> Locator:
@@ -79,6 +84,23 @@ def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Ser
     assert kept["state"] == "unchanged"
     expect(release).to_contain_text("Released as it was")
     expect(release.locator(".lead")).to_contain_text(kept["reason"])
+
+
+def test_nothing_is_said_of_before_where_nobody_knows(
+    open_page: Open, starting: Start, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+) -> None:
+    """A reference whose first file is another one by now."""
+    shutil.copytree(made, tmp_path / "own.homing")
+    shutil.copy(photos / "camera.png", tmp_path / "first.png")
+    with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
+        collection.add(tmp_path / "first.png")
+    shutil.copy(photos / "rocket.jpg", tmp_path / "first.png")
+    tab = open_page(starting(tmp_path / "own.homing").address, "activate")
+    release = activate(tab, photos / "camera.png", "homing-fast")
+    expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "now"])
+    expect(release.locator(".lead")).to_have_text(
+        re.compile(r"^Of 14 edited copies the quickest search finds \d+ now\.$")
+    )
 
 
 def test_what_is_no_photo_gets_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_serv
     tab = open_page(own_server.address, "collection")
     items = tab.locator("#photos li")
     expect(items).to_have_count(30)
-    tab.get_by_role("button", name="Show more").click()
-    expect(items).to_have_count(36)
+    tab.get_by_role("button", name="Show more").evaluate("each => { each.click(); each.click(); }")
     expect(tab.get_by_role("button", name="Show more")).to_be_hidden()
+    tab.wait_for_load_state("networkidle")
+    expect(items).to_have_count(36)
     expect(items.nth(30).get_by_role("button")).to_be_focused()
 
     remove = tab.get_by_role("button", name="Remove crop-32.jpg")

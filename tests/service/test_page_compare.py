@@ -1,12 +1,16 @@
 """Two pictures compared on the page: beside each other, and in turn at the same place."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from tests.service.chromium import Open, choose, width_of
-from tests.service.conftest import Server
+from tests.service.conftest import Server, Start
+
+from homing.collection import Collection
+from homing.extractors import Extractor
 
 
 def compare(tab: Page, copy: Path) -> Locator:
@@ -100,3 +104,18 @@ def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photo
     assert shown(dialog) == ["The same part of rocket.jpg"]
     sizes = [each.evaluate("each => each.naturalWidth / each.naturalHeight") for each in dialog.locator("img").all()]
     assert sizes[0] == sizes[1]
+
+
+def test_a_reference_may_have_a_name_that_is_none_to_upload(
+    open_page: Open, starting: Start, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+) -> None:
+    with Image.open(photos / "camera.png") as camera:
+        camera.save(tmp_path / "12:00.jpg")
+        camera.resize((256, 256)).save(tmp_path / "copy.jpg")
+    shutil.copytree(made, tmp_path / "own.homing")
+    with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
+        collection.add(tmp_path / "12:00.jpg")
+    tab = open_page(starting(tmp_path / "own.homing").address)
+    choose(tab, tmp_path / "copy.jpg")
+    tab.get_by_role("button", name="Compare with 12:00.jpg").click()
+    assert "Your picture" in shown(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))

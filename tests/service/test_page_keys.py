@@ -2,24 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 from tests.service.chromium import Open, check_access, choose, width_of
-from tests.service.conftest import Server, Start
-
-from homing.service.keys import new_key
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A file of keys, and the key of each role."""
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    return {"path": str(path), **{role: new_key(path, f"{role}-desk", role) for role in ("search", "admin")}}
-
-
-@pytest.fixture(scope="module")
-def guarded(starting_for_all: Start, keys: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    return starting_for_all(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", keys["path"])
+from tests.service.conftest import Server
 
 
 def test_a_key_is_asked_for_once_and_opens_pictures_too(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -65,6 +67,35 @@ def test_a_report_tells_quality_edits_and_pictures(busy: Server, beach: Path) ->
             sizes.add(image.size)
     assert sizes == {(320, 250)}
     assert Photo.decode(busy.client.get(report["released"]).content, "released").format == "JPEG"
+
+
+def test_a_report_is_of_what_was_released_last(busy: Server, tmp_path: Path, photos: Path) -> None:
+    with Image.open(photos / "flower.jpg") as flower:
+        flower.crop((0, 0, 200, 200)).save(tmp_path / "part.png")
+    first = busy.post("/v1/activate", tmp_path / "part.png", data={"recipe": "homing-fast"})
+    after = f"/v1/photos/{first.headers['x-homing-id']}/pictures/after"
+    shown = busy.client.get(after)
+    assert busy.client.get(after, headers={"If-None-Match": shown.headers["etag"]}).status_code == 304
+    data = {"recipe": "homing-fast", "psnr": "80"}
+    report = busy.post("/v1/activate?report=true", tmp_path / "part.png", data=data).json()
+    assert (first.headers["x-homing-state"], report["state"]) == ("activated", "unchanged")
+    assert len(report["survives"]) == len(PAPER)
+    assert busy.client.get(report["released"]).content == (tmp_path / "part.png").read_bytes()
+    again = busy.client.get(after, headers={"If-None-Match": shown.headers["etag"]})
+    assert again.status_code == 200 and again.content != shown.content
+    assert again.headers["cache-control"] == "private, no-cache"
+
+
+def test_what_is_removed_meanwhile_is_answered_all_the_same(busy: Server, beach: Path, tmp_path: Path) -> None:
+    with Image.open(beach) as image:
+        image.rotate(90, expand=True).save(tmp_path / "turned.jpg")
+    (outcome,) = busy.post("/v1/photos", tmp_path / "turned.jpg").json()["outcomes"]
+    with ThreadPoolExecutor(1) as pool:
+        activated = pool.submit(busy.post, "/v1/activate", tmp_path / "turned.jpg", data={"recipe": "homing-fast"})
+        time.sleep(0.3)
+        assert busy.client.delete(f"/v1/photos/{outcome['id']}").status_code == 204
+    answer = activated.result()
+    assert answer.status_code == 200 and Photo.decode(answer.content, "after").format == "JPEG"
 
 
 def test_another_format_is_written_if_asked_for(busy: Server, beach: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,10 +118,51 @@ def test_one_reference_and_its_end(client: homing.Client, tmp_path: Path) -> Non
     one = client.photo(outcome.id)
     assert one.photo == "0000.png" and one.state == "passive" and one.releases == ()
     assert one.sha256 == homing.Photo.load(outcome.photo).sha256
-    client.remove(outcome.id)
-    for call in (client.photo, client.remove):
-        with pytest.raises(GoneError, match=f"no reference has the id {outcome.id}$"):
-            call(outcome.id)
+    (removed,) = client.remove(outcome.id)
+    assert (removed.state, removed.id, removed.photo) == ("removed", outcome.id, Path("0000.png"))
+    with pytest.raises(GoneError, match=f"no reference has the id {outcome.id}$"):
+        client.photo(outcome.id)
+    (failed,) = client.remove(outcome.id)
+    assert failed.state == "failed" and failed.reason == f"{outcome.id}: no reference has this id"
+
+
+def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, tmp_path: Path, photos: Path) -> None:
+    files = tiny_photos(tmp_path / "new", 4)
+    first, *_ = client.add(files)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "0001.png").write_bytes((photos / "camera.png").read_bytes())  # one name, other bytes
+    assert first.id is not None
+    outcomes = client.remove([first.id, files[1], tmp_path / "new", tmp_path / "other"])
+    told = {(each.state, str(each.photo)) for each in outcomes}
+    assert told == {
+        ("removed", "0000.png"),
+        ("failed", str(files[0])),
+        *(("removed", str(path)) for path in files[1:]),
+        ("failed", f"{tmp_path}/other/0001.png"),
+    }
+    assert sorted(each.photo for each in client.photos()) == sorted(REFERENCES)
+
+
+def test_outcomes_are_reported_as_they_come_and_stand_if_the_service_is_lost(
+    own_server: Server, tmp_path: Path
+) -> None:
+    paths = tiny_photos(tmp_path / "many", 40)  # which go in two requests
+    told: list[homing.Outcome] = []
+
+    def report(outcome: homing.Outcome) -> None:
+        told.append(outcome)
+        if len(told) == 1:
+            own_server.stop(signal.SIGKILL)
+
+    with homing.Client(own_server.address) as client:
+        outcomes = client.add(paths, report=report)
+        assert told == outcomes and [each.photo for each in outcomes] == paths
+        assert [each.state for each in outcomes] == ["added"] * 32 + ["failed"] * 8
+        assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_server.address} cannot be reached")
+        with pytest.raises(HomingError, match="cannot be reached"):  # where nothing came of it there is nothing to tell
+            client.add(paths)
+    with homing.Collection.open(own_server.folder) as collection:
+        assert collection.info().photos == 3 + 32
 
 
 def test_what_the_service_holds(client: homing.Client) -> None:

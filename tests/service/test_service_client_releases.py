@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -27,7 +26,7 @@ def released(starting_for_all: Start, tmp_path_factory: pytest.TempPathFactory) 
 def test_the_file_to_release_is_written_under_the_photos_name(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
-    outcome = released.activate(photos / "rocket.jpg", tmp_path / "out", recipe="homing-fast", psnr=42)
+    (outcome,) = released.activate(photos / "rocket.jpg", tmp_path / "out", recipe="homing-fast", psnr=42)
     assert outcome.state == "activated" and outcome.released == tmp_path / "out" / "rocket.jpg"
     assert isinstance(outcome, homing.Outcome) and outcome.photo == photos / "rocket.jpg" and outcome.reason is None
     before, after = homing.Photo.load(photos / "rocket.jpg"), homing.Photo.load(tmp_path / "out" / "rocket.jpg")
@@ -45,19 +44,54 @@ def test_the_file_to_release_is_written_under_the_photos_name(
 def test_the_same_again_is_done_at_once_and_other_files_are_left(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
-    first = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
+    (first,) = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
     assert first.released == tmp_path / "flower.png"
-    assert released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png") == first
+    assert released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png") == [first]
     (tmp_path / "flower.png").write_bytes(b"somebody's")
-    refused = released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png")
+    (refused,) = released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png")
     assert refused.state == "failed" and "exists and is another file" in str(refused.reason)
     assert (tmp_path / "flower.png").read_bytes() == b"somebody's"
     assert [each.name for each in tmp_path.iterdir()] == ["flower.png"]
 
 
+def test_folders_are_activated_in_order_each_under_its_own_name(
+    released: homing.Client, photos: Path, tmp_path: Path
+) -> None:
+    """As the library does it: the same outcomes, the same files."""
+    for name in ("a", "b"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+    shutil.copy(photos / "chelsea.png", tmp_path / "in/a/cat.png")
+    shutil.copy(photos / "camera.png", tmp_path / "in/b/cat.png")
+    (tmp_path / "in/broken.jpg").write_text("no photo")
+    told: list[homing.Outcome] = []
+    outcomes = released.activate(tmp_path / "in", tmp_path / "out", recipe="homing-fast", report=told.append)
+    with homing.Collection.create(tmp_path / "here.homing") as collection:
+        expected = collection.activate(tmp_path / "in", tmp_path / "here", recipe="homing-fast")
+    assert told == outcomes and [each.photo for each in outcomes] == sorted(each.photo for each in expected)
+    assert {(each.photo, each.state) for each in outcomes} == {(each.photo, each.state) for each in expected}
+    written = {path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.*")}
+    assert written == {path.relative_to(tmp_path / "here") for path in (tmp_path / "here").rglob("*.*")}
+    shutil.copy(photos / "camera.png", tmp_path / "cat.png")
+    with pytest.raises(HomingError, match="would both be written to"):
+        released.activate([tmp_path / "cat.png", tmp_path / "in/a/cat.png"], tmp_path / "out")
+
+
+def test_a_file_comes_as_it_was_asked_for_whatever_was_released_last(
+    released: homing.Client, photos: Path, tmp_path: Path
+) -> None:
+    asked = [None, "png", None]  # the third is not done again
+    files = []
+    for number, format in enumerate(asked):
+        (outcome,) = released.activate(
+            photos / "flower.jpg", tmp_path / str(number), recipe="homing-fast", format=format
+        )
+        files.append(outcome.released)
+    assert [homing.Photo.load(file).format for file in files] == ["JPEG", "PNG", "JPEG"]
+
+
 def test_what_cannot_be_released_is_an_outcome_with_its_reason(released: homing.Client, tmp_path: Path) -> None:
     (tmp_path / "notes.jpg").write_text("no photo")
-    outcome = released.activate(tmp_path / "notes.jpg", tmp_path / "out")
+    (outcome,) = released.activate(tmp_path / "notes.jpg", tmp_path / "out")
     assert outcome.state == "failed" and str(outcome.reason).startswith(f"{tmp_path}/notes.jpg: ")
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -79,14 +113,10 @@ def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Pa
     assert released.compare(copy, photos / "camera.png").distance > near.distance
 
 
-def test_a_key_opens_what_its_role_may(starting: Start, tmp_path: Path, copy: Path) -> None:
-    keys = tmp_path / "keys.toml"
-    command = [sys.executable, "-m", "homing", "serve", "--new-key", "desk", "--role", "search", "--keys", str(keys)]
-    key = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    served: Server = starting(tmp_path / "keyed.homing", "--keys", str(keys))
-    with homing.Client(served.address, key) as client:
+def test_a_key_opens_what_its_role_may(guarded: Server, keys: dict[str, str], copy: Path) -> None:
+    with homing.Client(guarded.address, keys["search"]) as client:
         assert client.search(copy, k=1)[0].photo == "rocket.jpg"
         with pytest.raises(HomingError, match=r"contribute[^\n]*$"):
             client.add(copy)
-    with homing.Client(served.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
+    with homing.Client(guarded.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
         nobody.info()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import stat
 import subprocess
@@ -10,27 +11,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.service.conftest import Server
 
+from homing.collection import Collection
 from homing.errors import HomingError
+from homing.service import create_app
 from homing.service.keys import ROLES, Caller, Keys, new_key
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "homing", "serve", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A file of keys, one of each role, and the keys."""
-    path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    return path, {role: new_key(path, f"desk-{role}", role) for role in ROLES}
-
-
-@pytest.fixture(scope="module")
-def guarded(starting_for_all, tmp_path_factory: pytest.TempPathFactory, keys: tuple[Path, dict[str, str]]) -> Server:
-    return starting_for_all(tmp_path_factory.mktemp("guarded") / "c.homing", "--keys", str(keys[0]))
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -56,10 +48,10 @@ ROUTES = [
 
 @pytest.mark.parametrize(("needed", "method", "path"), ROUTES)
 def test_each_route_takes_its_role_and_those_above(
-    guarded: Server, keys: tuple[Path, dict[str, str]], needed: str, method: str, path: str
+    guarded: Server, keys: dict[str, str], needed: str, method: str, path: str
 ) -> None:
     for role in ROLES:
-        answer = guarded.client.request(method, path, headers=bearer(keys[1][role]))
+        answer = guarded.client.request(method, path, headers=bearer(keys[role]))
         if ROLES.index(role) < ROLES.index(needed):
             assert answer.status_code == 403 and needed in answer.json()["detail"]
         else:
@@ -114,10 +106,32 @@ def test_odd_names_of_keys_are_refused(tmp_path: Path, name: str) -> None:
         new_key(tmp_path / "keys.toml", name, "search")
 
 
-@pytest.mark.parametrize("headers", [{"Origin": "https://elsewhere.example"}, {"Host": "elsewhere.example"}])
-def test_pages_of_others_cannot_use_a_service_without_keys(server: Server, photos: Path, headers) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://elsewhere.example"},
+        {"Host": "elsewhere.example"},
+        {"Host": "[localhost"},
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Forwarded": "for=127.0.0.1"},
+    ],
+)
+def test_pages_and_proxies_of_others_cannot_use_a_service_without_keys(server: Server, photos: Path, headers) -> None:
     files = {"photo": ("camera.png", (photos / "camera.png").read_bytes())}
     answer: httpx.Response = server.client.post("/v1/photos", files=files, headers=headers)
     assert answer.status_code == 403
     own = server.client.get("/v1/info", headers={"Origin": server.address})
     assert own.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("peer", "status"), [("127.0.0.1", 404), ("::ffff:127.0.0.1", 404), ("192.0.2.7", 403), ("2001:db8::7", 403)]
+)
+def test_without_keys_it_matters_who_is_connected_not_which_host_they_name(made: Path, peer: str, status: int) -> None:
+    async def ask(app: FastAPI) -> httpx.Response:
+        transport = httpx.ASGITransport(app, client=(peer, 4321))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/v1/jobs/none")
+
+    with Collection.open(made) as collection:
+        assert asyncio.run(ask(create_app(collection))).status_code == status

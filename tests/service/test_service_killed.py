@@ -36,8 +36,8 @@ def test_nothing_acknowledged_is_lost_by_kills(life: ServedLife) -> None:
 
 
 def test_all_that_was_accepted_is_answered_before_it_ends(life: ServedLife) -> None:
-    for _ in range(2):
-        assert life.end_once(signal.SIGTERM) == []
+    for by in (signal.SIGTERM, signal.SIGINT):
+        assert life.end_once(by) == []
     assert set(life.seen) <= {"200", "201", "ended", "leftovers"} and not life.seen["leftovers"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import in_thread
+from tests.service.conftest import Start, finished, in_thread
 
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -23,7 +24,7 @@ from homing.service.batching import Batcher, together
 from homing.service.keys import new_key
 from homing.service.limits import Rates
 from homing.service.problems import TooBusyError
-from homing.service.working import Writer
+from homing.service.writer import Writer
 
 
 @pytest.fixture
@@ -54,6 +55,16 @@ def test_more_requests_than_may_wait_are_refused_and_the_others_answered(limited
     assert client.post("/v1/search", **photo(photos / "rocket.jpg")).status_code == 200
 
 
+def test_who_sends_slowly_keeps_nobody_out(limited, copy: Path) -> None:
+    client = limited(requests=1)
+    head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    with socket.create_connection((client.base_url.host, client.base_url.port)) as slow:
+        slow.sendall(head.encode())
+        for _ in range(5):
+            assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
 def test_a_refused_request_leaves_its_room_to_others(limited, photos: Path) -> None:
     client = limited(requests=1, bytes=1000)
     for _ in range(3):
@@ -73,8 +84,23 @@ def test_the_bytes_of_a_job_come_back_when_it_is_done(limited, copy: Path) -> No
     client = limited(held_bytes=2 * copy.stat().st_size)
     for _ in range(4):
         job = client.post("/v1/photos?job=true", **photo(copy)).json()["job"]
-        while client.get(job).json()["state"] != "done":
-            pass
+        assert finished(client, job)["state"] == "done"
+    assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
+def test_a_job_that_is_refused_leaves_its_room_to_others(limited, copy: Path) -> None:
+    client, begun, refused, states = limited(writes=1, held_bytes=6 * copy.stat().st_size), [], 0, set()
+    while refused < 6:
+        answer = client.post("/v1/activate?job=true", **photo(copy, data={"recipe": "homing-fast"}))
+        if answer.status_code == 202:
+            begun.append(answer.json()["job"])
+            continue
+        assert answer.status_code == 429 and "changes wait" in answer.json()["detail"]
+        states.add(client.get(begun[-1]).json()["state"])
+        refused += 1
+    assert "waiting" in states
+    for job in begun:
+        assert finished(client, job)["state"] == "done"
     assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
@@ -109,6 +135,19 @@ def test_limits_below_one_are_refused() -> None:
         Limits(photos=0)
 
 
+def test_limits_are_said_by_name(starting: Start, tmp_path: Path, photos: Path) -> None:
+    server = starting(tmp_path / "c.homing", "--limit", "pixels=10000", "--limit", "photos=1")
+    assert server.post("/v1/search", photos / "rocket.jpg").status_code == 413
+    assert server.post("/v1/search", photos / "rocket.jpg", photos / "camera.png").status_code == 400
+    for odd, line in (
+        ("request=3", "did you mean 'request"),
+        ("photos", "say photos=NUMBER"),
+        ("photos=0", "at least 1"),
+    ):
+        with pytest.raises(HomingError, match=line):
+            Limits.of([odd])
+
+
 def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -> None:
     sizes: list[int] = []
     begun, go_on = threading.Event(), threading.Event()
@@ -133,13 +172,31 @@ def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -
     assert torch.allclose(found, describe(tiny_extractor(), list(squares)), atol=1e-5)
 
 
+def test_what_breaks_in_the_network_is_told_and_the_next_are_described() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def saw(_: int) -> None:
+        begun.set()
+        go_on.wait(10)
+
+    batcher = Batcher(tiny_extractor(), most=20, saw=saw)
+    first = batcher.submit(torch.rand(1, 3, 48, 48))
+    begun.wait(10)
+    pair = [batcher.submit(torch.rand(1, 3, side, side)) for side in (48, 40)]  # which fit into no batch together
+    go_on.set()
+    for broken in pair:
+        with pytest.raises(RuntimeError):
+            broken.result(10)
+    assert len(first.result(10)) == 1 and len(batcher.submit(torch.rand(2, 3, 48, 48)).result(10)) == 2
+    batcher.close()
+
+
 def test_the_writer_does_what_it_accepted_in_order_and_lets_jobs_take_turns() -> None:
     done: list[str] = []
-    hold = threading.Event()
+    begun, hold = threading.Event(), threading.Event()
     writer = Writer(most=3)
-    writer.submit(lambda: hold.wait(10))
-    while writer.waiting:
-        pass
+    writer.submit(lambda: (begun.set(), hold.wait(10)))
+    assert begun.wait(10)
     job = writer.submit_steps([lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
     writer.submit(lambda: done.append("change"))
     broken = writer.submit(lambda: 1 / 0)

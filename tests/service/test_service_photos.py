@@ -94,6 +94,13 @@ def test_references_are_looked_for_by_name(server: Server) -> None:
         assert server.client.get("/v1/photos", params={"name": odd}).json()["photos"] == []
 
 
+@pytest.mark.parametrize("name", ["FÖHR", "föhr", "Fo\u0308hr", "STRASSE", "straße"])
+def test_names_are_the_same_in_any_case(server: Server, new: Path, name: str) -> None:
+    server.post("/v1/photos", ("Straße auf Föhr.png", new.read_bytes()))
+    found = server.client.get("/v1/photos", params={"name": name}).json()
+    assert [each["photo"] for each in found["photos"]] == ["Straße auf Föhr.png"] and found["total"] == 1
+
+
 def test_one_reference(server: Server, photos: Path) -> None:
     (rocket,) = server.client.get("/v1/photos?name=rocket").json()["photos"]
     one = server.client.get(f"/v1/photos/{rocket['id']}").json()

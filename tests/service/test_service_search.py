@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 from tests.service.conftest import Server
 
 from homing.collection import Collection
+from homing.collection.outcome import in_words
 from homing.extractors import Extractor
+from homing.service.answers import Found, verdict
 
 
 def test_a_copy_is_found_with_its_chance_in_words(server: Server, copy: Path) -> None:
@@ -23,6 +27,14 @@ def test_a_copy_is_found_with_its_chance_in_words(server: Server, copy: Path) ->
     assert best["thumbnail"] == f"/v1/photos/{best['id']}/thumbnail"
     assert "references" in answer.json()["plan"]
     assert set(answer.json()["milliseconds"]) == {"decode", "network", "search"}
+
+
+def test_the_example_of_the_docs_could_be_an_answer() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    example = json.loads(re.search(r"^    (\{\"matches\".*?\}\})$", page, re.MULTILINE | re.DOTALL)[1])
+    found = Found.model_validate(example)
+    (match,) = found.matches
+    assert (match.chance_in_words, match.verdict) == (in_words(match.chance), verdict(match.chance))
 
 
 def test_the_answer_is_that_of_the_library(server: Server, made: Path, copy: Path, extractor: Extractor) -> None:

@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,5 +69,6 @@ def _summary(outcomes: list[Outcome], words: dict[str, str]) -> str:
 
 def as_json(outcome: Outcome) -> dict[str, object]:
     """An outcome for machines."""
-    document = asdict(outcome)
+    document = asdict(replace(outcome, error=None))
+    del document["error"]  # the reason tells it
     return document | {key: finite(document[key]) for key in ("psnr", "ssim", "linf")}

@@ -11,6 +11,7 @@ from homing.cli._screen import line, messages
 
 if TYPE_CHECKING:
     from homing.service.keys import Keys
+    from homing.service.limits import Limits
 
 
 def serve(
@@ -23,6 +24,10 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
     keys: Annotated[
         Path | None, typer.Option(help="Who may do what: a TOML file of names, roles and hashes of keys.")
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NUMBER", help="Another limit, such as requests=128; may come again."),
     ] = None,
     new_key: Annotated[
         str | None, typer.Option(metavar="NAME", help="Instead of serving: put a new key into --keys, and print it.")
@@ -39,7 +44,7 @@ def serve(
 
         homing serve --new-key newsdesk --role contribute --keys keys.toml
 
-        homing serve holiday.homing --host 0.0.0.0 --keys keys.toml
+        homing serve holiday.homing --host 0.0.0.0 --keys keys.toml --limit requests=128
     """
     from homing._extras import load_extra
     from homing.errors import HomingError
@@ -48,6 +53,7 @@ def serve(
         load_extra(library, extra="serve")
     from homing.service.keys import Keys
     from homing.service.keys import new_key as make_key
+    from homing.service.limits import Limits
 
     if new_key is not None:
         if keys is None:
@@ -57,10 +63,10 @@ def serve(
         return
     if collection is None:
         raise HomingError("which collection is to be served must be said: homing serve COLLECTION")
-    _run(collection, host, port, None if keys is None else Keys.read(keys))
+    _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.of(limit or []))
 
 
-def _run(collection: Path, host: str, port: int, keys: Keys | None) -> None:
+def _run(collection: Path, host: str, port: int, keys: Keys | None, limits: Limits) -> None:
     from homing.collection import Collection
     from homing.errors import HomingError
     from homing.service import create_app
@@ -69,8 +75,9 @@ def _run(collection: Path, host: str, port: int, keys: Keys | None) -> None:
 
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
-    with bind(host, port) as listening, Collection.open(collection) as opened:
+    # By its full path, which answers leave out: folders of this machine are told to nobody.
+    with bind(host, port) as bound, Collection.open(collection.absolute()) as opened:
         shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}"
-        app = create_app(opened, keys=keys)
-        run(app, listening, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))
+        address = f"http://{shown}:{bound.getsockname()[1]}"
+        app = create_app(opened, keys=keys, limits=limits)
+        run(app, bound, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))

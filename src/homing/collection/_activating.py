@@ -22,11 +22,12 @@ from homing.activation.engine import optimise
 from homing.activation.pipeline import in_batches, size_for
 from homing.activation.workers import File, Work, in_workers, pays_off, worth_compiling
 from homing.collection._sources import ANOTHER_FILE, moved_from
+from homing.collection._targets import targets
 from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow
 from homing.collection.folder import UPLOADS
-from homing.collection.outcome import Outcome
+from homing.collection.outcome import Outcome, failed
 from homing.errors import CollectionError, HomingError, PhotoError
-from homing.photo import SUFFIXES, FoundAt, Photo, format_name, read_file
+from homing.photo import FoundAt, Photo, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -77,27 +78,13 @@ class ActivationJob:
         return outcomes
 
     def _targets(self, found: Sequence[FoundAt[Place]]) -> list[_Task]:
-        """The released file of each photo; what lies in the out folder already is no input."""
+        """The released file of each photo."""
         if not found:
             raise HomingError("no photos were given")
         home = self.collection.folder.home
         if is_below(self.out, home) and not is_below(self.out, home / UPLOADS):
             raise HomingError(f"the out folder {self.out} lies inside the collection; choose another")
-        suffix = SUFFIXES[self.format] if self.format else None
-        targets: dict[Place, Place] = {}
-        for item in found:
-            if is_below(item.path, self.out):
-                continue
-            target = self.out / (item.name.with_suffix(suffix) if suffix else item.name)
-            if target in targets:
-                raise HomingError(
-                    f"{targets[target]} and {item.path} would both be written to {target}; "
-                    "activate them into different folders"
-                )
-            targets[target] = item.path
-        if not targets:
-            raise HomingError(f"all the photos lie in the out folder {self.out} itself; choose another")
-        return [_Task(path, target) for target, path in targets.items()]
+        return [_Task(path, target) for target, path in targets(found, self.out, self.format).items()]
 
     def _activated(self, tasks: Sequence[_Task]) -> Iterator[list[tuple[_Task, Activation | PhotoError | Outcome]]]:
         """What came of the photos, batch by batch, in order."""
@@ -125,7 +112,7 @@ class ActivationJob:
             done = self._done_before(number, sha256, task.path, task.target)
             return task, done or File(str(task.path), data)
         except (PhotoError, CollectionError) as error:
-            return task, _failed(task, error)
+            return task, failed(task.path, error)
 
     def _load(self, task: _Task) -> tuple[_Task, Photo | Outcome]:
         _, read = self._read(task)
@@ -134,7 +121,7 @@ class ActivationJob:
         try:
             return task, Photo.decode(read.data, read.name)
         except PhotoError as error:
-            return task, _failed(task, error)
+            return task, failed(task.path, error)
 
     def _done_before(self, number: int | None, sha256: str, path: Place, target: Place) -> Outcome | None:
         """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
@@ -145,17 +132,18 @@ class ActivationJob:
             return None
         row = self._release_in(number, target) if number is not None else None
         if number is None or row is None:
-            raise PhotoError(f"{path}: {target} exists and was not written for this photo; move it away")
+            raise CollectionError(f"{path}: {target} exists and was not written for this photo; move it away")
         if row.recipe != self._settings:
             return None
         self.catalogue.confirm_releases([(number, row)])
         return _outcome(path, target, row)
 
     def _release_in(self, number: int, target: Place) -> ReleaseRow | None:
-        """What homing released of a photo into this file, if that is what the file holds."""
+        """What homing released of a photo, if that is what this file holds; whole folders may have been moved."""
         if not target.is_file():
             return None
-        return self.catalogue.release(number, _key(target), hashlib.sha256(read_file(target)).hexdigest())
+        sha256 = hashlib.sha256(read_file(target)).hexdigest()
+        return self.catalogue.release(number, _key(target), sha256) or self.catalogue.release(number, None, sha256)
 
     def _activate(self, photos: Sequence[Photo]) -> list[Activation | PhotoError]:
         return activate(
@@ -174,20 +162,20 @@ class ActivationJob:
         """
         made = [(task, result) for task, result in batch if isinstance(result, Activation)]
         outcomes = {task: result for task, result in batch if isinstance(result, Outcome)}
-        outcomes |= {task: _failed(task, result) for task, result in batch if isinstance(result, PhotoError)}
+        outcomes |= {task: failed(task.path, result) for task, result in batch if isinstance(result, PhotoError)}
         try:
             releases = self._plan(made) if made else []
             written = []
             planned = [(*pair, *release) for pair, release in zip(made, releases, strict=True)]
             # In threads: each file is waited for until it is on disk.
-            failures = map_ahead(lambda each: self._write(each[0], each[1].data, each[2]), planned)
-            for (task, _, number, row), failed in zip(planned, failures, strict=True):
-                outcomes[task] = failed or _outcome(task.path, task.target, row)
-                written += [] if failed else [(number, row)]
+            unwritten = map_ahead(lambda each: self._write(each[0], each[1].data, each[2]), planned)
+            for (task, _, number, row), failure in zip(planned, unwritten, strict=True):
+                outcomes[task] = failure or _outcome(task.path, task.target, row)
+                written += [] if failure else [(number, row)]
             if written:
                 self.catalogue.confirm_releases(written)
         except CollectionError as error:
-            outcomes |= {task: _failed(task, error) for task, _ in made}
+            outcomes |= {task: failed(task.path, error) for task, _ in made}
         return [replace(outcomes[task], moved_from=self._moved.get(task)) for task, _ in batch]
 
     def _plan(self, made: Sequence[tuple[_Task, Activation]]) -> list[Planned]:
@@ -220,9 +208,9 @@ class ActivationJob:
         try:
             write_whole(task.target, data, new=self._release_in(number, task.target) is None)
         except PhotoError as error:
-            return _failed(task, error)
+            return failed(task.path, error)
         except OSError as error:
-            return _failed(task, PhotoError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
+            return failed(task.path, CollectionError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
         return None
 
 
@@ -237,12 +225,6 @@ def _refuse_clashes(tasks: Sequence[_Task]) -> None:
                 "lower case; activate them into different folders"
             )
         seen[key] = task.path
-
-
-def _failed(task: _Task, error: HomingError) -> Outcome:
-    """The error's line, with the photo it is about in front."""
-    reason = str(error) if str(error).startswith(str(task.path)) else f"{task.path}: {error}"
-    return Outcome(photo=task.path, state="failed", reason=reason)
 
 
 def _outcome(path: Place, target: Place, row: ReleaseRow) -> Outcome:

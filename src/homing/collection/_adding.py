@@ -16,7 +16,7 @@ from homing._places import Place, recorded
 from homing.collection._replacing import Replacing
 from homing.collection._sources import moved_from
 from homing.collection.catalogue import Catalogue, NewPhotos
-from homing.collection.outcome import Outcome
+from homing.collection.outcome import Outcome, failed
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import describe
 from homing.photo import FoundAt, Photo, read_file
@@ -56,14 +56,12 @@ def add_photos(
             photo = Photo.decode(data, str(item.path))
             with one_at_a_time:
                 return _Ready(item.path, sha256, extractor.resize(photo.view()))
-        except PhotoError as error:
-            return Outcome(photo=item.path, state="failed", reason=str(error))
-        except CollectionError as error:
-            return Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}")
+        except (PhotoError, CollectionError) as error:
+            return failed(item.path, error)
         except (MemoryError, RuntimeError) as error:
             if not ran_out_of_memory(error):
                 raise
-            return Outcome(photo=item.path, state="failed", reason=f"{item.path}: too large for the memory there is")
+            return failed(item.path, PhotoError(f"{item.path}: too large for the memory there is"))
 
     outcomes = []
     for outcome in _outcomes(collection, map_ahead(prepare, found), replacing):
@@ -112,7 +110,7 @@ def _index(collection: Collection, batch: Sequence[_Ready], replacing: Replacing
             before = [replacing.outdated(item.path, item.sha256) if replacing else [] for item in batch]
             ids = collection.record(photos, instead_of=[number for numbers in before for number in numbers])
     except CollectionError as error:
-        return [Outcome(photo=item.path, state="failed", reason=f"{item.path}: {error}") for item in batch]
+        return [failed(item.path, error) for item in batch]
     return [
         Outcome(photo=item.path, state="known" if number is None else "replaced" if numbers else "added")
         for item, number, numbers in zip(batch, ids, before, strict=True)

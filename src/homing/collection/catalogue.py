@@ -230,11 +230,11 @@ class Catalogue(Database):
                 [(photo, row.path, row.sha256) for photo, row in releases],
             )
 
-    def release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
-        """What was released, or planned to be, of a photo into this file with this hash."""
+    def release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
+        """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
         row = self._one(
             "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases"
-            " WHERE photo = ? AND path = ? AND sha256 = ?",
+            " WHERE photo = ?1 AND (path = ?2 OR ?2 IS NULL) AND sha256 = ?3 ORDER BY changed DESC, rowid DESC",
             photo,
             path,
             sha256,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing.collection._database import Database
-from homing.collection.catalogue import ReleaseRow, State
+from homing.collection.catalogue import Catalogue, ReleaseRow, State
 from homing.errors import GoneError
 
-# The last part of a source: all but what is left when everything after the last slash is cut off.
-_NAME = "substr(source, length(rtrim(source, replace(source, '/', ''))) + 1)"
 _COLUMNS = (
     "SELECT id, source, sha256, added,"
     " coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive') FROM photos"
@@ -28,30 +26,27 @@ class Listed:
     state: State
 
 
-class Listing(Database):
+class Listing(Catalogue):
     """The references of a catalogue, newest first. A connection of its own: a long look holds up no search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "catalogue.sqlite")
+        self._database.create_function("name_of", 1, _name_of, deterministic=True)  # LIKE folds ASCII alone
 
     def page(self, limit: int, *, after: int | None = None, name: str = "") -> list[Listed]:
         """So many references that came before the one with the id `after`, whose file names hold `name`."""
-        rows = self._all(
-            f"{_COLUMNS} WHERE id < ? AND {_NAME} LIKE ? ESCAPE '!' ORDER BY id DESC LIMIT ?"
-            if name
-            else f"{_COLUMNS} WHERE id < ? AND ? ORDER BY id DESC LIMIT ?",
-            2**63 - 1 if after is None else after,
-            _like(name) if name else True,
-            limit,
-        )
+        where, values = _named(name)
+        before = 2**63 - 1 if after is None else after
+        rows = self._all(f"{_COLUMNS} WHERE id < ? AND {where} ORDER BY id DESC LIMIT ?", before, *values, limit)
         return [Listed(*row) for row in rows]
 
     def count(self, name: str = "") -> int:
         """How many references there are, or those whose file names hold `name`."""
-        if not name:
-            ((count,),) = self._all("SELECT count(*) FROM photos")
-        else:
-            ((count,),) = self._all(f"SELECT count(*) FROM photos WHERE {_NAME} LIKE ? ESCAPE '!'", _like(name))
+        where, values = _named(name)
+        # Of all SQLite knows how many there are, if it is asked without a condition.
+        ((count,),) = self._all(
+            f"SELECT count(*) FROM photos WHERE {where}" if name else "SELECT count(*) FROM photos", *values
+        )
         return int(count)
 
     def one(self, number: int) -> Listed:
@@ -71,6 +66,16 @@ class Listing(Database):
         return [(ReleaseRow(*row[:-1]), str(row[-1])) for row in rows]
 
 
-def _like(name: str) -> str:
-    escaped = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-    return f"%{escaped}%"
+def _named(name: str) -> tuple[str, list[str]]:
+    """The condition that a file name holds this text, in whatever case it is written, and its values."""
+    return ("instr(name_of(source), ?)", [_folded(name)]) if name else ("TRUE", [])
+
+
+def _name_of(source: str) -> str:
+    """The last part of a source, as names are compared."""
+    return _folded(source.rpartition("/")[2])
+
+
+def _folded(text: str) -> str:
+    """One spelling of all that differ in case, or in how a letter and its accent are put together."""
+    return unicodedata.normalize("NFC", text.casefold())

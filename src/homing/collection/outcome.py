@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from homing._places import Place
+from homing.errors import HomingError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,14 @@ class Outcome:
     reason: str | None = None
     moved_from: Place | None = None
     """Where the file of a known photo was recorded to lie, if it lies here now."""
+    error: HomingError | None = field(default=None, repr=False, compare=False)
+    """What was in the way of adding or activating it: something about the photo, or about the collection."""
+
+
+def failed(photo: Place, error: HomingError) -> Outcome:
+    """The outcome of a photo that an error was in the way of, whose line has the photo in front."""
+    reason = str(error) if str(error).startswith(str(photo)) else f"{photo}: {error}"
+    return Outcome(photo=photo, state="failed", reason=reason, error=error)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
         original=_position(book, kept, kept, source, sha256),
         released=moved,
         neighbours=[match for match in found if match.id != number][:NEIGHBOURS],
-        edits=_survivals(collection, number, out, before if release else None) if edits and out else [],
+        edits=survivals(collection, number, out, before if release else None) if edits and out else [],
         missing=missing,
     )
 
@@ -181,8 +181,11 @@ def _margin(book: Codebook, descriptor: Tensor, original: Tensor) -> float | Non
     return float(other - ((turned[0] - ivf.quantizer.reconstruct(home)) ** 2).sum())
 
 
-def _survivals(collection: Collection, number: int, out: Photo, original: Photo | None) -> list[Survival]:
-    """What becomes of the copies of the photo that is out in the world, beside those of the original."""
+def survivals(collection: Collection, number: int, out: Photo, original: Photo | None) -> list[Survival]:
+    """What becomes of copies of the photo that is `out` in the world, by the edits of the paper.
+
+    Beside those of the original, where that is another.
+    """
     now = _copies(collection, out)
     first = [_first(collection, now, number)]
     if original is not None:

@@ -35,6 +35,15 @@ class _Pair:
     remark: str
 
 
+@dataclass(frozen=True)
+class LaidOver:
+    """A photo with a frame around what a query shows of it, that part in the shape of the query, and what differs."""
+
+    framed: Image.Image
+    overlay: Image.Image
+    difference: Image.Image
+
+
 def write_side_by_side(
     answers: Sequence[tuple[Place, Sequence[Match]]],
     out: Path,
@@ -62,27 +71,35 @@ def _pair(query: Image.Image, match: Match, catalogue: Catalogue) -> _Pair:
             photo = Photo.load(match.photo)
             if (match.id, photo.sha256) not in catalogue.at(match.photo):
                 raise PhotoError(f"{match.photo}: is another file by now than the one that was added")
-            pictures, remark = laid_over(query, small_picture(photo.view()))
+            pictures, remark = _shown(query, small_picture(photo.view()))
         except PhotoError as error:
             remark = str(error)
     return _Pair(match, in_words(match.chance), {name: embed(each) for name, each in pictures.items()}, remark)
 
 
-def laid_over(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
-    """Pictures of a photo and of what a query shows of it, by what they show; and what there is not, and why."""
-    laid = align(query, photo)
+def _shown(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
+    """Pictures of a match by what they show; and what there is not, and why."""
+    laid = laid_over(query, photo)
     if laid is None:
         return {"the match": photo}, "too little of the two agrees for them to be laid over each other"
+    return {
+        "the match, and where the query lies in it": laid.framed,
+        "the same part of it": laid.overlay,
+        "what differs": laid.difference,
+    }, ""
+
+
+def laid_over(query: Image.Image, photo: Image.Image) -> LaidOver | None:
+    """A photo and what a query shows of it; nothing where too little of the two agrees."""
+    laid = align(query, photo)
+    if laid is None:
+        return None
     framed = photo.copy()
     ImageDraw.Draw(framed).polygon(laid.frame, outline=_FRAME, width=3)
     apart = np.asarray(query, dtype=float) - np.asarray(laid.picture, dtype=float)
     # What lies beside the match is none of it, all of which differs: a caption put above the photo.
     apart = np.where(laid.inside[..., None], 127.5 + apart, np.asarray(query))
-    return {
-        "the match, and where the query lies in it": framed,
-        "the same part of it": laid.picture,
-        "what differs": Image.fromarray(apart.round().clip(0, 255).astype(np.uint8)),
-    }, ""
+    return LaidOver(framed, laid.picture, Image.fromarray(apart.round().clip(0, 255).astype(np.uint8)))
 
 
 def small_picture(view: Tensor) -> Image.Image:

@@ -11,19 +11,18 @@ from homing.errors import HomingError, PhotoError
 from homing.service.answers import Outcome
 from homing.service.audit import Entry
 from homing.service.keys import Caller
+from homing.service.problems import problem_of
 from homing.service.state import Service
 from homing.service.uploads import Upload, examine
 
 
 async def add(service: Service, uploads: Sequence[Upload], caller: Caller) -> list[Outcome]:
     """What came of each upload; those that are no photos do not keep the others out."""
-    good, outcomes = await examined(service, uploads, alone=len(uploads) == 1)
+    alone = len(uploads) == 1
+    good, outcomes = await examined(service, uploads, alone=alone)
     if good:
-        outcomes |= await service.write(partial(add_now, service, good, caller))
-    found = [outcomes[upload] for upload in uploads]
-    if len(found) == 1 and found[0].state == "failed":  # then the request as a whole has this problem
-        raise PhotoError(found[0].problem or f"{found[0].photo}: cannot be added")
-    return found
+        outcomes |= await service.write(partial(add_now, service, good, caller, alone=alone))
+    return [outcomes[upload] for upload in uploads]
 
 
 async def examined(
@@ -42,19 +41,27 @@ async def examined(
     return good, bad
 
 
-def add_now(service: Service, uploads: Sequence[Upload], caller: Caller) -> dict[Upload, Outcome]:
-    """Keep files and index them, in the writer's thread. A file that is no reference's source is not kept."""
+def add_now(
+    service: Service, uploads: Sequence[Upload], caller: Caller, *, alone: bool = False
+) -> dict[Upload, Outcome]:
+    """Keep files and index them, in the writer's thread. A file that is no reference's source is not kept.
+
+    If one came `alone`, what is wrong with it is raised.
+    """
     first: dict[tuple[str, str], Upload] = {}  # of those that came twice
     for upload in uploads:
         first.setdefault((upload.sha256, upload.name), upload)
-    paths = {service.keeping.keep(upload): upload for upload in first.values()}
+    found = {}
     try:
-        found = {
-            paths[each.photo]: each for each in service.collection.add(list(paths)) if isinstance(each.photo, Path)
-        }
+        paths = {service.keeping.keep(upload): upload for upload in first.values()}
+        for each in service.collection.add(list(paths)):
+            assert isinstance(each.photo, Path)
+            found[paths[each.photo]] = each
+            if alone and each.error is not None:
+                raise each.error
     finally:
-        for path in paths:
-            drop_unless_source(service, path)
+        for upload in first.values():
+            drop_unless_source(service, upload)
     outcomes = {}
     for upload in uploads:
         outcome = outcome_of(service, upload, found[first[upload.sha256, upload.name]])
@@ -70,13 +77,18 @@ def add_now(service: Service, uploads: Sequence[Upload], caller: Caller) -> dict
     return outcomes
 
 
-def add_as_step(service: Service, uploads: Sequence[Upload], caller: Caller) -> list[Outcome]:
+def add_as_step(service: Service, caller: Caller, uploads: Sequence[Upload]) -> list[Outcome]:
     """The same as one step of a job: what goes wrong with it stops no other."""
     try:
         return list(add_now(service, uploads, caller).values())
     except HomingError as error:
-        line = service.keeping.without_paths(str(error))
-        return [Outcome(photo=each.name, id=None, state="failed", problem=f"{each.name}: {line}") for each in uploads]
+        return [failed(service, upload, error) for upload in uploads]
+
+
+def failed(service: Service, upload: Upload, error: HomingError) -> Outcome:
+    """What an error means to one photo of a job."""
+    line = service.keeping.without_paths(problem_of(error).detail).removeprefix(f"{upload.name}: ")
+    return Outcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
 
 
 def outcome_of(service: Service, upload: Upload, outcome: library.Outcome) -> Outcome:
@@ -92,7 +104,9 @@ def outcome_of(service: Service, upload: Upload, outcome: library.Outcome) -> Ou
     )
 
 
-def drop_unless_source(service: Service, path: Path) -> None:
+def drop_unless_source(service: Service, upload: Upload) -> None:
     """Remove a kept file that no reference came from: it was known under another name, or could not be read."""
-    if not service.collection.folder.catalogue.at(str(path)):
+    catalogue, path = service.collection.folder.catalogue, service.keeping.place_of(upload)
+    number = catalogue.find(upload.sha256)
+    if number is None or service.keeping.locate(catalogue.describe(number)[0]) != path:
         service.keeping.drop(path)

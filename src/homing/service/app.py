@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -97,10 +97,12 @@ class _Around:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = perf_counter()
+        started, begun = perf_counter(), False
 
         async def with_headers(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 self._service.metrics.saw_request(scope, message["status"], perf_counter() - started)
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
@@ -110,4 +112,10 @@ class _Around:
                     headers["Connection"] = "close"
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        try:
+            await self._app(scope, receive, with_headers)
+        except Exception as error:
+            # Here, since Starlette answers it outside of what is around the app.
+            if begun:
+                raise  # the server logs it, and ends the connection
+            await problems.unforeseen(Request(scope), error)(scope, receive, with_headers)

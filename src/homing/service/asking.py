@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import httpx
 
 Answer = TypeVar("Answer")
-Files = Sequence[tuple[str, "Upload"]]
+Files = Sequence[tuple[str, "Sent"]]
 
 _TIMES = 10  # that a busy service is asked again
 _LONGEST = 60  # seconds that are waited before it is, whatever it says
@@ -34,14 +34,14 @@ _KINDS: dict[int, type[HomingError]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Upload:
+class Sent:
     """A photo's file as it is sent, and what its user calls it."""
 
     photo: Place
     data: bytes
 
     @classmethod
-    def of(cls, photo: str | Place | Photo) -> Upload:
+    def of(cls, photo: str | Place | Photo) -> Sent:
         """The file at a path or an address, or that of a photo; one whose pixels were moved is written anew."""
         if not isinstance(photo, Photo):
             return cls(place(photo), read_file(place(photo)))
@@ -88,10 +88,12 @@ class Asking:
         query: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
         """What is answered. While the service is busy it is waited for, as long as it says, so many times."""
-        sent = [(field, (upload.name, upload.data)) for field, upload in files]
+        parts = [(field, (sent.name, sent.data)) for field, sent in files]
         for left in reversed(range(_TIMES + 1)):
             try:
-                answer = self._client.request(method, path, files=sent or None, data=_said(values), params=_said(query))
+                answer = self._client.request(
+                    method, path, files=parts or None, data=_said(values), params=_said(query)
+                )
             except self._httpx.HTTPError as error:
                 raise HomingError(f"{self._address} cannot be reached: {error or type(error).__name__}") from error
             seconds = answer.headers.get("retry-after", "")
@@ -121,45 +123,46 @@ class Asking:
                 f"{self._address} answers {answer.status_code} {answer.reason_phrase} to {answer.url.path}"
             )
         line = str(answer.json()["detail"])
-        about = next((upload for _, upload in files if line.startswith(f"{upload.name}: ")), None)
+        about = next((sent for _, sent in files if line.startswith(f"{sent.name}: ")), None)
         kind = _KINDS.get(answer.status_code, HomingError if about is None else PhotoError)
         return kind(line if about is None else about.line(line))
 
 
 def of_each(
-    photos: Iterable[str | Place | Photo], ask: Callable[[Sequence[Upload]], Sequence[Answer]]
+    photos: Iterable[str | Place | Photo],
+    ask: Callable[[Sequence[Sent]], Sequence[Answer]],
+    *,
+    together: int = _TOGETHER,
 ) -> Iterator[Answer | PhotoError]:
     """What comes of each photo, in order. Several are asked for together; where that is refused, each by itself."""
-    for parcel in _parcels(photos):
-        answers = iter(_sent([each for each in parcel if isinstance(each, Upload)], ask))
-        yield from (next(answers) if isinstance(each, Upload) else each for each in parcel)
+    for parcel in _parcels(photos, together):
+        answers = iter(_asked([each for each in parcel if isinstance(each, Sent)], ask))
+        yield from (next(answers) if isinstance(each, Sent) else each for each in parcel)
 
 
-def _sent(
-    uploads: Sequence[Upload], ask: Callable[[Sequence[Upload]], Sequence[Answer]]
-) -> Sequence[Answer | PhotoError]:
+def _asked(parcel: Sequence[Sent], ask: Callable[[Sequence[Sent]], Sequence[Answer]]) -> Sequence[Answer | PhotoError]:
     try:
-        return ask(uploads) if uploads else []
+        return ask(parcel) if parcel else []
     except PhotoError as error:
-        if len(uploads) == 1:
+        if len(parcel) == 1:
             return [error]
-        return [answer for upload in uploads for answer in _sent([upload], ask)]
+        return [answer for sent in parcel for answer in _asked([sent], ask)]
 
 
-def _parcels(photos: Iterable[str | Place | Photo]) -> Iterator[list[Upload | PhotoError]]:
+def _parcels(photos: Iterable[str | Place | Photo], most: int) -> Iterator[list[Sent | PhotoError]]:
     """Photos as they go together into one request, and why some cannot be read."""
-    parcel: list[Upload | PhotoError] = []
+    parcel: list[Sent | PhotoError] = []
     held = 0
     for photo in photos:
         try:
-            upload: Upload | PhotoError = Upload.of(photo)
+            sent: Sent | PhotoError = Sent.of(photo)
         except PhotoError as error:
-            upload = error
-        size = len(upload.data) if isinstance(upload, Upload) else 0
-        if parcel and (len(parcel) == _TOGETHER or held + size > _BYTES):
+            sent = error
+        size = len(sent.data) if isinstance(sent, Sent) else 0
+        if parcel and (len(parcel) == most or held + size > _BYTES):
             yield parcel
             parcel, held = [], 0
-        parcel.append(upload)
+        parcel.append(sent)
         held += size
     if parcel:
         yield parcel

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from homing._files import sync_folder
-from homing.errors import HomingError
+from homing.errors import CollectionError
 
 
 @dataclass(frozen=True)
@@ -46,4 +46,4 @@ class Audit:
             if new:
                 sync_folder(self.path.parent)
         except OSError as error:
-            raise HomingError(f"the audit log {self.path} cannot be written: {error.strerror}") from error
+            raise CollectionError(f"the audit log {self.path} cannot be written: {error.strerror}") from error

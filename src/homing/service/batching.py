@@ -65,9 +65,9 @@ class Batcher:
 
     def _run(self) -> None:
         while batch := self._next():
-            squares = torch.cat([each for each, _ in batch])
-            self._saw(len(squares))
             try:
+                squares = torch.cat([each for each, _ in batch])
+                self._saw(len(squares))
                 descriptors = describe(self._extractor, list(squares))
             except Exception as error:  # noqa: BLE001
                 # Whatever it is, who asked hears of it, and the others go on.

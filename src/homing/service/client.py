@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from homing._places import Address, Place, is_taken, make_ready, place, write_whole
+from homing._places import Place, is_taken, make_ready, place, write_whole
 from homing.collection import Match
-from homing.errors import PhotoError
-from homing.perception import Quality
-from homing.photo import SUFFIXES, Photo, format_name, gather, read_file
-from homing.service.asking import Asking, Upload, of_each
+from homing.collection._targets import targets
+from homing.collection.collection import Paths, What
+from homing.errors import GoneError, HomingError, PhotoError
+from homing.photo import Photo, format_name, gather, read_file
+from homing.service.asking import Asking, Sent, of_each
 from homing.service.told import (
     Comparison,
     Outcome,
     Reference,
     ReferenceInFull,
     ServiceInfo,
+    added,
     comparison,
     in_full,
     known,
     page,
+    released,
 )
+
+Report = Callable[[Outcome], None]
 
 _PAGE = 500  # references of one answer
 
@@ -51,7 +55,7 @@ class Client:
     ) -> list[Match]:
         """The nearest references of one photo, as `Collection.search` gives them; a match's photo is its name."""
         query = {"k": k, "false_matches": false_matches, "turned": turned}
-        (matches,) = self._found(query, [Upload.of(photo)])
+        (matches,) = self._found(query, [Sent.of(photo)])
         if isinstance(matches, PhotoError):
             raise matches
         return matches
@@ -68,45 +72,37 @@ class Client:
         query = {"k": k, "false_matches": false_matches, "turned": turned}
         return of_each(photos, partial(self._found, query))
 
-    def add(self, photos: str | Place | Iterable[str | Place]) -> list[Outcome]:
+    def add(self, photos: Paths, *, report: Report | None = None) -> list[Outcome]:
         """Add photos and folders of photos as references, which are on the service's disk by then.
 
-        One that fails does not keep the others out.
+        `report` is called with each outcome as it comes. One that fails does not keep the others out; where the service
+        is lost on the way, those that are left fail.
         """
-        given = [photos] if isinstance(photos, str | Path | Address) else list(photos)
-        paths = [found.path for found in gather(given)]
-        return [
-            _failed(path, outcome) if isinstance(outcome, PhotoError) else outcome
-            for path, outcome in zip(paths, of_each(paths, self._added), strict=True)
-        ]
+        paths = [found.path for found in gather(_as_list(photos))]
+        return _all(paths, of_each(paths, self._added), report)
 
     def activate(
         self,
-        photo: str | Place | Photo,
+        photos: Paths,
         out: str | Place,
         *,
         recipe: str = "homing",
         psnr: float | None = None,
         format: str | None = None,
-    ) -> Outcome:
-        """Add a photo, have it activated, and write what may be released into the folder `out`, under its name.
+        report: Report | None = None,
+    ) -> list[Outcome]:
+        """Add photos and folders of photos, have them activated, and write what may be released into the folder `out`.
 
-        A file there is not written over, unless it is the same one.
+        Released files have the names they have in the folders given. A file there is not written over, unless it is the
+        same one. `report`, and what fails, are as in `add`.
         """
-        folder = place(out)
-        suffix = SUFFIXES[format_name(format)] if format else None
+        folder, values = place(out), {"recipe": recipe, "psnr": psnr, "format": format}
+        wanted = targets(gather(_as_list(photos)), folder, format_name(format) if format else None)
         make_ready(folder)
-        given = place(photo.name) if isinstance(photo, Photo) else place(photo)
-        name = Path(given.name)
-        target = folder / (name.with_suffix(suffix) if suffix else name)
-        try:
-            upload = Upload.of(photo)
-            values = {"recipe": recipe, "psnr": psnr, "format": format}
-            answer = self._service.ask("POST", "/v1/activate", files=[("photo", upload)], values=values)
-            _write(target, answer.content, upload)
-        except PhotoError as error:
-            return _failed(given, error)
-        return self._service.read(answer, lambda: _released(upload, target, answer.headers))
+        target_of = {path: target for target, path in wanted.items()}
+        return _all(
+            list(target_of), of_each(target_of, partial(self._activated, values, target_of), together=1), report
+        )
 
     def photos(self, name: str = "") -> Iterator[Reference]:
         """All references, newest first, or those whose file names hold `name`."""
@@ -123,13 +119,19 @@ class Client:
         """One reference, with what was released of it; GoneError if there is none."""
         return self._service.told("GET", f"/v1/photos/{id:d}", in_full)
 
-    def remove(self, id: int) -> None:
-        """Remove a reference, and what the service keeps of it, for good; GoneError if there is none."""
-        self._service.ask("DELETE", f"/v1/photos/{id:d}")
+    def remove(self, what: What | Iterable[What]) -> list[Outcome]:
+        """Remove references, and what the service keeps of them, for good: by ids, or by files that were added.
+
+        A file, or one of a folder, means the reference of its name that has the same bytes. What names none fails.
+        """
+        given = [what] if isinstance(what, What) else list(what)
+        files = [found.path for found in gather(each for each in given if not isinstance(each, int))]
+        named = [*dict.fromkeys(each for each in given if isinstance(each, int)), *files]
+        return [self._removed(each) for each in named]
 
     def compare(self, first: str | Place | Photo, second: str | Place | Photo) -> Comparison:
         """How far two photos lie apart, and pictures of the two; neither is kept."""
-        files = [("first", Upload.of(first)), ("second", Upload.of(second))]
+        files = [("first", Sent.of(first)), ("second", Sent.of(second))]
         return self._service.told("POST", "/v1/compare", comparison, files=files)
 
     def info(self) -> ServiceInfo:
@@ -148,59 +150,98 @@ class Client:
     ) -> None:
         self.close()
 
-    def _found(self, query: Mapping[str, Any], uploads: Sequence[Upload]) -> list[list[Match] | PhotoError]:
+    def _found(self, query: Mapping[str, Any], parcel: Sequence[Sent]) -> list[list[Match] | PhotoError]:
         def read(told: Any) -> list[list[Match] | PhotoError]:
-            if len(uploads) == 1:
+            if len(parcel) == 1:
                 return [_matches(told)]
-            return [one(*pair) for pair in zip(uploads, told["results"], strict=True)]
+            return [one(*pair) for pair in zip(parcel, told["results"], strict=True)]
 
-        def one(upload: Upload, told: Any) -> list[Match] | PhotoError:
+        def one(sent: Sent, told: Any) -> list[Match] | PhotoError:
             problem = told.get("problem")
             if problem is None:
                 return _matches(told)
             if problem["status"] == HTTPStatus.TOO_MANY_REQUESTS:  # for this one there was no room just then
-                return self._found(query, [upload])[0]
-            return PhotoError(upload.line(problem["detail"]))
+                return self._found(query, [sent])[0]
+            return PhotoError(sent.line(problem["detail"]))
 
-        files = [("photo", upload) for upload in uploads]
+        files = [("photo", sent) for sent in parcel]
         return self._service.told("POST", "/v1/search", read, files=files, query=query)
 
-    def _added(self, uploads: Sequence[Upload]) -> list[Outcome]:
+    def _added(self, parcel: Sequence[Sent]) -> list[Outcome]:
         def read(told: Any) -> list[Outcome]:
-            return [_outcome(*pair) for pair in zip(uploads, told["outcomes"], strict=True)]
+            return [added(*pair) for pair in zip(parcel, told["outcomes"], strict=True)]
 
-        return self._service.told("POST", "/v1/photos", read, files=[("photo", upload) for upload in uploads])
+        return self._service.told("POST", "/v1/photos", read, files=[("photo", sent) for sent in parcel])
+
+    def _activated(
+        self, values: Mapping[str, Any], target_of: Mapping[Place, Place], parcel: Sequence[Sent]
+    ) -> list[Outcome]:
+        """What came of one photo: its file comes with its quality, whatever is released of it meanwhile."""
+        (sent,) = parcel
+        target = target_of[sent.photo]
+        answer = self._service.ask("POST", "/v1/activate", files=[("photo", sent)], values=values)
+        outcome = self._service.read(answer, lambda: released(sent, target, answer.headers))
+        _write(target, answer.content, sent)
+        return [outcome]
+
+    def _removed(self, what: int | Place) -> Outcome:
+        try:
+            one = self.photo(what) if isinstance(what, int) else self._of_file(what)
+            self._service.ask("DELETE", f"/v1/photos/{one.id:d}")
+        except GoneError:
+            line = "no reference has this id" if isinstance(what, int) else "no reference of this name has its bytes"
+            return Outcome(photo=place(str(what)), state="failed", reason=f"{what}: {line}")
+        except PhotoError as error:
+            return Outcome(photo=place(str(what)), state="failed", reason=str(error))
+        return Outcome(photo=place(one.photo) if isinstance(what, int) else what, id=one.id, state="removed")
+
+    def _of_file(self, path: Place) -> Reference:
+        sha256 = hashlib.sha256(read_file(path)).hexdigest()
+        for each in self.photos(name=path.name):
+            if each.sha256 == sha256:
+                return each
+        raise GoneError(f"{path} is the file of no reference")
+
+
+def _as_list(photos: Paths) -> list[str | Place]:
+    return [photos] if isinstance(photos, str | Place) else list(photos)
+
+
+def _all(paths: Sequence[Place], came: Iterable[Outcome | PhotoError], report: Report | None) -> list[Outcome]:
+    """The outcomes of all paths, each reported as it comes."""
+    outcomes = []
+    for path, each in zip(paths, _to_the_end(paths, came), strict=True):
+        outcome = Outcome(photo=path, state="failed", reason=str(each)) if isinstance(each, PhotoError) else each
+        if report is not None:
+            report(outcome)
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _to_the_end(paths: Sequence[Place], came: Iterable[Outcome | PhotoError]) -> Iterator[Outcome | PhotoError]:
+    """What came; where the service is lost after it did something, that is why the photos that are left fail."""
+    told = done = 0
+    try:
+        for each in came:
+            told += 1
+            done += isinstance(each, Outcome)
+            yield each
+    except HomingError as error:
+        if not done:
+            raise
+        yield from (PhotoError(f"{path}: {error}") for path in paths[told:])
 
 
 def _matches(told: Any) -> list[Match]:
     return [known(Match, each) for each in told["matches"]]
 
 
-def _outcome(upload: Upload, told: Any) -> Outcome:
-    reason = upload.line(told["problem"]) if told["problem"] else None
-    return Outcome(photo=upload.photo, id=told["id"], state=told["state"], reason=reason)
-
-
-def _released(upload: Upload, target: Place, told: Mapping[str, str]) -> Outcome:
-    reason, psnr = told.get("X-Homing-Reason"), told.get("X-Homing-PSNR")
-    quality = Quality(
-        math.inf if psnr is None else float(psnr), float(told["X-Homing-SSIM"]), float(told["X-Homing-Linf"])
-    )
-    said = {"id": int(told["X-Homing-Id"]), "state": told["X-Homing-State"], **vars(quality)}
-    line = upload.line(reason) if reason else None
-    return known(Outcome, {"photo": upload.photo, "released": target, "reason": line, **said})
-
-
-def _failed(photo: Place, error: PhotoError) -> Outcome:
-    return Outcome(photo=photo, state="failed", reason=str(error))
-
-
-def _write(target: Place, data: bytes, upload: Upload) -> None:
+def _write(target: Place, data: bytes, sent: Sent) -> None:
     try:
         if is_taken(target):
             if read_file(target) == data:
                 return
-            raise PhotoError(upload.line(f"{target} exists and is another file; move it away"))
+            raise PhotoError(sent.line(f"{target} exists and is another file; move it away"))
         write_whole(target, data, new=True)
     except OSError as error:
-        raise PhotoError(upload.line(f"cannot write {target}: {error.strerror}")) from error
+        raise PhotoError(sent.line(f"cannot write {target}: {error.strerror}")) from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,23 +17,29 @@ KEPT = 1000
 
 @dataclass
 class Job:
-    """What is known of one job; the writer's thread fills it in."""
+    """What is known of one job; the writer's thread fills it in. Its state changes after its outcomes do."""
 
     kind: Literal["add", "activate"]
     total: int
-    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    state: Literal["waiting", "running", "done", "failed"] = "waiting"
     outcomes: list[Outcome] = field(default_factory=list)
+    state: Literal["waiting", "running", "done", "failed"] = "waiting"
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
 
     @property
     def address(self) -> str:
         """Where its progress is told."""
         return f"/v1/jobs/{self.id}"
 
-    def report(self, outcomes: list[Outcome]) -> None:
-        """Some photos are done."""
-        self.outcomes.extend(outcomes)
-        self.state = "done" if len(self.outcomes) >= self.total else "running"
+    def do(self, step: Callable[[], list[Outcome]]) -> None:
+        """Do some of its photos."""
+        self.state = "running"
+        self.outcomes.extend(step())
+
+    def end(self, error: BaseException | None = None) -> None:
+        """All are done, or a mistake of ours is in the way of those that are left."""
+        self.state = "done" if error is None else "failed"
+        if error is not None:
+            logging.getLogger("homing").error("job %s broke", self.id, exc_info=error)
 
 
 class Jobs:

@@ -8,14 +8,17 @@ holiday.homing/
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from homing._files import make_folder, sync_folder, write_atomically
 from homing._places import Place, place
 from homing.collection import Collection
 from homing.collection.folder import UPLOADS
-from homing.errors import HomingError
+from homing.errors import CollectionError
 from homing.service.uploads import Upload
 
 _HASH = "[0-9a-f]{64}"
@@ -25,41 +28,51 @@ class Keeping:
     """The folder of uploads of one collection."""
 
     def __init__(self, collection: Collection) -> None:
-        self._home = collection.folder.home.absolute()
+        self._home = Path(os.path.abspath(collection.folder.home))  # as sources are recorded
         self.folder = self._home / UPLOADS
         self.released = self.folder / "released"
-        self._ours = re.compile(rf"/?(?:[^\s'/]+/)*{UPLOADS}/(?:released/)?{_HASH}/")
+        self._ours = re.compile(rf"{re.escape(str(self.folder))}/(?:released/)?{_HASH}/")
 
     def prepare(self) -> None:
         """Make the folder, for nobody else to look into."""
-        try:
+        with _told(f"uploads cannot be kept in {self.folder}"):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
             sync_folder(self._home)
-        except OSError as error:
-            raise HomingError(f"uploads cannot be kept in {self.folder}: {error.strerror}") from error
+
+    def place_of(self, upload: Upload) -> Path:
+        """Where an upload is kept, if it is."""
+        return self.folder / upload.sha256 / upload.name
 
     def keep(self, upload: Upload) -> Path:
         """Write an upload into the folder; it is on disk, whole, when this is done."""
-        path = self.folder / upload.sha256 / upload.name
-        try:
+        path = self.place_of(upload)
+        with _told(f"{upload.name}: cannot be kept"):
             make_folder(path.parent)
             write_atomically(path, upload.data)
-        except OSError as error:
-            raise HomingError(f"{upload.name}: cannot be kept: {error.strerror}") from error
         return path
+
+    def room_for_release(self, upload: Upload) -> Path:
+        """The folder of what is released of an upload; it is there when this is done."""
+        folder = self.released / upload.sha256
+        with _told(f"{upload.name}: what is released of it cannot be kept"):
+            make_folder(folder)
+        return folder
 
     def drop(self, path: Place) -> None:
         """Remove a file of the folder, and the folder it leaves empty; files elsewhere are left alone."""
         if not isinstance(path, Path) or not path.is_relative_to(self.folder):
             return
-        path.unlink(missing_ok=True)
+        with _told(f"{path.name}: cannot be removed"):
+            if os.path.lexists(path):
+                path.unlink()
         self.tidy(path.parent)
 
     def tidy(self, folder: Path) -> None:
         """Remove a folder in which nothing is."""
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        with _told(f"{folder}: cannot be removed"):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
     def locate(self, source: str) -> Place:
         """Where a recorded file lies; those of this folder are found even if the collection was moved as a whole."""
@@ -73,6 +86,15 @@ class Keeping:
     def without_paths(self, text: str) -> str:
         """A message without the folders of this machine: files that were uploaded have names, the rest is theirs."""
         return self._ours.sub("", text).replace(str(self._home), "the collection")
+
+
+@contextmanager
+def _told(what: str) -> Iterator[None]:
+    """What a disk refuses is a failure of ours: the photo is not to blame."""
+    try:
+        yield
+    except OSError as error:
+        raise CollectionError(f"{what}: {error.strerror}") from error
 
 
 def shown_name(source: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from homing._parallel import cores
+from homing.errors import PhotoError, ran_out_of_memory
 
 Result = TypeVar("Result")
 
@@ -18,20 +19,21 @@ class Lanes:
     """Where work is done: decoding by the size of the photo, looking things up beside it, reports one by one."""
 
     def __init__(self) -> None:
-        self._small = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="decode")
-        self._large = ThreadPoolExecutor(1, thread_name_prefix="decode-large")
-        self._quick = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="look")
-        self._search = ThreadPoolExecutor(max(2, cores()), thread_name_prefix="search")
-        self._long = ThreadPoolExecutor(1, thread_name_prefix="browse")
-        self._slow = ThreadPoolExecutor(1, thread_name_prefix="report")
+        self._decode, self._look, self._search = (_lane(each, max(2, cores())) for each in ("decode", "look", "search"))
+        self._large, self._browse, self._report = (_lane(each, 1) for each in ("large", "browse", "report"))
+        self._read = _lane("read", 4)
 
-    async def decode(self, pixels: int, work: Callable[[], Result]) -> Result:
-        """Work on a photo of so many pixels."""
-        return await _in(self._large if pixels > LARGE else self._small, work)
+    async def decode(self, name: str, pixels: int, work: Callable[[], Result]) -> Result:
+        """Work on the photo of this name, of so many pixels."""
+        return await _within_memory(name, _in(self._large if pixels > LARGE else self._decode, work))
 
     async def look(self, work: Callable[[], Result]) -> Result:
-        """Quick work: a row of the catalogue, a file."""
-        return await _in(self._quick, work)
+        """Quick work: a row of the catalogue, what came already."""
+        return await _in(self._look, work)
+
+    async def read(self, work: Callable[[], Result]) -> Result:
+        """A file, which may be far away."""
+        return await _in(self._read, work)
 
     async def search(self, work: Callable[[], Result]) -> Result:
         """A search, which waits for other searches alone: all that came before it is done."""
@@ -39,17 +41,30 @@ class Lanes:
 
     async def browse(self, work: Callable[[], Result]) -> Result:
         """A look through the whole catalogue, which takes seconds where it is large."""
-        return await _in(self._long, work)
+        return await _in(self._browse, work)
 
-    async def report(self, work: Callable[[], Result]) -> Result:
-        """Work of seconds."""
-        return await _in(self._slow, work)
+    async def report(self, name: str, work: Callable[[], Result]) -> Result:
+        """Work of seconds on the photo of this name."""
+        return await _within_memory(name, _in(self._report, work))
 
     def close(self) -> None:
         """Finish what was begun."""
-        for pool in (self._small, self._large, self._quick, self._search, self._long, self._slow):
+        for pool in vars(self).values():
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _lane(name: str, threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix=name)
 
 
 async def _in(pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
     return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+
+async def _within_memory(name: str, work: Awaitable[Result]) -> Result:
+    try:
+        return await work
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        raise PhotoError(f"{name}: too large for the memory there is") from error

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from threading import Lock
 
-from homing.errors import HomingError
+from homing.errors import HomingError, UnknownNameError
 from homing.service.problems import TooBusyError
 
 
@@ -36,6 +37,19 @@ class Limits:
     per_minute: int = 600
     """Requests of one key."""
 
+    @classmethod
+    def of(cls, said: Iterable[str]) -> Limits:
+        """The limits with some said to be others, each as name=number."""
+        others = {}
+        for each in said:
+            name, _, number = each.partition("=")
+            if name not in (known := [field.name for field in fields(cls)]):
+                raise UnknownNameError("limit", name, known)
+            if not number.isdecimal():
+                raise HomingError(f"the limit {name} is a whole number, got {number!a}; say {name}=NUMBER")
+            others[name] = int(number)
+        return cls(**others)
+
     def __post_init__(self) -> None:
         for field in fields(self):
             if getattr(self, field.name) < 1:
@@ -43,24 +57,30 @@ class Limits:
 
 
 class Gate:
-    """Lets requests with photos in, as many as there is room for. Only the event loop touches it."""
+    """Lets requests with photos in, as many as there is room for. Jobs give back their bytes from another thread."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._lock = Lock()
         self.requests = self.bytes = 0
 
-    def enter(self) -> Held:
+    def enter(self) -> None:
         """Let one request in, or refuse it."""
         if self.requests >= self._limits.requests:
             raise TooBusyError(f"{self.requests} requests are being worked on, the most that may wait; try again")
         self.requests += 1
-        return Held(self)
 
     def take(self, count: int) -> None:
         """Make room for so many bytes, or refuse them."""
-        if self.bytes + count > self._limits.held_bytes:
-            raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
-        self.bytes += count
+        with self._lock:
+            if self.bytes + count > self._limits.held_bytes:
+                raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
+            self.bytes += count
+
+    def give_back(self, count: int) -> None:
+        """So many bytes are in memory no more."""
+        with self._lock:
+            self.bytes -= count
 
 
 class Held:
@@ -68,7 +88,12 @@ class Held:
 
     def __init__(self, gate: Gate) -> None:
         self._gate, self._bytes = gate, 0
-        self._kept = False
+        self._entered = self._kept = False
+
+    def enter(self) -> None:
+        """All of it has come: it is to be worked on."""
+        self._gate.enter()
+        self._entered = True
 
     def take(self, count: int) -> None:
         """Take room for so many bytes more."""
@@ -82,12 +107,12 @@ class Held:
 
     def leave(self) -> None:
         """The request is answered."""
-        self._gate.requests -= 1
+        self._gate.requests -= self._entered
         if not self._kept:
             self._let_go()
 
     def _let_go(self) -> None:
-        self._gate.bytes -= self._bytes
+        self._gate.give_back(self._bytes)
         self._bytes = 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import Scope
@@ -36,9 +37,10 @@ class Metrics:
         Gauge("homing_references", "References in the catalogue.", registry=self._registry).set_function(references)
 
     def saw_request(self, scope: Scope, status: int, seconds: float) -> None:
-        """A request was answered; routes are told by their pattern, and what is none as one."""
+        """A request was answered; routes are told by their pattern, and what is none as one. So are methods."""
         route = getattr(scope.get("route"), "path", "none")
-        self._requests.labels(scope["method"] if route != "none" else "any", route, status).inc()
+        known = route != "none" and status != HTTPStatus.METHOD_NOT_ALLOWED
+        self._requests.labels(scope["method"] if known else "any", route, status).inc()
         self._seconds.labels(route).observe(seconds)
 
     def saw_stages(self, **seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -62,10 +63,13 @@ class TooBusyError(ProblemError):
 
 
 def problem_of(error: ProblemError | HomingError) -> ProblemError:
-    """What an error of the library means to who asked."""
+    """What an error of the library means to who asked; if it is the collection's, the log has its trace."""
     if isinstance(error, ProblemError):
         return error
-    return ProblemError(next(status for kind, status in _STATUS if isinstance(error, kind)), str(error))
+    status = next(status for kind, status in _STATUS if isinstance(error, kind))
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        logging.getLogger("homing").error("%s", error, exc_info=error)
+    return ProblemError(status, str(error))
 
 
 def details(request: Request, problem: ProblemError) -> ProblemDetails:
@@ -106,16 +110,17 @@ def install(app: FastAPI) -> None:
         lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
         return _answer(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines)))
 
-    async def unforeseen(request: Request, _: Exception) -> JSONResponse:
-        # Starlette raises it again when this is sent: the server's log holds the trace.
-        line = "something went wrong inside the service; its log says what"
-        return _answer(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
-
     app.add_exception_handler(ProblemError, ours)
     app.add_exception_handler(HomingError, ours)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(Exception, unforeseen)
+
+
+def unforeseen(request: Request, error: Exception) -> JSONResponse:
+    """The answer to a mistake of ours; the log has its trace."""
+    logging.getLogger("homing").error("%s %s broke", request.method, request.url.path, exc_info=error)
+    line = "something went wrong inside the service; its log says what"
+    return _answer(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
 
 
 def _methods(app: FastAPI, path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -36,33 +37,54 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes any that is free."""
+    """A socket that has its address, and does not listen yet; port 0 takes any that is free."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family)
+        if os.name == "posix":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections have it from here. Without it the body of an answer waits 40 ms for its head to be acknowledged.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        bound.bind((host, port))
     except OSError as error:
-        raise HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}") from error
-    # Connections have it from here. Without it the body of an answer waits 40 ms for its head to be acknowledged.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
+        bound.close()
+        raise _no_listening(host, port, error) from error
+    return bound
 
 
-def run(app: FastAPI, listening: socket.socket, listens: Callable[[], None]) -> None:
+def run(app: FastAPI, bound: socket.socket, listens: Callable[[], None]) -> None:
     """Serve until SIGTERM or SIGINT; then what was accepted is done. `listens` is called when it begins."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = uvicorn.Config(
         app,
         access_log=False,
+        lifespan="off",  # which would log the trace of what cannot be started
         log_config=None,
+        proxy_headers=False,  # who asks is who is connected, whatever they say
         server_header=False,
         timeout_keep_alive=_IDLE,
         timeout_graceful_shutdown=_LAST,
         ws="none",
     )
+    service = app.state.service
+    service.start()
     # When it has stopped, uvicorn raises the signal again; here that was all it is for.
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
-        _Server(config, app, listens).run(sockets=[listening])
+        _listen(bound)
+        _Server(config, app, listens).run(sockets=[bound])
     finally:
+        service.stop()
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+def _listen(bound: socket.socket) -> None:
+    try:
+        bound.listen()
+    except OSError as error:  # of two that were given the same address, who listens first has it
+        host, port, *_ = bound.getsockname()
+        raise _no_listening(host, port, error) from error
+
+
+def _no_listening(host: str, port: int, error: OSError) -> HomingError:
+    return HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}")

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from urllib.parse import quote
 
 from fastapi import Request, Response
 
 from homing.collection.catalogue import ReleaseRow
-from homing.errors import GoneError, PhotoError
-from homing.photo import read_file
+from homing.errors import GoneError
 from homing.service.answers import Quality, Released
 from homing.service.keeping import shown_name
+from homing.service.pictures import read_recorded
 from homing.service.state import Service
 
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff"}
 _OTHERS = ("png", "webp", "tiff", "avif", "bmp")
 
 
-def picture_response(request: Request, data: bytes, media_type: str, tag: str) -> Response:
-    """A picture that a browser may keep for itself for a day; what it has is not sent again."""
-    headers = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=86400"}
+async def tagged_response(
+    request: Request,
+    tag: str,
+    media_type: str,
+    data: Callable[[], Awaitable[bytes]],
+    *,
+    kept: str = "private, no-cache",
+) -> Response:
+    """What a browser may keep as long as `kept` says, here as long as it asks each time whether it is the same still.
+
+    What it has is not made again, nor sent.
+    """
+    headers = {"ETag": f'"{tag}"', "Cache-Control": kept}
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(data, media_type=media_type, headers=headers)
+    return Response(await data(), media_type=media_type, headers=headers)
 
 
 def quality_of(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
@@ -60,11 +71,7 @@ def last_release(service: Service, number: int) -> ReleaseRow:
 def released_response(service: Service, number: int) -> Response:
     """The file that was released of a reference last."""
     row = last_release(service, number)
-    try:
-        data = read_file(service.keeping.locate(row.path))
-    except PhotoError as error:
-        raise GoneError(str(error)) from error
-    return file_response(data, shown_name(row.path))
+    return file_response(read_recorded(service.keeping.locate(row.path), row.sha256).data, shown_name(row.path))
 
 
 def file_response(data: bytes, name: str) -> Response:

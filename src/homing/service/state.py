@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
+from contextlib import ExitStack, closing
+from functools import partial
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
+from homing._files import bytes_in
 from homing.collection import Collection
 from homing.collection.listing import Listing
+from homing.service.answers import Outcome
 from homing.service.audit import Audit
 from homing.service.batching import Batcher
 from homing.service.jobs import Job, Jobs
@@ -20,10 +24,11 @@ from homing.service.keys import Keys
 from homing.service.lanes import Lanes
 from homing.service.limits import Gate, Held, Limits, Rates
 from homing.service.metrics import Metrics
-from homing.service.thumbnails import Pictures
-from homing.service.working import Writer
+from homing.service.pictures import Pictures
+from homing.service.writer import Writer
 
 Result = TypeVar("Result")
+_MINUTE = 60
 
 
 class Service:
@@ -34,6 +39,7 @@ class Service:
     lanes: Lanes
     listing: Listing
     browsing: Listing
+    _begun: ExitStack
 
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
@@ -44,50 +50,55 @@ class Service:
         self.gate = Gate(limits)
         self.pictures = Pictures()
         self.ready = False
-
-    def start(self) -> None:
-        """Load the network and the index, and start the threads."""
-        self.keeping.prepare()
-        # Two connections: who looks up one reference does not wait for who looks through all.
-        self.listing, self.browsing = (Listing(self.collection.folder.path) for _ in range(2))
-        self.batcher = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
-        self.writer, self.lanes = Writer(self.limits.writes), Lanes()
-        self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
+        self._bytes, self._measured = 0, -math.inf
         self.metrics.watch(
             network=lambda: self.batcher.waiting,
             writer=lambda: self.writer.waiting,
             requests=lambda: self.gate.requests,
             references=lambda: self.browsing.count(),
         )
+
+    def start(self) -> None:
+        """Load the network and the index, and start the threads; where that fails, what was begun ends."""
+        with ExitStack() as begun:
+            self.keeping.prepare()
+            folder = self.collection.folder.path
+            # Two connections: who looks up one reference does not wait for who looks through all.
+            self.listing, self.browsing = (begun.enter_context(closing(Listing(folder))) for _ in range(2))
+            self.lanes = begun.enter_context(closing(Lanes()))
+            network = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
+            self.batcher = begun.enter_context(closing(network))
+            self.writer = begun.enter_context(closing(Writer(self.limits.writes)))
+            self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
+            self._begun = begun.pop_all()
         self.ready = True
 
     def stop(self) -> None:
         """Do all that was accepted, then let go of everything but the collection, which is the caller's."""
         self.ready = False
-        self.writer.close()
-        self.batcher.close()
-        self.lanes.close()
-        self.listing.close()
-        self.browsing.close()
+        self._begun.close()  # the writer first
+
+    def bytes_on_disk(self) -> int:
+        """What the collection takes, as of a minute ago at most: its files may be very many."""
+        now = time.monotonic()
+        if now - self._measured > _MINUTE:
+            self._bytes, self._measured = bytes_in(self.collection.folder.home), now
+        return self._bytes
 
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
-    def start_job(self, job: Job, steps: Sequence[Callable[[], None]], held: Held) -> None:
+    def start_job(self, job: Job, steps: Sequence[Callable[[], list[Outcome]]], held: Held) -> None:
         """Let the writer do a job step by step; its photos stay in memory until it is done."""
-        if not steps:
-            return
-        let_go, loop = held.keep(), asyncio.get_running_loop()
-
-        def ended(future: Future[None]) -> None:
-            if (error := future.exception()) is not None:
-                job.state = "failed"
-                logging.getLogger("homing").error("job %s broke", job.id, exc_info=error)
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(let_go)
-
-        self.writer.submit_steps(steps).add_done_callback(ended)
+        if steps:
+            doing = self.writer.submit_steps([partial(job.do, step) for step in steps])
+            let_go = held.keep()  # only now: what the writer refuses goes with its request
+            doing.add_done_callback(lambda done: job.end(done.exception()))
+            doing.add_done_callback(lambda _: let_go())
+        else:
+            job.end()
+        self.jobs.add(job)
 
 
 def _service(request: Request) -> Service:
@@ -99,7 +110,7 @@ Here = Annotated[Service, Depends(_service)]
 
 
 async def _admitted(service: Here) -> AsyncIterator[Held]:
-    held = service.gate.enter()
+    held = Held(service.gate)
     try:
         yield held
     finally:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar
 
 from homing import collection
+from homing._places import Place
 from homing.perception import Quality
+from homing.service.asking import Sent
 
 Told = TypeVar("Told")
 
@@ -77,6 +80,24 @@ class ServiceInfo:
     extractor: str
     recipes: list[str]
     version: str
+
+
+def added(sent: Sent, told: Any) -> Outcome:
+    """What came of a photo that was to be added."""
+    reason = sent.line(told["problem"]) if told["problem"] else None
+    return Outcome(photo=sent.photo, id=told["id"], state=told["state"], reason=reason)
+
+
+def released(sent: Sent, target: Place, told: Mapping[str, str]) -> Outcome:
+    """What came of a photo that was to be activated, as the headers of its file tell it."""
+    reason, psnr = told.get("X-Homing-Reason"), told.get("X-Homing-PSNR")
+    said = {"id": int(told["X-Homing-Id"]), "state": told["X-Homing-State"], "reason": reason and sent.line(reason)}
+    quality = {
+        "psnr": math.inf if psnr is None else float(psnr),
+        "ssim": float(told["X-Homing-SSIM"]),
+        "linf": float(told["X-Homing-Linf"]),
+    }
+    return known(Outcome, {"photo": sent.photo, "released": target, **said, **quality})
 
 
 def quality(told: Any) -> Quality | None:

@@ -3,7 +3,6 @@ import { form, givenUp, json, request } from "./api.js";
 import { takePictures } from "./dropping.js";
 import { at, figure, heard, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
-import { base } from "./words.js";
 
 const { say, problem, clear } = notice("activate-notice");
 let running = new AbortController();
@@ -77,9 +76,12 @@ function* told(file, report, options) {
   );
 }
 
+const knownBefore = (survives) => survives.some((each) => each.before !== null);
+
 function survival(survives) {
   const found = (when) => survives.filter((each) => each[when]).length;
-  return `Of ${survives.length} edited copies the quickest search found ${found("before")} before, and finds ${found("after")} now.`;
+  const before = knownBefore(survives) ? ` found ${found("before")} before, and` : "";
+  return `Of ${survives.length} edited copies the quickest search${before} finds ${found("after")} now.`;
 }
 
 function views(pictures, options) {
@@ -145,7 +147,7 @@ function quality({ psnr, ssim, linf }) {
 const inWords = (edit) => (edit === "identity" ? "not edited" : edit.replace("-", " "));
 
 function edits(survives) {
-  const times = survives.some((each) => each.before !== null) ? { before: "before", after: "now" } : { after: "now" };
+  const times = knownBefore(survives) ? { before: "before", after: "now" } : { after: "now" };
   const cell = (found) => make("td", { class: found ? "home" : "lost" }, found ? "found" : "lost");
   const rows = survives.map((each) => {
     const cells = Object.keys(times).map((when) => cell(each[when]));

@@ -2,13 +2,14 @@
 import { givenUp, json, request } from "./api.js";
 import { at, figure, heard, make, notice } from "./element.js";
 import { served } from "./pictures.js";
-import { base, bytes, capital, count, day, many, time } from "./words.js";
+import { bytes, capital, count, day, many, time } from "./words.js";
 
 const AT_ONCE = 30;
 const PAUSE = 250; // milliseconds without a key pressed, then the name is searched for
 const { say, problem, clear } = notice("collection-notice");
 let running = new AbortController();
 let next = null;
+let coming = false;
 
 /** Make the view ready; it is filled each time it is shown. */
 export function startCollection() {
@@ -60,10 +61,13 @@ async function list() {
 }
 
 async function showMore() {
+  if (coming) return; // whoever clicks twice wants what comes once
+  coming = true;
   await page(next, (cards) => {
     at("photos").append(...cards);
     cards[0]?.querySelector("button").focus();
   });
+  coming = false;
 }
 
 async function page(address, put) {
@@ -84,7 +88,7 @@ async function page(address, put) {
 }
 
 function card(photo, options) {
-  const name = base(photo.photo);
+  const name = photo.photo;
   const item = make(
     "li",
     {},
@@ -108,7 +112,7 @@ function confirmRemoval(photo, item) {
   const yes = at("remove-yes");
   const told = notice("remove-notice");
   told.clear();
-  at("remove-title").textContent = `Remove ${base(photo.photo)}?`;
+  at("remove-title").textContent = `Remove ${photo.photo}?`;
   yes.disabled = false;
   yes.onclick = async () => {
     yes.disabled = true;
@@ -128,6 +132,6 @@ function gone(photo, item) {
   const neighbour = item.nextElementSibling ?? item.previousElementSibling;
   item.remove();
   (neighbour?.querySelector("button") ?? at("photos-title")).focus();
-  say(`Removed ${base(photo.photo)}.`);
+  say(`Removed ${photo.photo}.`);
   counts();
 }

@@ -2,7 +2,6 @@
 import { form, givenUp, json, request } from "./api.js";
 import { at, heard, image, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
-import { base } from "./words.js";
 
 const PERIOD = 600; // milliseconds: fewer than three flashes a second, which nobody's eyes or nerves should mind
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -31,11 +30,11 @@ export function startComparison() {
 export async function openComparison(file, match) {
   running = new AbortController();
   const options = { say, signal: running.signal };
-  at("compare-title").textContent = `Your picture and ${base(match.photo)}`;
+  at("compare-title").textContent = `Your picture and ${match.photo}`;
   const large = `${match.thumbnail}?side=1024`;
   const beside = () => [
     panel(local(file, "Your picture"), "Your picture"),
-    panel(served(large, base(match.photo), options), base(match.photo)),
+    panel(served(large, match.photo, options), match.photo),
   ];
   figures = { beside: beside(), turns: beside() };
   at("compare-differs").hidden = true;
@@ -44,8 +43,8 @@ export async function openComparison(file, match) {
   at("compare").showModal();
   try {
     const second = await (await request(large, options)).blob();
-    const body = form({ first: file, second: new File([second], base(match.photo)) });
-    lay(await json("/v1/compare", { ...options, method: "POST", body }), base(match.photo));
+    const body = form({ first: file, second: new File([second], "match.jpg") }); // its own name may be none to upload
+    lay(await json("/v1/compare", { ...options, method: "POST", body }), match.photo);
   } catch (error) {
     if (!givenUp(error)) problem(error.message);
   }

@@ -4,7 +4,7 @@ import { openComparison } from "./compare.js";
 import { takePictures } from "./dropping.js";
 import { at, heard, make, notice } from "./element.js";
 import { local, served } from "./pictures.js";
-import { base, capital, count } from "./words.js";
+import { capital, count } from "./words.js";
 
 const NONE = "no sign of it";
 const { say, problem, clear } = notice("search-notice");
@@ -63,7 +63,7 @@ function* told(file, { matches, plan, milliseconds }, options) {
 function headline(best) {
   if (best === undefined) return make("h2", {}, "No sign of it in this collection");
   const verdict = best.verdict === "perhaps" ? "perhaps a copy" : best.verdict;
-  return make("h2", { class: "verdict" }, `${capital(verdict)} of `, make("b", {}, base(best.photo)));
+  return make("h2", { class: "verdict" }, `${capital(verdict)} of `, make("b", {}, best.photo));
 }
 
 function nothing(matches) {
@@ -79,7 +79,7 @@ function pair(file, best, options) {
     "div",
     { class: "pair" },
     yours,
-    make("figure", {}, served(best.thumbnail && `${best.thumbnail}?side=640`, base(best.photo), options), caption),
+    make("figure", {}, served(best.thumbnail && `${best.thumbnail}?side=640`, best.photo, options), caption),
   );
 }
 
@@ -102,7 +102,7 @@ function row(file, match, options) {
     make(
       "div",
       {},
-      make("p", { class: "name", title: match.photo }, base(match.photo)),
+      make("p", { class: "name", title: match.photo }, match.photo),
       make("p", { class: "soft" }, capital(told.join(" · "))),
     ),
     match.thumbnail === null ? null : compareButton(file, match),
@@ -111,5 +111,5 @@ function row(file, match, options) {
 
 function compareButton(file, match, look = null) {
   const attributes = { type: "button", class: look, onclick: () => openComparison(file, match) };
-  return make("button", attributes, "Compare", make("span", { class: "hidden" }, ` with ${base(match.photo)}`));
+  return make("button", attributes, "Compare", make("span", { class: "hidden" }, ` with ${match.photo}`));
 }

@@ -25,8 +25,5 @@ export const day = (text) => days.format(new Date(text));
 /** Wednesday, 4 March 2026 at 14:05 */
 export const time = (text) => times.format(new Date(text));
 
-/** The last part of a path, which people know a photo by. */
-export const base = (path) => path.split(/[\\/]/).pop() || path;
-
 /** Almost certainly */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

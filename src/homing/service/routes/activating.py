@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from http import HTTPStatus
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi import Path as InPath
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from homing.errors import GoneError
-from homing.evaluation.explanation import explain
+from homing.evaluation.explanation import survivals
 from homing.evaluation.pictures import difference, jnd_picture, to_image
+from homing.photo import Photo
 from homing.service.access import Contributor, Searcher
 from homing.service.activating import FIELDS, Release, Wish, activate_as_step, activate_now
-from homing.service.adding import examined
 from homing.service.answers import JobStarted, Report, Survival
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.jobs import Job
+from homing.service.pictures import Recorded, as_jpeg, as_png, read_recorded
 from homing.service.problems import responses
+from homing.service.routes.jobs import start_job
 from homing.service.routes.photos import Id
-from homing.service.showing import file_response, last_release, picture_response, quality_of
+from homing.service.showing import file_response, last_release, quality_of, tagged_response
 from homing.service.state import Here, Room, Service
-from homing.service.thumbnails import Recorded, as_jpeg, as_png, read_recorded
 from homing.service.uploads import Upload, examine, read_form
 
 router = APIRouter()
@@ -65,29 +63,20 @@ async def activate(
     form = await read_form(request, service.limits, held)
     wish = Wish.of(form.values)
     if job:
-        good, bad = await examined(service, form.photos(), alone=False)
-        started = service.jobs.add(Job("activate", len(good) + len(bad)))
-        started.report(list(bad.values()))
-        steps = [partial(_step, service, started, upload, wish, caller) for upload in good]
-        service.start_job(started, steps, held)
-        response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, started.address
-        return JobStarted(job=started.address)
+        uploads, do = form.photos(), partial(activate_as_step, service, wish, caller)
+        return await start_job(service, Job("activate", len(uploads)), uploads, do, held, response)
     upload = form.photo()
     await service.lanes.look(partial(examine, upload, service.limits))
     release = await service.write(partial(activate_now, service, upload, wish, caller))
     if report:
-        return await service.lanes.report(partial(_report, service, release))
-    return await service.lanes.look(partial(_file, release))
-
-
-def _step(service: Service, job: Job, upload: Upload, wish: Wish, caller: Any) -> None:
-    job.report([activate_as_step(service, upload, wish, caller)])
+        return await service.lanes.report(upload.name, partial(_report, service, upload, release))
+    return _file(release)
 
 
 def _file(release: Release) -> Response:
     outcome = release.outcome
-    assert isinstance(outcome.released, Path)
-    answer = file_response(outcome.released.read_bytes(), outcome.released.name)
+    assert outcome.released is not None
+    answer = file_response(release.data, outcome.released.name)
     quality = quality_of(outcome.psnr, outcome.ssim, outcome.linf)
     told = {
         "Id": release.id,
@@ -103,9 +92,10 @@ def _file(release: Release) -> Response:
     return answer
 
 
-def _report(service: Service, release: Release) -> Report:
+def _report(service: Service, upload: Upload, release: Release) -> Report:
     outcome = release.outcome
-    explained = explain(service.collection, str(release.id))
+    before, after = (Photo.decode(data, upload.name) for data in (upload.data, release.data))
+    survived = survivals(service.collection, release.id, after, before)
     base = f"/v1/photos/{release.id}"
     assert outcome.state in ("activated", "unchanged")
     return Report(
@@ -115,7 +105,7 @@ def _report(service: Service, release: Release) -> Report:
         quality=quality_of(outcome.psnr, outcome.ssim, outcome.linf),
         released=f"{base}/released",
         pictures={name: f"{base}/pictures/{name}" for name in SHOWN},
-        survives=[Survival(edit=each.edit, before=each.before, after=each.one_probe) for each in explained.edits],
+        survives=[Survival(edit=each.edit, before=each.before, after=each.one_probe) for each in survived],
     )
 
 
@@ -132,7 +122,7 @@ def _reason(release: Release) -> str | None:
     responses={**responses(404), 200: {"content": {"image/*": {}}, "description": "A picture."}},
 )
 async def picture(
-    request: Request, _: Searcher, service: Here, id: Id, name: Annotated[str, InPath(max_length=20)]
+    request: Request, _: Searcher, service: Here, id: Id, name: Annotated[str, Path(max_length=20)]
 ) -> Response:
     """A picture of a reference as it was (`before`) and as it was released last (`after`), of the `difference` of the
     two, twenty times as strong, and of the room its pixels had (`jnd`)."""
@@ -140,18 +130,18 @@ async def picture(
         raise GoneError(f"there is no picture {name!a}; there are {', '.join(SHOWN)}")
     listed = await service.lanes.look(partial(service.listing.one, id))
     row = await service.lanes.look(partial(last_release, service, id))
-    kind = "image/png" if name == "difference" else "image/jpeg"
-    tag = f"{row.sha256}-{name}"
-    data = service.pictures.get(tag)
-    if data is None:
-        sources = [(listed.source, listed.sha256), (row.path, row.sha256)]
+
+    async def draw() -> bytes:
+        recorded = [(listed.source, listed.sha256), (row.path, row.sha256)]
         before, after = [
-            await service.lanes.look(partial(read_recorded, service.keeping.locate(file), sha256))
-            for file, sha256 in sources
+            await service.lanes.read(partial(read_recorded, service.keeping.locate(file), sha256))
+            for file, sha256 in recorded
         ]
-        data = await service.lanes.decode(before.pixels, partial(_drawn, name, before, after))
-        service.pictures.keep(tag, data)
-    return picture_response(request, data, kind, tag)
+        return await service.lanes.decode(before.name, before.pixels, partial(_drawn, name, before, after))
+
+    tag = f"{row.sha256}-{name}"
+    kind = "image/png" if name == "difference" else "image/jpeg"
+    return await tagged_response(request, tag, kind, partial(service.pictures.get, tag, draw))
 
 
 def _drawn(name: str, before: Recorded, after: Recorded) -> bytes:

@@ -15,30 +15,34 @@ from torch import Tensor
 from homing.collection.outcome import in_words
 from homing.evaluation.results.page import embed
 from homing.evaluation.side_by_side import laid_over, small_picture
-from homing.perception import Quality, measure
+from homing.perception import measure
 from homing.photo import Photo
 from homing.service.access import Searcher
-from homing.service.answers import Comparison
-from homing.service.forms import TWO_PHOTOS, takes
+from homing.service.answers import Comparison, Quality
+from homing.service.bodies import TWO_PHOTOS, takes
 from homing.service.problems import responses
 from homing.service.showing import quality_of
 from homing.service.state import Here, Room, Service
 from homing.service.uploads import Upload, examine, read_form
 
 router = APIRouter()
-_LAID = {
-    "the match, and where the query lies in it": "framed",
-    "the same part of it": "overlay",
-    "what differs": "difference",
-}
 
 
 @dataclass(frozen=True)
 class _Seen:
-    same_size: bool
+    """A photo at full size, as the network sees it, and as it is shown."""
+
+    view: Tensor
+    square: Tensor
+    picture: Image.Image
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """How two photos differ, where they have one size, and pictures of them as addresses."""
+
     quality: Quality | None
-    squares: Tensor
-    pictures: list[Image.Image]
+    pictures: dict[str, str]
 
 
 @router.post(
@@ -51,34 +55,38 @@ async def compare(request: Request, _: Searcher, service: Here, held: Room) -> C
     """How far two photos lie apart and, where one shows a part of the other, the two laid over each other."""
     form = await read_form(request, service.limits, held)
     first, second = form.photo("first"), form.photo("second")
-    pixels = [await service.lanes.look(partial(examine, each, service.limits)) for each in (first, second)]
-    seen = await service.lanes.decode(max(pixels), partial(_seen, service, first, second))
-    descriptors = await asyncio.wrap_future(service.batcher.submit(seen.squares))
+    one, other = [await _seen(service, each) for each in (first, second)]
+    descriptors = await asyncio.wrap_future(service.batcher.submit(torch.stack([one.square, other.square])))
     distance = float(torch.dist(descriptors[0], descriptors[1]))
     # As if the second were the only reference there is.
     pairs = service.collection.codebook.unrelated
     chance = float((pairs.descriptor or pairs.code).chance(np.array([distance]), 1)[0])
-    laid, remark = await service.lanes.report(partial(laid_over, *seen.pictures))
-    first_shown, second_shown = map(embed, seen.pictures)
-    shown = {_LAID[name]: embed(picture) for name, picture in laid.items()} if not remark else {}
-    quality = seen.quality
+    beside = await service.lanes.report(first.name, partial(_beside, one, other))
     return Comparison(
-        same_size=seen.same_size,
-        quality=None if quality is None else quality_of(quality.psnr, quality.ssim, quality.linf),
+        same_size=beside.quality is not None,
+        quality=beside.quality,
         distance=distance,
         chance=chance,
         chance_in_words=in_words(chance),
-        aligned=not remark,
-        pictures={"first": first_shown, "second": second_shown, **shown},
+        aligned="overlay" in beside.pictures,
+        pictures=beside.pictures,
     )
 
 
-def _seen(service: Service, first: Upload, second: Upload) -> _Seen:
-    views = [Photo.decode(each.data, each.name).view() for each in (first, second)]
-    same_size = views[0].shape == views[1].shape
-    return _Seen(
-        same_size=same_size,
-        quality=measure(*views) if same_size else None,
-        squares=torch.stack([service.collection.extractor.resize(view) for view in views]),
-        pictures=[small_picture(view) for view in views],
-    )
+async def _seen(service: Service, upload: Upload) -> _Seen:
+    def decoded() -> _Seen:
+        view = Photo.decode(upload.data, upload.name).view()
+        return _Seen(view, service.collection.extractor.resize(view), small_picture(view))
+
+    pixels = await service.lanes.look(partial(examine, upload, service.limits))
+    return await service.lanes.decode(upload.name, pixels, decoded)
+
+
+def _beside(first: _Seen, second: _Seen) -> _Beside:
+    quality = None
+    if first.view.shape == second.view.shape:
+        measured = measure(first.view, second.view)
+        quality = quality_of(measured.psnr, measured.ssim, measured.linf)
+    laid = laid_over(first.picture, second.picture)
+    pictures = {"first": first.picture, "second": second.picture, **(vars(laid) if laid else {})}
+    return _Beside(quality, {name: embed(picture) for name, picture in pictures.items()})

@@ -25,9 +25,9 @@ async def healthz() -> Health:
 
 @router.get("/readyz", summary="Whether requests are answered", responses={503: responses(503)[503]})
 async def readyz(service: Here) -> Health:
-    """The network is loaded and the collection open; 503 before that, and while the service stops."""
+    """They are; 503 while the service stops. Before it is ready it does not listen."""
     if not service.ready:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service is starting, or stops; try again")
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service stops")
     return Health()
 
 
@@ -45,17 +45,21 @@ async def metrics(_: Admin, service: Here) -> Response:
 @router.get("/v1/info", summary="What the collection holds", responses=responses())
 async def info(_: Searcher, service: Here) -> Info:
     """Counts by state, strangers, bytes on disk, codebook and recipes."""
-    about = await service.lanes.browse(service.collection.info)
-    return Info(
-        photos=about.photos,
-        passive=about.passive,
-        activated=about.activated,
-        unchanged=about.unchanged,
-        references=about.photos + about.background,
-        background=about.background,
-        bytes_on_disk=about.bytes_on_disk,
-        codebook=about.codebook,
-        extractor=about.extractor,
-        recipes=list(RECIPES),
-        version=__version__,
-    )
+
+    def look() -> Info:
+        # By the connection that others look through all with, which no search waits for.
+        counts, folder = service.browsing.counts(), service.collection.folder
+        background = 0 if folder.background is None else len(folder.background)
+        return Info(
+            **counts,
+            passive=counts["photos"] - counts["activated"] - counts["unchanged"],
+            references=counts["photos"] + background,
+            background=background,
+            bytes_on_disk=service.bytes_on_disk(),
+            codebook=folder.codebook.name,
+            extractor=folder.codebook.extractor,
+            recipes=list(RECIPES),
+            version=__version__,
+        )
+
+    return await service.lanes.browse(look)

@@ -11,6 +11,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 
 from homing.service.problems import ProblemError
+from homing.service.showing import tagged_response
 
 router = APIRouter()
 _TYPES = {
@@ -18,10 +19,6 @@ _TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
-    "png": "image/png",
-    "ico": "image/x-icon",
-    "woff2": "font/woff2",
-    "webmanifest": "application/manifest+json",
 }
 
 
@@ -40,7 +37,7 @@ def _page() -> dict[str, _File]:
         kind = file.name.rpartition(".")[2]
         if file.is_file() and kind in _TYPES:
             data = file.read_bytes()
-            found[file.name] = _File(data, _TYPES[kind], f'"{hashlib.sha256(data).hexdigest()[:32]}"')
+            found[file.name] = _File(data, _TYPES[kind], hashlib.sha256(data).hexdigest()[:32])
     return found
 
 
@@ -51,7 +48,8 @@ async def page(request: Request, name: str = "index.html") -> Response:
     file = _page().get(name)
     if file is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
-    headers = {"ETag": file.tag, "Cache-Control": "no-cache"}
-    if request.headers.get("if-none-match") == file.tag:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(file.data, media_type=file.media_type, headers=headers)
+
+    async def data() -> bytes:
+        return file.data
+
+    return await tagged_response(request, file.tag, file.media_type, data, kept="no-cache")

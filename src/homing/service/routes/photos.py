@@ -11,17 +11,17 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from homing.errors import GoneError
 from homing.service.access import Admin, Contributor, Searcher
-from homing.service.adding import add, add_as_step, examined
+from homing.service.adding import add, add_as_step
 from homing.service.answers import JobStarted, Outcomes, Reference, ReferenceInFull, References
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.jobs import Job
-from homing.service.keys import Caller
+from homing.service.pictures import read_recorded, small_jpeg
 from homing.service.problems import responses
 from homing.service.removing import remove
-from homing.service.showing import picture_response, released_of, released_response
-from homing.service.state import Here, Room, Service
-from homing.service.thumbnails import read_recorded, small_jpeg
-from homing.service.uploads import Upload, read_form
+from homing.service.routes.jobs import start_job
+from homing.service.showing import released_of, released_response, tagged_response
+from homing.service.state import Here, Room
+from homing.service.uploads import read_form
 
 router = APIRouter()
 _STEP = 16  # photos of a job that are added together
@@ -48,17 +48,8 @@ async def add_photos(
     uploads = (await read_form(request, service.limits, held)).photos()
     if not job:
         return Outcomes(outcomes=await add(service, uploads, caller))
-    good, bad = await examined(service, uploads, alone=False)
-    started = service.jobs.add(Job("add", len(uploads)))
-    started.report(list(bad.values()))
-    parts = (good[start : start + _STEP] for start in range(0, len(good), _STEP))
-    service.start_job(started, [partial(_step, service, started, part, caller) for part in parts], held)
-    response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, started.address
-    return JobStarted(job=started.address)
-
-
-def _step(service: Service, job: Job, uploads: list[Upload], caller: Caller) -> None:
-    job.report(add_as_step(service, uploads, caller))
+    do = partial(add_as_step, service, caller)
+    return await start_job(service, Job("add", len(uploads)), uploads, do, held, response, together=_STEP)
 
 
 @router.get("/v1/photos", summary="The references, newest first", responses=responses())
@@ -104,13 +95,13 @@ async def thumbnail(
     """A JPEG of at most so many pixels a side, from the file the reference was added from, if that is there still."""
     listed = await service.lanes.look(partial(service.listing.one, id))
 
+    async def draw() -> bytes:
+        file = await service.lanes.read(partial(read_recorded, service.keeping.locate(listed.source), listed.sha256))
+        return await service.lanes.decode(file.name, file.pixels, partial(small_jpeg, file, side))
+
     tag = f"{listed.sha256}-{side}"
-    data = service.pictures.get(tag)
-    if data is None:
-        file = await service.lanes.look(partial(read_recorded, service.keeping.locate(listed.source), listed.sha256))
-        data = await service.lanes.decode(file.pixels, partial(small_jpeg, file, side))
-        service.pictures.keep(tag, data)
-    return picture_response(request, data, "image/jpeg", tag)
+    kept = "private, max-age=86400"  # of one reference it is always the same
+    return await tagged_response(request, tag, "image/jpeg", partial(service.pictures.get, tag, draw), kept=kept)
 
 
 @router.get(
@@ -121,7 +112,7 @@ async def thumbnail(
 )
 async def released(_: Searcher, service: Here, id: Id) -> Response:
     """The bytes that may be sent out, under the name of the photo."""
-    return await service.lanes.look(partial(released_response, service, id))
+    return await service.lanes.read(partial(released_response, service, id))
 
 
 @router.delete(

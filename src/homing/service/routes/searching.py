@@ -14,11 +14,11 @@ from torch import Tensor
 
 from homing import collection as library
 from homing.collection.turning import turns
-from homing.errors import HomingError, PhotoError, ran_out_of_memory
+from homing.errors import HomingError
 from homing.photo import Photo
 from homing.service.access import Searcher
 from homing.service.answers import Found, FoundEach, FoundOf, Match, Milliseconds, NotSearched
-from homing.service.forms import PHOTOS, takes
+from homing.service.bodies import PHOTOS, takes
 from homing.service.problems import ProblemError, details, problem_of, responses
 from homing.service.state import Here, Room, Service
 from homing.service.uploads import Upload, examine, read_form
@@ -93,7 +93,7 @@ async def search(
 
 async def _find(service: Service, upload: Upload, wanted: _Wanted) -> _Answer:
     started = perf_counter()
-    squares = await squares_of(service, upload, turned=wanted.turned)
+    squares = await _squares_of(service, upload, turned=wanted.turned)
     decoded = perf_counter()
     descriptors = await asyncio.wrap_future(service.batcher.submit(squares))
     described = perf_counter()
@@ -111,20 +111,14 @@ def _look_up(service: Service, descriptors: Tensor, wanted: _Wanted) -> tuple[li
     return matches, str(service.collection.plan(wanted.k))
 
 
-async def squares_of(service: Service, upload: Upload, *, turned: bool = False) -> Tensor:
+async def _squares_of(service: Service, upload: Upload, *, turned: bool = False) -> Tensor:
     """What the network sees of a photo, (1, 3, S, S), or of its five turns."""
     pixels = await service.lanes.look(partial(examine, upload, service.limits))
-    return await service.lanes.decode(pixels, partial(_squares, service, upload, turned))
+    return await service.lanes.decode(upload.name, pixels, partial(_squares, service, upload, turned))
 
 
 def _squares(service: Service, upload: Upload, turned: bool) -> Tensor:
-    extractor = service.collection.extractor
-    try:
-        square = extractor.resize(Photo.decode(upload.data, upload.name).view())
-    except (MemoryError, RuntimeError) as error:
-        if not ran_out_of_memory(error):
-            raise
-        raise PhotoError(f"{upload.name}: too large for the memory there is") from error
+    square = service.collection.extractor.resize(Photo.decode(upload.data, upload.name).view())
     return torch.stack(turns(square) if turned else [square])
 
 

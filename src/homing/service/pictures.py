@@ -1,10 +1,11 @@
-"""Small pictures of references: upright, sRGB, without metadata; those used last stay in memory."""
+"""Pictures of what was recorded: upright, sRGB, without metadata; those used last stay in memory."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -25,18 +26,16 @@ class Pictures:
         self._most, self._bytes = most, 0
         self._kept: OrderedDict[str, bytes] = OrderedDict()
 
-    def get(self, name: str) -> bytes | None:
-        """A picture, if it is there."""
-        if name in self._kept:
-            self._kept.move_to_end(name)
-        return self._kept.get(name)
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Keep a picture, until those used later need the room."""
-        self._bytes += len(data) - len(self._kept.pop(name, b""))
+    async def get(self, name: str, draw: Callable[[], Awaitable[bytes]]) -> bytes:
+        """A picture, drawn if it is not there; it stays until those used later need the room."""
+        data = self._kept.pop(name, None)
+        if data is None:
+            data = await draw()
+            self._bytes += len(data) - len(self._kept.pop(name, b""))  # somebody else may have drawn it meanwhile
         self._kept[name] = data
         while self._bytes > self._most:
             self._bytes -= len(self._kept.popitem(last=False)[1])
+        return data
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,15 @@ class Recorded:
 
 
 def read_recorded(file: Place, sha256: str) -> Recorded:
-    """What a file holds, if it is what was recorded: who shows another would lie. Else GoneError."""
+    """What a file holds, if it is what was recorded: who shows another would lie. Else GoneError, without folders."""
     try:
         data = read_file(file)
-        pixels = math.prod(size_of(data, str(file)))
+        pixels = math.prod(size_of(data, file.name))
     except PhotoError as error:
-        raise GoneError(str(error)) from error
+        raise GoneError(str(error).replace(str(file), file.name)) from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise GoneError(f"{file}: is another file by now than the one that was recorded")
-    return Recorded(str(file), data, pixels)
+        raise GoneError(f"{file.name}: is another file by now than the one that was recorded")
+    return Recorded(file.name, data, pixels)
 
 
 def small_jpeg(file: Recorded, side: int) -> bytes:

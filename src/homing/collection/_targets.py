@@ -1,0 +1,27 @@
+"""Where what is released of photos goes: into one folder, under the names they have in the folders given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from homing._places import Place, is_below
+from homing.errors import HomingError
+from homing.photo import SUFFIXES, FoundAt
+
+
+def targets(found: Iterable[FoundAt[Place]], out: Place, format: str | None) -> dict[Place, Place]:
+    """The photo of each file to be written, in a format if one is given; what lies in the folder is no input."""
+    made: dict[Place, Place] = {}
+    for item in found:
+        if is_below(item.path, out):
+            continue
+        target = out / (item.name.with_suffix(SUFFIXES[format]) if format else item.name)
+        if target in made:
+            raise HomingError(
+                f"{made[target]} and {item.path} would both be written to {target}; "
+                "activate them into different folders"
+            )
+        made[target] = item.path
+    if not made:
+        raise HomingError(f"all the photos lie in the out folder {out} itself; choose another")
+    return made

@@ -1,0 +1,67 @@
+"""What takes long holds up nobody who asks for something else."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from homing.collection import Collection
+from homing.errors import PhotoError
+from homing.extractors import Extractor
+from homing.service import create_app
+from homing.service.lanes import Lanes
+
+
+def test_files_that_are_far_away_hold_up_nobody_who_looks_decodes_or_searches() -> None:
+    come = threading.Event()
+
+    async def ask(lanes: Lanes) -> None:
+        far = [asyncio.ensure_future(lanes.read(lambda: come.wait(20))) for _ in range(32)]
+        work = [lanes.look(int), lanes.search(int), lanes.browse(int), lanes.decode("a.jpg", 1, int)]
+        assert await asyncio.wait_for(asyncio.gather(*work), 10) == [0] * 4
+        assert not any(each.done() for each in far)
+        come.set()
+        await asyncio.gather(*far)
+
+    with closing(Lanes()) as lanes:
+        asyncio.run(ask(lanes))
+
+
+def test_a_photo_that_memory_is_too_small_for_is_told_by_its_name() -> None:
+    def too_large() -> None:
+        raise MemoryError
+
+    with closing(Lanes()) as lanes:
+        for work in (lanes.decode("wide.tif", 1, too_large), lanes.report("wide.tif", too_large)):
+            with pytest.raises(PhotoError, match=r"^wide\.tif: too large for the memory there is$"):
+                asyncio.run(work)
+
+
+def test_what_the_collection_holds_is_told_while_its_catalogue_is_in_use(
+    made: Path, extractor: Extractor, tmp_path: Path
+) -> None:
+    folder = tmp_path / "c.homing"
+    shutil.copytree(made, folder)
+    with Collection.open(folder, extractor=extractor) as collection:
+        app = create_app(collection)
+
+        async def ask() -> dict[str, int]:
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+                told: dict[str, int] = (await asyncio.wait_for(client.get("/v1/info"), 20)).json()
+                return told
+
+        app.state.service.start()
+        with ExitStack() as stack:
+            stack.callback(app.state.service.stop)
+            stack.enter_context(collection.folder.catalogue._lock)
+            first = asyncio.run(ask())
+            (folder / "more").write_bytes(bytes(1_000_000))
+            assert asyncio.run(ask()) == first  # files are counted once a minute
+    assert first["photos"] == 3 and first["bytes_on_disk"] > 1_000_000
