@@ -62,24 +62,26 @@ def open_page(chromium: Browser) -> Iterator[Open]:
     assert all(url.startswith(tuple(homes)) for url in asked), "the page asks nobody but the service"
 
 
-def choose(tab: Page, file: Path, view: str = "search") -> None:
-    """Choose a picture, as a person does who presses the button."""
-    tab.set_input_files(f"#{view}-file", file)
+def choose(tab: Page, files: Path | list[Path], view: str = "search") -> None:
+    """Choose a picture, or several, as a person does who presses the button."""
+    tab.set_input_files(f"#{view}-file", files)
 
 
-def bring(tab: Page, file: Path, by: str) -> None:
-    """Drop or paste a picture, as a browser tells a page of it."""
+def bring(tab: Page, by: str, *files: Path) -> None:
+    """Drop or paste pictures, as a browser tells a page of it."""
     event = "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})"
     if by == "paste":
         event = "new ClipboardEvent('paste', {clipboardData: data, bubbles: true})"
     tab.evaluate(
-        f"""([name, text]) => {{
-            const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+        f"""(files) => {{
             const data = new DataTransfer();
-            data.items.add(new File([bytes], name, {{type: "image/jpeg"}}));
+            for (const [name, text] of files) {{
+                const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+                data.items.add(new File([bytes], name, {{type: "image/jpeg"}}));
+            }}
             document.body.dispatchEvent({event});
         }}""",
-        [file.name, b64encode(file.read_bytes()).decode()],
+        [[file.name, b64encode(file.read_bytes()).decode()] for file in files],
     )
 
 
