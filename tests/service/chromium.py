@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, 
 
 PATH = shutil.which("chromium")
 DESK, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
+_PATIENCE = 30_000  # milliseconds: a busy machine may be slow
 _REFUSED = "Failed to load resource:"  # which a browser logs of what a service refuses, whatever a page does
 
 Open = Callable[..., Page]
@@ -24,6 +25,7 @@ def chromium() -> Iterator[Browser]:
     """The browser, for the tests of a file."""
     if PATH is None:
         pytest.skip("there is no Chromium to open the page in; Debian: apt-get install chromium")
+    expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox"])
         yield browser
@@ -46,7 +48,7 @@ def open_page(chromium: Browser) -> Iterator[Open]:
         context = chromium.new_context(**{"viewport": DESK, "locale": "en-GB", **options})
         contexts.append(context)
         tab = context.new_page()
-        tab.set_default_timeout(30_000)
+        tab.set_default_timeout(_PATIENCE)
         tab.on("console", log)
         tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.on("request", lambda request: asked.append(request.url))
@@ -62,24 +64,26 @@ def open_page(chromium: Browser) -> Iterator[Open]:
     assert all(url.startswith(tuple(homes)) for url in asked), "the page asks nobody but the service"
 
 
-def choose(tab: Page, file: Path, view: str = "search") -> None:
-    """Choose a picture, as a person does who presses the button."""
-    tab.set_input_files(f"#{view}-file", file)
+def choose(tab: Page, files: Path | list[Path], view: str = "search") -> None:
+    """Choose a picture, or several, as a person does who presses the button."""
+    tab.set_input_files(f"#{view}-file", files)
 
 
-def bring(tab: Page, file: Path, by: str) -> None:
-    """Drop or paste a picture, as a browser tells a page of it."""
+def bring(tab: Page, by: str, *files: Path) -> None:
+    """Drop or paste pictures, as a browser tells a page of it."""
     event = "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})"
     if by == "paste":
         event = "new ClipboardEvent('paste', {clipboardData: data, bubbles: true})"
     tab.evaluate(
-        f"""([name, text]) => {{
-            const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+        f"""(files) => {{
             const data = new DataTransfer();
-            data.items.add(new File([bytes], name, {{type: "image/jpeg"}}));
+            for (const [name, text] of files) {{
+                const bytes = Uint8Array.from(atob(text), (each) => each.charCodeAt(0));
+                data.items.add(new File([bytes], name, {{type: "image/jpeg"}}));
+            }}
             document.body.dispatchEvent({event});
         }}""",
-        [file.name, b64encode(file.read_bytes()).decode()],
+        [[file.name, b64encode(file.read_bytes()).decode()] for file in files],
     )
 
 

@@ -25,7 +25,7 @@ def test_a_chosen_copy_is_told_by_name_with_its_chance(open_page: Open, server: 
 @pytest.mark.parametrize("by", ["drop", "paste"])
 def test_a_picture_is_dropped_or_pasted(open_page: Open, server: Server, copy: Path, by: str) -> None:
     tab = open_page(server.address)
-    bring(tab, copy, by)
+    bring(tab, by, copy)
     expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
 
 

@@ -28,7 +28,7 @@ export async function showActivation() {
   }
 }
 
-function choose(file, given) {
+function choose([file, ...more]) {
   running.abort();
   chosen = file;
   at("activate-preview").replaceChildren(local(file, ""));
@@ -36,7 +36,7 @@ function choose(file, given) {
   at("activate-form").hidden = false;
   at("release").hidden = true;
   at("view-activate").classList.add("answered");
-  say(given > 1 ? `One picture at a time: ${file.name}.` : "");
+  say(more.length > 0 ? `One picture at a time: ${file.name}.` : "");
 }
 
 async function activate(file) {

@@ -3,8 +3,13 @@ import { askForKey, forgetKey, key } from "./key.js";
 
 const TRIES = 10;
 
-/** What the service, or the way to it, did not do; the message is one line for people. */
-export class Problem extends Error {}
+/** What the service, or the way to it, did not do; the message is one line for people, the status its answer's if any. */
+export class Problem extends Error {
+  constructor(message, status = null) {
+    super(message);
+    this.status = status;
+  }
+}
 
 /**
  * The answer to a request. `say` is told what is being waited for.
@@ -21,7 +26,7 @@ export async function request(address, { say = () => {}, ...options } = {}) {
     } else if (answer.status === 429 && tries++ < TRIES) {
       await wait(Number(answer.headers.get("Retry-After")) || 1, say, options.signal);
     } else {
-      throw new Problem(await told(answer));
+      throw new Problem(await told(answer), answer.status);
     }
   }
 }
@@ -34,10 +39,12 @@ export async function picture(address, options) {
   return URL.createObjectURL(await (await request(address, options)).blob());
 }
 
-/** A form with one file or several under their names. */
-export function form(files) {
+/** A form with files by the names of their fields; a field may have several. */
+export function form(fields) {
   const data = new FormData();
-  for (const [name, file] of Object.entries(files)) data.append(name, file, file.name);
+  for (const [name, files] of Object.entries(fields)) {
+    for (const file of [files].flat()) data.append(name, file, file.name);
+  }
   return data;
 }
 

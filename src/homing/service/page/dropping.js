@@ -3,23 +3,23 @@ import { at } from "./element.js";
 
 const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/bmp";
 
-/** Pictures for one view: `take` gets each, whichever way it came, while the view is shown. */
+/** Pictures for one view: `take` gets those that came together, whichever way, while the view is shown. */
 export function takePictures(view, take) {
   const input = at(`${view}-file`);
   const drop = at(`${view}-drop`);
   const shown = () => !at(`view-${view}`).hidden && !document.querySelector("dialog[open]");
-  const first = (files) => {
-    if (files.length > 0) take(files[0], files.length);
+  const some = (files) => {
+    if (files.length > 0) take(files);
   };
 
   input.accept = KINDS;
   input.addEventListener("change", () => {
     const files = [...input.files];
     input.value = ""; // the same file may be chosen again
-    first(files);
+    some(files);
   });
   document.addEventListener("paste", (event) => {
-    if (shown()) first([...event.clipboardData.files]);
+    if (shown()) some([...event.clipboardData.files]);
   });
   document.addEventListener("dragover", (event) => {
     event.preventDefault(); // else the browser would leave for the picture
@@ -31,6 +31,6 @@ export function takePictures(view, take) {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     drop.classList.remove("over");
-    if (shown()) first([...event.dataTransfer.files]);
+    if (shown()) some([...event.dataTransfer.files]);
   });
 }

@@ -17,7 +17,7 @@ export function served(address, alt, { signal }) {
 
 /** A picture in a file or blob of this page; formats that the browser does not know get a line. */
 export function local(blob, alt) {
-  const shown = image({ alt });
+  const shown = image({ alt, loading: "lazy" }); // of many, those in sight
   show(shown, URL.createObjectURL(blob));
   return shown;
 }

@@ -1,51 +1,78 @@
-/** The first view: whose picture is this? */
-import { form, givenUp, json } from "./api.js";
+/** The first view: whose picture is this, or whose are these? */
+import { givenUp } from "./api.js";
 import { openComparison } from "./compare.js";
 import { takePictures } from "./dropping.js";
 import { at, heard, make, notice } from "./element.js";
+import { find } from "./finding.js";
 import { local, served } from "./pictures.js";
-import { capital, count } from "./words.js";
+import { toldOfEach } from "./several.js";
+import { capital, copyOf, count, isSign } from "./words.js";
 
-const NONE = "no sign of it";
 const { say, problem, clear } = notice("search-notice");
+const answer = at("answer");
 let running = new AbortController();
-let query = null;
+let queries = [];
 
 /** Take pictures to search for. */
 export function startSearch() {
   takePictures("search", search);
   at("turned").addEventListener("change", () => {
-    if (query !== null) search(query, 1);
+    if (queries.length > 0) search(queries);
   });
 }
 
-async function search(file, given) {
+async function search(files) {
   running.abort();
   running = new AbortController();
-  query = file;
+  queries = files;
   const options = { say, signal: running.signal };
-  const answer = at("answer");
-  say(given > 1 ? `One picture at a time: searching for ${file.name}.` : "Searching…");
   answer.classList.add("waiting");
   try {
-    const address = `/v1/search?k=10&turned=${at("turned").checked}`;
-    const found = await json(address, { ...options, method: "POST", body: form({ photo: file }) });
-    answer.replaceChildren(...told(file, found, options));
-    answer.hidden = false;
-    at("view-search").classList.add("answered");
-    clear();
-    heard(answer.querySelector("h2").textContent);
+    show(await find(files, at("turned").checked, options), options);
   } catch (error) {
     if (givenUp(error)) return;
-    answer.hidden = true;
-    problem(error.message);
+    fail(error.message);
   }
   answer.classList.remove("waiting");
 }
 
-function* told(file, { matches, plan, milliseconds }, options) {
-  const [best, ...more] = matches.filter((match) => match.verdict !== NONE);
-  const others = matches.filter((match) => match.verdict === NONE);
+function show(found, options) {
+  const [first, ...more] = found;
+  if (more.length === 0 && first.problem) return fail(first.problem);
+  answer.replaceChildren(...(more.length > 0 ? ofEach(found, options) : told(first, options)));
+  answer.hidden = false;
+  at("view-search").classList.add("answered");
+  clear();
+  heard(answer.querySelector("h2").textContent);
+}
+
+function fail(line) {
+  answer.hidden = true;
+  problem(line);
+}
+
+/** The list of all; who opens one sees what a search for it alone shows, and a way back. */
+function ofEach(found, options) {
+  const all = [...toldOfEach(found, open, options)];
+  return all;
+
+  function open(one, button) {
+    const goBack = () => {
+      answer.replaceChildren(...all);
+      button.focus();
+    };
+    const back = make("button", { type: "button", onclick: goBack }, `Back to all ${count(found.length)} pictures`);
+    answer.replaceChildren(make("p", { class: "back" }, back), ...told(one, options));
+    const title = answer.querySelector("h2");
+    title.tabIndex = -1;
+    title.focus();
+    answer.scrollIntoView();
+  }
+}
+
+function* told({ file, matches, plan, milliseconds }, options) {
+  const [best, ...more] = matches.filter(isSign);
+  const others = matches.filter((match) => !isSign(match));
   const words = best ? `Chance of a false match: ${best.chance_in_words}.` : nothing(matches);
   const compares = best && best.thumbnail !== null ? compareButton(file, best, "primary") : null;
   yield make("div", { class: "head" }, make("div", {}, headline(best), make("p", { class: "lead" }, words)), compares);
@@ -56,14 +83,17 @@ function* told(file, { matches, plan, milliseconds }, options) {
     const title = best ? `${count(others.length)} more, no nearer than unrelated photos come` : "What came nearest";
     yield make("details", {}, make("summary", {}, title), list(file, others, options));
   }
+  yield make("p", { class: "soft small" }, `Searched ${plan}${milliseconds ? took(milliseconds) : ""}.`);
+}
+
+function took(milliseconds) {
   const seconds = Object.values(milliseconds).reduce((sum, each) => sum + each, 0) / 1000;
-  yield make("p", { class: "soft small" }, `Searched ${plan}, in ${seconds.toFixed(2)} s.`);
+  return `, in ${seconds.toFixed(2)} s`;
 }
 
 function headline(best) {
   if (best === undefined) return make("h2", {}, "No sign of it in this collection");
-  const verdict = best.verdict === "perhaps" ? "perhaps a copy" : best.verdict;
-  return make("h2", { class: "verdict" }, `${capital(verdict)} of `, make("b", {}, best.photo));
+  return make("h2", { class: "verdict" }, copyOf(best), make("b", {}, best.photo));
 }
 
 function nothing(matches) {
@@ -89,7 +119,7 @@ function list(file, matches, options) {
 
 function row(file, match, options) {
   const stranger = match.state === "background";
-  const sign = match.verdict === NONE ? [] : [match.verdict];
+  const sign = isSign(match) ? [match.verdict] : [];
   const told = [
     ...sign,
     `false match ${match.chance_in_words}`,

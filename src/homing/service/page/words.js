@@ -1,4 +1,4 @@
-/** Numbers, times and names as people read them. */
+/** Numbers, times and verdicts as people read them. */
 
 const language = "en-GB";
 const counts = new Intl.NumberFormat(language);
@@ -27,3 +27,9 @@ export const time = (text) => times.format(new Date(text));
 
 /** Almost certainly */
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Whether a match is more than what unrelated photos come to. */
+export const isSign = (match) => match.verdict !== "no sign of it";
+
+/** Almost certainly a copy of */
+export const copyOf = ({ verdict }) => `${capital(verdict === "perhaps" ? "perhaps a copy" : verdict)} of `;
