@@ -86,10 +86,10 @@ def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Ser
     expect(release.locator(".lead")).to_contain_text(kept["reason"])
 
 
-def test_nothing_is_said_of_before_where_nobody_knows(
+def test_before_is_told_of_the_photo_that_came(
     open_page: Open, starting: Start, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
-    """A reference whose first file is another one by now."""
+    """Though the file that the reference was added from is another one by now."""
     shutil.copytree(made, tmp_path / "own.homing")
     shutil.copy(photos / "camera.png", tmp_path / "first.png")
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
@@ -97,9 +97,9 @@ def test_nothing_is_said_of_before_where_nobody_knows(
     shutil.copy(photos / "rocket.jpg", tmp_path / "first.png")
     tab = open_page(starting(tmp_path / "own.homing").address, "activate")
     release = activate(tab, photos / "camera.png", "homing-fast")
-    expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "now"])
+    expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "before", "now"])
     expect(release.locator(".lead")).to_have_text(
-        re.compile(r"^Of 14 edited copies the quickest search finds \d+ now\.$")
+        re.compile(r"^Of 14 edited copies the quickest search found \d+ before, and finds \d+ now\.$")
     )
 
 

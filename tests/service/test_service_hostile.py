@@ -55,6 +55,7 @@ REFUSED = {
     "svg behind": (jpeg() + SVG, 422, "SVG"),
     "php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x20<?php system($_GET[0]); ?>   " + jpeg()[2:], 422, "script"),
     "short php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x11<?=`$_GET[0]`?>" + jpeg()[2:], 422, "script"),
+    "short php behind": (jpeg() + b"<?=system('id')/*", 422, "script"),
     "include of a server behind": (jpeg() + b'<!--#exec cmd="ls"-->', 422, "script"),
     "archive": (archive(), 415, "not a photo"),
     "archive behind": (jpeg() + archive(), 422, "ZIP"),
@@ -93,6 +94,14 @@ def test_nor_is_it_compared(server: Server, photos: Path, what: str, field: str)
 def test_photos_with_other_pictures_behind_them_are_photos(server: Server) -> None:
     """As phones write them: a preview, or a gain map, after the picture itself."""
     assert server.post("/v1/search", ("phone.jpg", jpeg() + jpeg())).status_code == 200
+
+
+def test_pixels_that_are_not_compressed_are_no_script(server: Server, photos: Path) -> None:
+    made = BytesIO()
+    with Image.open(photos / "rocket.jpg") as rocket:
+        rocket.save(made, "TIFF")
+    assert b"<?=" in made.getvalue()
+    assert server.post("/v1/search", ("rocket.tiff", made.getvalue())).status_code == 200
 
 
 def test_settings_of_a_printer_in_a_photo_are_no_script(server: Server) -> None:

@@ -195,7 +195,7 @@ class Survival(Answer):
     """Whether a copy, edited in one way, is found with one probe: of the photo as it was, and as released."""
 
     edit: str
-    before: bool | None
+    before: bool
     after: bool
 
 

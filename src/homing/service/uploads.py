@@ -25,13 +25,15 @@ from homing.service.problems import ProblemError
 
 _LONGEST_NAME = 200  # bytes: file systems take 255
 _FIELDS = 16
-# So much text behind each that it comes by chance in one photo of a hundred thousand at most: <?= is short. Other
-# document types are no scripts: printers' settings, which some programs keep in photos, are a plist.
+# With text behind each, so that it comes by no chance; <?= does even so where pixels are not compressed, therefore a
+# call or what was sent must follow. Other document types are no scripts: some programs keep a printer's as a plist.
 _MARKUP = re.compile(
-    rb"<(?:(?:!doctype\s(?:html|svg)|\?php|html|head|body|script|iframe|svg)[\s>=]|\?=[\s -~]{4}|!--#[a-z])[\s -~]{8}",
+    rb"<(?:(?:!doctype\s(?:html|svg)|\?php|html|head|body|script|iframe|svg)[\s>=][\s -~]{8}"
+    rb"|\?=[\s -~]{0,40}?(?-i:[a-z_]{4}\(|\$_[A-Z]{3,7}\[)"
+    rb"|!--#[a-z][\s -~]{8})",
     re.IGNORECASE,
 )
-_STEP, _OVERLAP = 1 << 20, 64  # bytes looked through at a time, so that other threads get their turn
+_STEP, _OVERLAP = 1 << 20, 128  # bytes looked through at a time, so that other threads get their turn
 _ARCHIVES = {"a RAR archive": b"Rar!\x1a\x07", "a 7z archive": b"7z\xbc\xaf\x27\x1c"}
 
 

@@ -105,7 +105,7 @@ def _report(service: Service, upload: Upload, release: Release) -> Report:
         quality=quality_of(outcome.psnr, outcome.ssim, outcome.linf),
         released=f"{base}/released",
         pictures={name: f"{base}/pictures/{name}" for name in SHOWN},
-        survives=[Survival(edit=each.edit, before=each.before, after=each.one_probe) for each in survived],
+        survives=[Survival(edit=each.edit, before=bool(each.before), after=each.one_probe) for each in survived],
     )
 
 
