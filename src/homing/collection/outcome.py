@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from homing._places import Place
+from homing.errors import HomingError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,12 @@ class Outcome:
     reason: str | None = None
     moved_from: Place | None = None
     """Where the file of a known photo was recorded to lie, if it lies here now."""
+
+
+def failed(photo: Place, error: HomingError) -> Outcome:
+    """The outcome of a photo that something went wrong with: the error's line, with the photo in front."""
+    reason = str(error) if str(error).startswith(str(photo)) else f"{photo}: {error}"
+    return Outcome(photo=photo, state="failed", reason=reason)
 
 
 @dataclass(frozen=True)
