@@ -17,17 +17,19 @@ from homing.collection import Collection
 Clerk = TypeVar("Clerk")
 
 
-class _Actor:
-    """Where the catalogue is open, and a clerk of this collection answers."""
+class Desk:
+    """Where the catalogue of a collection is open, and a clerk answers."""
 
     def __init__(self, collection: str, clerk: Callable[[Collection], Any]) -> None:
         self._collection = Collection.open(collection)
         self._clerk = clerk(self._collection)
 
     def ask(self, what: str, *about: Any) -> Any:
+        """What the clerk says."""
         return getattr(self._clerk, what)(*about)
 
     def close(self) -> None:
+        """Let go of the catalogue."""
         self._collection.close()
 
 
@@ -57,7 +59,7 @@ def open_desk(collection: str, clerk: Callable[[Collection], Clerk]) -> Iterator
     strategies = load_extra("ray.util.scheduling_strategies", "ray")
     here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor = (
-        ray.remote(_Actor)
+        ray.remote(Desk)
         .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
         .remote(collection, clerk)
     )
