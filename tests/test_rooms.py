@@ -18,7 +18,7 @@ LEVELS = [
     ["indexes", "objectives"],
     ["activation", "training"],
     ["collection", "watermarks"],
-    ["evaluation"],
+    ["cluster", "evaluation"],
     ["service"],
     ["cli"],
     ["__main__"],

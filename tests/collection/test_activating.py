@@ -92,7 +92,7 @@ def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
     collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._activating.write_whole", _crash)
+        patch.setattr("homing.collection.releasing.write_whole", _crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper")
     assert collection.info().unchanged == 1

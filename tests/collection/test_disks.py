@@ -11,7 +11,7 @@ from tests.collection.test_activating import small_disk
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection, check
-from homing.collection._activating import _refuse_clashes, _Task
+from homing.collection.releasing import Task, refuse_clashes
 from homing.errors import HomingError
 
 
@@ -71,7 +71,7 @@ def test_a_catalogue_that_is_held_by_another_gets_one_line(tmp_path: Path) -> No
 
 
 def test_names_that_are_one_on_a_case_blind_disk_are_refused(tmp_path: Path) -> None:
-    tasks = [_Task(tmp_path / name, tmp_path / "out" / name) for name in ("é.png", "b.png", "e\u0301.PNG")]
+    tasks = [Task(tmp_path / name, tmp_path / "out" / name) for name in ("é.png", "b.png", "e\u0301.PNG")]
     with pytest.raises(HomingError, match=r"é\.png and .*PNG would both be written to"):
-        _refuse_clashes(tasks)
-    _refuse_clashes(tasks[:2])
+        refuse_clashes(tasks)
+    refuse_clashes(tasks[:2])

@@ -12,7 +12,7 @@ import torch
 from homing import extractors
 from homing._parallel import MANY, cores, in_processes
 from homing.activation.batch import activate
-from homing.activation.pipeline import ON_GPU, batches, moved
+from homing.activation.pipeline import batches, moved, size_for
 from homing.activation.recipe import Recipe
 from homing.activation.release import Activation
 from homing.codebooks import Codebook
@@ -45,12 +45,15 @@ class Work:
     recipe: Recipe
     format: str | None
     compiled: bool = False
+    device: str | None = None
+    """Of the network; a GPU if there is one."""
 
     def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Each item with what came of its file; what stands in the place of a file is passed on."""
+        """Each item with what came of its file, or of its photo; what stands in the place of one is passed on."""
+        extractor = network(self.codebook.extractor, self.device, compiled=self.compiled)
         move = partial(
             activate,
-            extractor=_network(self.codebook.extractor, self.compiled),
+            extractor=extractor,
             codebook=self.codebook,
             recipe=self.recipe,
             format=self.format,
@@ -58,7 +61,7 @@ class Work:
         decoded: Iterable[tuple[Any, Any]] = (
             (item, _decoded(file) if isinstance(file, File) else file) for item, file in items
         )
-        return [pair for batch in batches(decoded, ON_GPU) for pair in moved(batch, move)]
+        return [pair for batch in batches(decoded, size_for(extractor.device)) for pair in moved(batch, move)]
 
 
 def pays_off(photos: int, device: torch.device) -> bool:
@@ -100,8 +103,9 @@ def _some_at_a_time(items: Iterable[tuple[Item, File | Other]]) -> Iterator[list
 
 
 @lru_cache(maxsize=1)
-def _network(name: str, compiled: bool) -> Extractor:
-    extractor = extractors.load(name)
+def network(name: str, device: str | None = None, *, compiled: bool = False) -> Extractor:
+    """The network that a worker holds for as long as it lives."""
+    extractor = extractors.load(name, device)
     return extractor.compiled() if compiled and isinstance(extractor, NetworkExtractor) else extractor
 
 

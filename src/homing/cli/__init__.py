@@ -13,6 +13,7 @@ from homing.cli import (
     add,
     bench,
     check,
+    cluster,
     codebook,
     compare,
     demo,
@@ -62,6 +63,7 @@ app.add_typer(extractors.app, name="extractors")
 app.add_typer(codebook.app, name="codebook")
 app.add_typer(bench.app, name="bench")
 app.add_typer(train.app, name="train")
+app.add_typer(cluster.app, name="cluster")
 
 
 def _version(wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -33,38 +32,57 @@ def run(
     from homing.collection import Collection
     from homing.photo import gather
 
+    tally = Tally(words)
     with ExitStack() as stack:
         collection = stack.enter_context(Collection.open(path))
         total = len(gather(photos)) if photos else collection.info().passive
         advance = stack.enter_context(progress(description, total, resumable=True))
+        outcomes = job(collection, tally.reporter(advance))
+    if json:
+        print_json([as_json(outcome) for outcome in outcomes])
+    else:
+        screen.print(tally.summary(), highlight=False)
+    raise typer.Exit(int(tally.counts["failed"] > 0))
+
+
+class Tally:
+    """What came of a job, counted photo by photo, however many there are."""
+
+    def __init__(self, words: dict[str, str]) -> None:
+        """States, and the words for them, in the order in which they are told."""
+        self.counts: Counter[str] = Counter()
+        self._words, self._moved = words, 0
+        self._quality: dict[str, float] = dict.fromkeys(("psnr", "ssim", "linf"), 0.0)
+
+    def reporter(self, advance: Callable[[], None]) -> Callable[[Outcome], None]:
+        """Counts outcomes as they come, and says at once why some are not as they should be."""
 
         def report(outcome: Outcome) -> None:
             advance()
+            self._count(outcome)
             if outcome.reason is not None:
                 style = "red" if outcome.state == "failed" else "yellow"
                 messages.print(line(f"{outcome.state:9} {outcome.reason}", style), soft_wrap=True)
 
-        outcomes = job(collection, report)
-    if json:
-        print_json([as_json(outcome) for outcome in outcomes])
-    else:
-        screen.print(_summary(outcomes, words), highlight=False)
-    raise typer.Exit(int(any(outcome.state == "failed" for outcome in outcomes)))
+        return report
 
+    def _count(self, outcome: Outcome) -> None:
+        self.counts[outcome.state] += 1
+        self._moved += outcome.moved_from is not None and outcome.state != "moved"
+        if outcome.state == "activated":
+            for name in self._quality:
+                self._quality[name] += getattr(outcome, name)
 
-def _summary(outcomes: list[Outcome], words: dict[str, str]) -> str:
-    counts: Counter[str] = Counter(outcome.state for outcome in outcomes)
-    told = [f"{counts[state]:,} {word}" for state, word in words.items() if counts[state]]
-    if moved := sum(outcome.moved_from is not None for outcome in outcomes if outcome.state != "moved"):
-        told.append(f"{moved:,} of them moved")
-    text = (", ".join(told) or "Nothing to do") + "."
-    activated = [outcome for outcome in outcomes if outcome.state == "activated"]
-    if activated:
-        psnr, ssim, linf = (
-            statistics.fmean(getattr(each, name) for each in activated) for name in ("psnr", "ssim", "linf")
-        )
-        text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
-    return text
+    def summary(self) -> str:
+        """All of it in a line."""
+        told = [f"{self.counts[state]:,} {word}" for state, word in self._words.items() if self.counts[state]]
+        if self._moved:
+            told.append(f"{self._moved:,} of them moved")
+        text = (", ".join(told) or "Nothing to do") + "."
+        if activated := self.counts["activated"]:
+            psnr, ssim, linf = (total / activated for total in self._quality.values())
+            text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
+        return text
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:

@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from homing.cli._jobs import run
 from homing.cli._screen import AsJson, CollectionPath, SomePhotoPlaces
 
+if TYPE_CHECKING:
+    from homing.activation import Recipe
+
 WORDS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
+
+
+Out = Annotated[
+    str,
+    typer.Option(
+        help="Where the files to release are written: a folder, made if it does not exist, or s3://bucket/released."
+    ),
+]
+RecipeName = Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")]
+BudgetName = Annotated[
+    str | None,
+    typer.Option(
+        help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.",
+        show_default="the recipe's",
+    ),
+]
+Psnr = Annotated[
+    float | None, typer.Option(help="How near the file stays to the original, in dB.", show_default="43.8")
+]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="A strength instead of a PSNR: of jnd, 3 in the paper; of linf, in steps of 255."),
+]
+Format = Annotated[
+    str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
+]
 
 
 def activate(
     collection: CollectionPath,
-    out: Annotated[
-        str,
-        typer.Option(
-            help="Where the files to release are written: a folder, made if it does not exist, or s3://bucket/released."
-        ),
-    ],
+    out: Out,
     photos: SomePhotoPlaces = None,
     passive: Annotated[
         bool, typer.Option("--passive", help="Instead of naming photos: all that were added, but not activated yet.")
     ] = False,
-    recipe: Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")] = "homing",
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.",
-            show_default="the recipe's",
-        ),
-    ] = None,
-    psnr: Annotated[
-        float | None, typer.Option(help="How near the file stays to the original, in dB.", show_default="43.8")
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="A strength instead of a PSNR: of jnd, 3 in the paper; of linf, in steps of 255."),
-    ] = None,
-    format: Annotated[
-        str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
-    ] = None,
+    recipe: RecipeName = "homing",
+    budget: BudgetName = None,
+    psnr: Psnr = None,
+    alpha: Alpha = None,
+    format: Format = None,
     json: AsJson = False,
 ) -> None:
     """Index photos, move their pixels invisibly, check the result, and write what may be released.
@@ -60,18 +71,12 @@ def activate(
 
         homing activate holiday.homing --passive --out released/
     """
-    from homing.activation import recipe_named
     from homing.errors import HomingError
-    from homing.perception import budget_named
     from homing.photo import format_name
 
     if bool(photos) == passive:
         raise HomingError("name the photos to activate, or ask for --passive: all that are not activated yet")
-    chosen = recipe_named(recipe)
-    kind = type(chosen.budget) if budget is None else budget_named(budget)
-    if psnr is None and alpha is None:
-        psnr, alpha = chosen.budget.psnr, chosen.budget.alpha
-    chosen = replace(chosen, budget=kind(psnr=psnr, alpha=alpha))
+    chosen = chosen_recipe(recipe, budget, psnr, alpha)
     if format is not None:
         format = format_name(format)
     run(
@@ -86,3 +91,15 @@ def activate(
             else opened.activate_passive(out, recipe=chosen, format=format, report=report, processes=True)
         ),
     )
+
+
+def chosen_recipe(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
+    """The recipe of this name, with another budget where one was asked for."""
+    from homing.activation import recipe_named
+    from homing.perception import budget_named
+
+    chosen = recipe_named(recipe)
+    kind = type(chosen.budget) if budget is None else budget_named(budget)
+    if psnr is None and alpha is None:
+        psnr, alpha = chosen.budget.psnr, chosen.budget.alpha
+    return replace(chosen, budget=kind(psnr=psnr, alpha=alpha))

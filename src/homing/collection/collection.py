@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -105,13 +106,17 @@ class Collection:
         """The index of all references the catalogue holds now, whoever added them."""
         return self._live.current()
 
+    def changing(self) -> AbstractContextManager[None]:
+        """Hold the collection for a job that changes it; who comes second is refused at once: BusyError."""
+        return changing(self.folder)
+
     def add(self, photos: Paths, *, replace: bool = False, report: Report | None = None) -> list[Outcome]:
         """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
 
         Photos are paths, or addresses such as s3://bucket/photos, here, in `activate` and in `search`. With `replace` a
         photo takes the place of the one that was added from the same path before, and is no more.
         """
-        with changing(self.folder):
+        with self.changing():
             return add_photos(self, gather(_as_paths(photos)), report or _ignore, replace=replace)
 
     def activate(
@@ -134,7 +139,7 @@ class Collection:
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         job = ActivationJob(self, place(out), chosen, format, loop, processes=processes)
-        with changing(self.folder):
+        with self.changing():
             return job.run(gather(_as_paths(photos)), report or _ignore)
 
     def activate_passive(
@@ -152,7 +157,7 @@ class Collection:
         is gone, or is another by now, fail. The options are those of `activate`.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
-        with changing(self.folder):
+        with self.changing():
             found, expected = passive_photos(self.folder.catalogue)
             job = ActivationJob(self, place(out), chosen, format, expected=expected, processes=processes)
             outcomes = job.run(found, report or _ignore) if found else []
@@ -170,7 +175,7 @@ class Collection:
 
         What names none fails, the others are removed all the same. Files that were released are left where they are.
         """
-        with changing(self.folder):
+        with self.changing():
             return remove_named(self.folder, self.find(what))
 
     def search(

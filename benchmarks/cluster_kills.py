@@ -1,0 +1,48 @@
+"""Kills workers of jobs on Ray at random instants, and now and then a job, and counts what is lost: nothing may be.
+
+python benchmarks/cluster_kills.py --kills 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from homing._machine import hardware
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.cluster.killing import Life
+
+
+def main() -> None:
+    """Print who was killed."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--kills", type=int, default=20, help="of workers")
+    asked.add_argument("--jobs", type=int, default=2, help="that are killed as a whole, each before the others end")
+    asked.add_argument("--photos", type=int, default=1000)
+    asked.add_argument("--seed", type=int, default=0)
+    given = asked.parse_args()
+    started, killed, photos = time.perf_counter(), Counter[str](), 0
+    while killed.total() - killed["job"] < given.kills:
+        with TemporaryDirectory() as folder:
+            life = Life(Path(folder), given.photos, given.seed + photos)
+            for _ in range(given.jobs - killed["job"]):
+                life.kill_job()
+            life.kill_workers(given.kills - (killed.total() - killed["job"]))
+            life.verify()
+            killed += life.killed
+            photos += given.photos
+            print(f"{killed.total()} kills, nothing lost", file=sys.stderr, flush=True)
+    print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
+    print(f"{killed.total() - killed['job']} workers and {killed['job']} jobs killed, {photos:,} photos:")
+    print("each exactly once in the collection and in the out folder, its file the recorded one.")
+    print("Killed: " + ", ".join(f"{count} {name}" for name, count in killed.most_common()))
+
+
+if __name__ == "__main__":
+    main()

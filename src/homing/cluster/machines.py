@@ -1,0 +1,91 @@
+"""The machines that do the work: this one, or those of a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from homing._extras import load_extra
+from homing.cluster.stages import COMPUTING
+from homing.errors import HomingError
+
+_SHARE = 0.75  # of a core, that a worker takes at most: where there is one for each core, tasks have room beside
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Processes that hold the network, and what each takes of a machine."""
+
+    count: int
+    cpus: float
+    gpus: float
+
+    @property
+    def device(self) -> str | None:
+        """Of the network."""
+        return None if self.gpus else "cpu"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """Where a job runs: on this machine, or at the address of a Ray cluster; `auto` is the one this machine is in.
+
+    By default all its GPUs are used, with one worker for each, or one for each core where there are none.
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    gpus: int | None = None
+
+    @contextmanager
+    def ready(self) -> Iterator[Workers]:
+        """Start Ray on this machine, or join the cluster, for as long as a job takes; one that runs here is used."""
+        # What Ray says by itself is for its developers; it reports home only where somebody asked it to.
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray = load_extra("ray", "ray")
+        load_extra("ray.data", "ray")
+        if ray.is_initialized():
+            yield self._workers(ray)
+            return
+        only_here = {} if self.address else {"include_dashboard": False}
+        try:
+            with _silence():
+                ray.init(self.address or "local", logging_level=logging.ERROR, log_to_driver=False, **only_here)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise HomingError(f"no Ray cluster answers at {self.address}: {str(error).splitlines()[0]}") from error
+        try:
+            yield self._workers(ray)
+        finally:
+            ray.shutdown()
+
+    def _workers(self, ray: Any) -> Workers:
+        there = ray.cluster_resources()
+        cpus, most = there.get("CPU", 0.0), int(there.get("GPU", 0))
+        gpus = most if self.gpus is None else self.gpus
+        if gpus > most:
+            raise HomingError(f"{gpus} GPUs were asked for, there are {most}")
+        count = self.workers or gpus or max(1, int(cpus))
+        if count < gpus:
+            raise HomingError(f"each GPU needs a worker: got {count} for {gpus}; ask for more, or for fewer GPUs")
+        if cpus <= COMPUTING:
+            raise HomingError(f"a core is needed at least, there are {cpus:g}")
+        return Workers(count, min(_SHARE, (cpus - COMPUTING) / count), gpus / count)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep off the screen what a library in C++ writes there on its own; what goes wrong is raised."""
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,93 @@
+"""Photos that Ray activates are released as by one process: exactly once, and nothing of others is written over."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from tests.cluster.made import verify_releases
+from tests.collection.tiny import RECIPES, tiny_photos
+from typer.testing import CliRunner
+
+from homing import cluster
+from homing.activation.workers import File
+from homing.cli import app
+from homing.cluster import stages
+from homing.codebooks import Codebook
+from homing.collection import Collection, Outcome
+from homing.collection.releasing import Task
+from homing.photo import Photo, gather
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+
+@pytest.fixture
+def home(tmp_path: Path, book: Codebook) -> Path:
+    Collection.create(tmp_path / "c.homing", codebook=book).close()
+    return tmp_path / "c.homing"
+
+
+def activated(photos: Path, home: Path, out: Path, **options: object) -> dict[str, Outcome]:
+    outcomes: list[Outcome] = []
+    took = cluster.activate(gather([photos]), str(home), out, recipe=RECIPES[0], report=outcomes.append, **options)
+    assert [stage.stage for stage in took] == ["read", "decode", "activate", "write"]
+    told = {outcome.photo.name: outcome for outcome in outcomes}
+    assert len(told) == len(outcomes)
+    return told
+
+
+def test_every_photo_is_released_once_and_not_again(home: Path, tmp_path: Path) -> None:
+    paths = tiny_photos(tmp_path / "photos", 40)
+    first = activated(tmp_path / "photos", home, tmp_path / "out")
+    assert {outcome.state for outcome in first.values()} <= {"activated", "unchanged"}
+    assert sum(outcome.state == "activated" for outcome in first.values()) > 20
+    with Collection.open(home) as collection:
+        verify_releases(collection, paths, tmp_path / "out")
+        alone = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
+        assert {outcome.photo.name: outcome for outcome in alone} == first, "one machine takes it for its own"
+    when = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()}
+    assert activated(tmp_path / "photos", home, tmp_path / "out") == first
+    assert {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()} == when
+
+
+def test_what_goes_wrong_with_one_photo_stops_no_other(home: Path, tmp_path: Path) -> None:
+    paths = tiny_photos(tmp_path / "photos", 4)
+    (tmp_path / "photos" / "0050.jpg").write_text("no photo")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / paths[2].name).write_bytes(b"theirs")
+    told = activated(tmp_path / "photos", home, tmp_path / "out")
+    assert "not a photo" in str(told["0050.jpg"].reason)
+    assert "was not written for this photo" in str(told[paths[2].name].reason)
+    assert (tmp_path / "out" / paths[2].name).read_bytes() == b"theirs"
+    assert sorted(name for name, outcome in told.items() if outcome.state == "failed") == ["0002.png", "0050.jpg"]
+
+
+def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(home: Path, tmp_path: Path) -> None:
+    paths = tiny_photos(tmp_path / "photos", 3)
+    activated(tmp_path / "photos", home, tmp_path / "out")
+    with Collection.open(home) as collection, collection.folder.catalogue._change() as change:
+        change.execute("UPDATE releases SET written = 0")  # as if it had died before it said so
+    told = activated(tmp_path / "photos", home, tmp_path / "out")
+    assert {outcome.state for outcome in told.values()} <= {"activated", "unchanged"}
+    with Collection.open(home) as collection:
+        verify_releases(collection, paths, tmp_path / "out")
+
+
+def test_large_photos_are_decoded_where_they_are_activated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = tiny_photos(tmp_path / "photos", 3)
+    monkeypatch.setattr(stages, "_PIXELS", 1)
+    items = [(Task(path, tmp_path / path.name), File(str(path), path.read_bytes())) for path in paths]
+    assert [type(photo) for _, photo in stages.decode_tasks(items)] == [Photo, File, File]
+
+
+def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
+    tiny_photos(tmp_path / "photos", 2)
+    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", home, "--out", tmp_path / "out"]
+    done = CliRunner().invoke(
+        app, [*map(str, arguments), "--recipe", "paper-fast", "--format", "png", "--workers", "1"]
+    )
+    assert done.exit_code == 0, done.output
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["0000.png", "0001.png"]
+    with Collection.open(home) as collection:
+        for file in (tmp_path / "out").iterdir():
+            found = collection.folder.catalogue.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
+            assert found is not None

@@ -1,0 +1,102 @@
+"""Photos that Ray adds are those that one process adds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cluster.made import references
+from tests.collection.tiny import tiny_photos
+from typer.testing import CliRunner
+
+from homing import cluster
+from homing.cli import app
+from homing.codebooks import Codebook
+from homing.collection import Collection, Outcome
+from homing.errors import BusyError, HomingError
+from homing.photo import gather
+
+pytestmark = pytest.mark.usefixtures("ray")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Forty photos, one of them twice, and one that is none."""
+    paths = tiny_photos(tmp_path / "photos", 40)
+    (tmp_path / "photos" / "0050.png").write_bytes(paths[0].read_bytes())
+    (tmp_path / "photos" / "0051.jpg").write_text("no photo")
+    return tmp_path / "photos"
+
+
+def added(photos: Path, collection: Path) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    took = cluster.add(gather([photos]), str(collection), report=outcomes.append)
+    assert [stage.stage for stage in took] == ["read", "decode", "describe", "record"]
+    return outcomes
+
+
+def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp_path: Path) -> None:
+    for photo in photos.iterdir():  # real ones, too
+        (folder / photo.name).write_bytes(photo.read_bytes())
+    with Collection.create(tmp_path / "one.homing") as one:
+        told = one.add(folder)
+        expected = references(one)
+    Collection.create(tmp_path / "many.homing").close()
+    outcomes = added(folder, tmp_path / "many.homing")
+    with Collection.open(tmp_path / "many.homing") as many:
+        assert references(many) == expected
+        assert len(expected) == 44
+        assert many.check() == []
+    assert sorted(outcomes, key=lambda each: each.photo) == sorted(told, key=lambda each: each.photo)
+
+
+def test_what_was_added_is_known_and_what_is_new_is_added(folder: Path, tmp_path: Path, book: Codebook) -> None:
+    Collection.create(tmp_path / "c.homing", codebook=book).close()
+    first = added(folder, tmp_path / "c.homing")
+    assert sorted(each.state for each in first) == ["added"] * 40 + ["failed", "known"]
+    (folder / "0007.jpg").rename(folder / "0077.jpg")
+    again = {each.photo.name: each for each in added(folder, tmp_path / "c.homing")}
+    assert (again["0077.jpg"].state, again["0077.jpg"].moved_from) == ("moved", folder / "0007.jpg")
+    assert sorted(each.state for each in again.values()) == ["failed"] + ["known"] * 40 + ["moved"]
+    with Collection.open(tmp_path / "c.homing") as collection:
+        assert len(references(collection)) == 40
+
+
+def test_the_command_names_failures_and_tells_what_each_stage_took(
+    folder: Path, tmp_path: Path, book: Codebook
+) -> None:
+    Collection.create(tmp_path / "c.homing", codebook=book).close()
+    done = CliRunner().invoke(app, ["cluster", "add", str(folder), "--collection", str(tmp_path / "c.homing")])
+    assert done.exit_code == 1, done.output
+    assert "40 added, 1 known already, 1 failed." in done.stdout
+    assert all(stage in done.stdout for stage in ("read", "decode", "describe", "record"))
+    (line,) = done.stderr.splitlines()
+    assert f"{folder / '0051.jpg'}: not a photo" in line
+    (folder / "0051.jpg").unlink()
+    done = CliRunner().invoke(
+        app, ["cluster", "add", str(folder), "--collection", str(tmp_path / "c.homing"), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    assert '"known": 41' in done.stdout
+
+
+def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
+    home = tmp_path / "c.homing"
+    with Collection.create(home, codebook=book) as collection, collection.changing(), pytest.raises(BusyError):
+        added(folder, home)
+    with pytest.raises(HomingError, match="2 GPUs were asked for, there are 0"):
+        cluster.add(gather([folder]), str(home), machines=cluster.Machines(gpus=2), report=print)
+    with pytest.raises(HomingError, match="is not a collection"):
+        added(folder, tmp_path / "none.homing")
+    with pytest.raises(HomingError, match="in the memory of one process"):
+        cluster.activate(gather([folder]), str(home), "memory://out", recipe=None, report=print)
+
+
+def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['ray'] = None\nfrom homing.cli import main\n"
+        f"sys.argv = ['homing', 'cluster', 'add', {str(folder)!r}, '--collection', 'c.homing']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["homing: ray is missing; get it: pip install 'homing[ray]'"]
