@@ -89,9 +89,10 @@ def whole_folder(path: Path) -> Iterator[Path]:
 def bytes_in(folder: Path) -> int:
     """How much the files in a folder take, at any depth, but for those that somebody removes meanwhile."""
     total = 0
-    for file in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += file.stat().st_size
+    for inside, _, names in os.walk(folder):  # unlike rglob it passes over folders that vanish
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(inside, name).stat().st_size
     return total
 
 

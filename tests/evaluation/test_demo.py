@@ -6,7 +6,7 @@ import pytest
 
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.demo import DemoResult, run_demo, steps
+from homing.evaluation.demo import MARK, DemoResult, run_demo, steps
 from homing.evaluation.retrieval import Query, recall
 
 
@@ -50,6 +50,16 @@ def test_a_demo_is_not_written_over_something_else(tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="holds something else than a demo"):
         run_demo(tmp_path, lambda: None)
     assert (tmp_path / "photos" / "mine.jpg").exists()
+
+
+def test_a_new_demo_loses_no_photo_that_came_to_the_service(tmp_path: Path) -> None:
+    upload = tmp_path / "demo.homing/uploads/hash/mine.jpg"
+    upload.parent.mkdir(parents=True)
+    upload.touch()
+    (tmp_path / MARK).touch()
+    with pytest.raises(HomingError, match="holds photos that came to the service"):
+        run_demo(tmp_path, lambda: None)
+    assert upload.exists()
 
 
 def test_recall_counts_the_nearest_match_only() -> None:

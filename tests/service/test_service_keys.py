@@ -110,6 +110,7 @@ def test_odd_names_of_keys_are_refused(tmp_path: Path, name: str) -> None:
     "headers",
     [
         {"Origin": "https://elsewhere.example"},
+        {"Origin": "http://[bad"},
         {"Host": "elsewhere.example"},
         {"Host": "[localhost"},
         {"X-Forwarded-For": "127.0.0.1"},

@@ -15,6 +15,7 @@ from homing._extras import load_extra
 from homing._files import writing
 from homing._places import recorded
 from homing.collection import Collection, Outcome
+from homing.collection.folder import UPLOADS
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.protocol.releasing import Released
@@ -129,6 +130,11 @@ def _clear(out: Path, names: Iterable[str]) -> None:
     """Remove what an earlier demo wrote, and nothing else."""
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise HomingError(f"{out} holds something else than a demo; choose another folder with --out")
+    if any(file.is_file() for file in (out / COLLECTION / UPLOADS).rglob("*")):
+        raise HomingError(
+            f"{out / COLLECTION} holds photos that came to the service, which a new demo would lose; move it away, or "
+            "choose another folder with --out"
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
         (out / MARK).touch()

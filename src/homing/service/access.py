@@ -44,7 +44,7 @@ def _refuse_other_pages(request: Request) -> None:
     """A page of somebody else may make a browser post a form, or show a picture; browsers say from where."""
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     site = request.headers.get("sec-fetch-site", "none")
-    if (origin is not None and urlsplit(origin).netloc != host) or site not in ("same-origin", "none"):
+    if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("same-origin", "none"):
         raise ProblemError(HTTPStatus.FORBIDDEN, "requests from pages of other sites are not answered")
 
 

@@ -87,4 +87,4 @@ def _listen(bound: socket.socket) -> None:
 
 
 def _no_listening(host: str, port: int, error: OSError) -> HomingError:
-    return HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}")
+    return HomingError(f"cannot listen at {host}, port {port}: {error.strerror or error}; choose another with --port")
