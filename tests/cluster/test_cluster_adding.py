@@ -92,6 +92,17 @@ def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, boo
         cluster.activate(gather([folder]), str(home), "memory://out", recipe=None, report=print)
 
 
+def test_a_cluster_that_is_not_there_is_said_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
+    Collection.create(tmp_path / "c.homing", codebook=book).close()
+    command = ["cluster", "add", folder, "--collection", tmp_path / "c.homing", "--address", "127.0.0.1:9"]
+    done = subprocess.run(
+        [sys.executable, "-m", "homing", *map(str, command)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "no Ray cluster lets us in at 127.0.0.1:9: [Errno 111] Connection refused" in line
+
+
 def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:
     code = (
         "import sys; sys.modules['ray'] = None\nfrom homing.cli import main\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,10 +56,14 @@ class Machines:
             return
         only_here = {} if self.address else {"include_dashboard": False}
         try:
+            _knock(self.address)
             with _silence():
                 ray.init(self.address or "local", logging_level=logging.ERROR, log_to_driver=False, **only_here)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise HomingError(f"no Ray cluster answers at {self.address}: {str(error).splitlines()[0]}") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise HomingError(
+                f"no Ray cluster lets us in at {self.address or 'this machine'}: {str(error).splitlines()[0]}; "
+                "see that it runs, and that RAY_AUTH_TOKEN is set where it asks for one"
+            ) from error
         try:
             yield self._workers(ray)
         finally:
@@ -76,6 +81,13 @@ class Machines:
         if cpus <= COMPUTING:
             raise HomingError(f"a core is needed at least, there are {cpus:g}")
         return Workers(count, min(_SHARE, (cpus - COMPUTING) / count), gpus / count)
+
+
+def _knock(address: str | None) -> None:
+    """Whether anybody listens at HOST:PORT: Ray would try for minutes. OSError if nobody does."""
+    host, _, port = (address or "").rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 @contextmanager
