@@ -111,6 +111,19 @@ class Address:
                 return False
             return True
 
+    def size(self) -> int:
+        """How many bytes the files below it take."""
+        system, path = self._reached()
+        with _as_os_error():
+            system.invalidate_cache()
+            return int(system.du(path))
+
+    def remove(self) -> None:
+        """Delete the file, or all files below it."""
+        system, path = self._reached()
+        with _as_os_error():
+            system.rm(path, recursive=True)
+
     def is_file(self) -> bool:
         """Whether there is a file."""
         system, path = self._reached()

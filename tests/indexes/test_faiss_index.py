@@ -155,7 +155,7 @@ def test_probes_fewer_cells_the_larger_it_is(codebook: Codebook, monkeypatch: py
     assert cells == (16 if codebook.has_cells else 1)
     index.add(codebook.encode(some(codebook, 1000, 5)), np.arange(1000))
     assert index.fast_probes() == cells  # small: all of them
-    monkeypatch.setattr("homing.indexes.faiss.FAST_CODES", 250)
+    monkeypatch.setattr("homing.indexes.base.FAST_CODES", 250)
     assert index.fast_probes() == max(1, cells // 4)
 
 

@@ -15,6 +15,7 @@ from homing.cli import (
     check,
     cluster,
     codebook,
+    compact,
     compare,
     demo,
     explain,
@@ -53,6 +54,7 @@ app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
 app.command("info")(info.info)
 app.command("migrate")(migrate.migrate)
+app.command("compact")(compact.compact)
 app.command("export")(export.export)
 app.command("import")(export.import_)
 app.command("check")(check.check)

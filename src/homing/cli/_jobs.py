@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    path: Path,
+    path: str,
     photos: list[str] | None,
     description: str,
     words: dict[str, str],

@@ -31,7 +31,9 @@ screen = Console(markup=False, width=None if sys.stdout.isatty() else 1000)
 messages = Console(markup=False, stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-CollectionPath = Annotated[Path, typer.Argument(metavar="COLLECTION", readable=False, help="The collection's folder.")]
+CollectionPath = Annotated[
+    str, typer.Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://bucket/photos.lance.")
+]
 PhotoPaths = Annotated[
     list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
 ]

@@ -33,6 +33,7 @@ def info(collection: CollectionPath, json: AsJson = False) -> None:
             "codebook": f"{about.codebook} ({about.spec}), {about.fingerprint[:12]}",
             **{name: text for name, text in others.items() if text},
             "extractor": about.extractor,
+            **({} if about.version is None else {"version": f"{about.version:,}"}),
             "on disk": f"{about.bytes_on_disk / 1e6:.1f} MB",
         }
     )

@@ -53,6 +53,10 @@ def search(
     generation: Annotated[
         str, typer.Option(help="Of a collection that migrates: current, next or previous.")
     ] = "current",
+    version: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of a collection in Lance: as it was at this version.", show_default="as it is"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Find the references nearest to each photo, the least likely by chance first. Distances: smaller is closer.
@@ -83,7 +87,7 @@ def search(
     answers: list[tuple[Place, list[Match]]] = []
     failures: dict[Place, str] = {}
     found = gather(photos)
-    with Collection.open(collection, generation=generation) as opened:
+    with Collection.open(collection, generation=generation, version=version) as opened:
         with progress("Searching", len(found)) as advance:
             for item in found:
                 try:

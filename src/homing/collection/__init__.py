@@ -3,8 +3,8 @@
 from homing.collection._removing import Named
 from homing.collection.checking import check
 from homing.collection.collection import Collection
-from homing.collection.migration import Migration, Released, forget, migrate, switch
-from homing.collection.outcome import Finding, Info, Match, Outcome
+from homing.collection.migration import forget, migrate, switch
+from homing.collection.outcome import Finding, Info, Match, Migration, Outcome, Released
 
 __all__ = [
     "Collection",

@@ -14,8 +14,8 @@ from homing import extractors
 from homing._parallel import map_ahead
 from homing._places import place
 from homing.activation.release import LOWER
+from homing.codebooks import Codebook
 from homing.collection._transfer import PhotoRow, SentOut, Transfer
-from homing.collection.folder import Folder
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
 from homing.objectives import has_objective, objective_for
@@ -27,9 +27,9 @@ Advance = Callable[[], None]
 
 
 class Carrying:
-    """From the catalogue of one generation to that of the next; called again it continues."""
+    """From the catalogue of one generation to that of the next, by their codebooks; called again it continues."""
 
-    def __init__(self, old: Folder, new: Folder, extractor: Extractor | None, advance: Advance) -> None:
+    def __init__(self, old: Codebook, new: Codebook, extractor: Extractor | None, advance: Advance) -> None:
         self._old, self._new = old, new
         self._given, self._advance = extractor, advance
         self.missing: list[str] = []
@@ -38,14 +38,14 @@ class Carrying:
     @cached_property
     def extractor(self) -> Extractor:
         """The network of the next generation."""
-        extractor = self._given or extractors.load(self._new.codebook.extractor)
-        self._new.codebook.check(extractor)
+        extractor = self._given or extractors.load(self._new.extractor)
+        self._new.check(extractor)
         return extractor
 
     @property
     def same_network(self) -> bool:
         """Whether the descriptors that are kept are those of the new codebook's network, too."""
-        return self._old.codebook.extractor_fingerprint == self._new.codebook.extractor_fingerprint
+        return self._old.extractor_fingerprint == self._new.extractor_fingerprint
 
     def run(self, old: Transfer, new: Transfer) -> None:
         """Make the next catalogue hold what the old one holds now."""
@@ -55,7 +55,7 @@ class Carrying:
 
     def _carry_photos(self, old: Transfer, new: Transfer) -> None:
         last = 0
-        for rows in old.photos(self._old.codebook):
+        for rows in old.photos(self._old):
             known = new.sources(last, rows[-1].id)
             last = rows[-1].id
             # Before others come: the same photo may have come back under another id.
@@ -88,7 +88,7 @@ class Carrying:
             rows = [row for row, _ in readable]
             descriptors = describe(self.extractor, [square for _, square in readable])
             vectors = [vector.tobytes() for vector in descriptors.numpy().astype(np.float16)]
-        codes = self._new.codebook.encode(descriptors)
+        codes = self._new.encode(descriptors)
         return [
             row._replace(code=code.tobytes(), vector=vector)
             for row, code, vector in zip(rows, codes, vectors, strict=True)
@@ -119,7 +119,7 @@ class Carrying:
     def _judged(self, rows: Sequence[SentOut], originals: dict[int, np.ndarray]) -> Iterator[SentOut]:
         """Releases as they are seen from the new codebook: those that lost their gain count as unchanged."""
         # Under another recipe's name `activate` does them again.
-        before = f"for codebook {self._old.codebook.fingerprint[:12]}: "
+        before = f"for codebook {self._old.fingerprint[:12]}: "
         for row in rows:
             released = self._released(row) if row.state == "activated" or row.vector is not None else None
             vector = None if released is None else released.numpy().astype(np.float16).tobytes()
@@ -142,7 +142,7 @@ class Carrying:
 
     def _loss(self, released: Tensor, original: np.ndarray) -> str | None:
         """Why a released photo has no gain with the new codebook; None if it has."""
-        codebook = self._new.codebook
+        codebook = self._new
         if not has_objective(codebook):
             return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
         first = torch.from_numpy(original.astype(np.float32))[None]

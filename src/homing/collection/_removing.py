@@ -47,6 +47,11 @@ def remove_named(folder: Folder, named: Named) -> list[Outcome]:
     removed = folder.catalogue.remove(named.ids) if named.ids else []
     if "next" in others:
         _remove_beside(folder, "next", named.ids)
+    return removed_outcomes(removed, named)
+
+
+def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], named: Named) -> list[Outcome]:
+    """What is told of references that were removed, as catalogues give them, and of what names none."""
     return [
         Outcome(photo=place(source), state="removed", released=None if released is None else place(released))
         for _, source, released in removed

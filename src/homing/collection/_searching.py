@@ -13,7 +13,7 @@ from homing.collection.catalogue import State
 from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.collection.outcome import Match
 from homing.errors import CollectionError, HomingError
-from homing.indexes import FaissIndex, full_distances
+from homing.indexes import Index, full_distances
 
 AGAIN = 100  # of the nearest are compared again where nothing else is asked for
 
@@ -42,7 +42,7 @@ class Plan:
 
 
 def plan_search(
-    index: FaissIndex, codebook: Codebook, k: int, probes: int | None, margin: float | None, rerank: int | None
+    index: Index, codebook: Codebook, k: int, probes: int | None, margin: float | None, rerank: int | None
 ) -> Plan:
     """What is asked for and, where nothing is, what suits a collection of this size."""
     if k < 1 or (probes is not None and probes < 1):
@@ -66,7 +66,7 @@ def plan_search(
 
 
 def run_search(
-    folder: Folder, index: FaissIndex, descriptors: Tensor, k: int, plan: Plan, false_matches: float | None
+    folder: Folder, index: Index, descriptors: Tensor, k: int, plan: Plan, false_matches: float | None
 ) -> list[list[Match]]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the rarest distance first."""
     if false_matches is not None and not 0 < false_matches <= 1:
@@ -112,7 +112,7 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
     return apart, counts
 
 
-def _likeness(folder: Folder, index: FaissIndex) -> float:
+def _likeness(folder: Folder, index: Index) -> float:
     try:
         return folder.likeness.now(index)
     except ValueError as error:  # as above

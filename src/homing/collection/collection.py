@@ -28,11 +28,13 @@ from homing.collection.catalogue import NewPhotos
 from homing.collection.checking import check_opened
 from homing.collection.folder import Folder, create_folder, open_folder
 from homing.collection.generations import beside, place_of
+from homing.collection.lance.folder import belongs_in_lance, create_lance, open_lance
 from homing.collection.outcome import Finding, Info, Match, Outcome
 from homing.collection.settings import read_settings
 from homing.collection.turning import turns
+from homing.errors import HomingError
 from homing.extractors import Extractor, describe
-from homing.indexes import FaissIndex
+from homing.indexes import Index
 from homing.photo import Photo, gather
 
 Paths = str | Place | Iterable[str | Place]
@@ -58,7 +60,7 @@ class Collection:
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | Place,
         *,
         codebook: str | Path | codebooks.Codebook = "homing-1",
         with_background: bool = False,
@@ -66,19 +68,42 @@ class Collection:
     ) -> Collection:
         """A new collection: in a folder that does not exist yet, for a codebook's name, path or value.
 
+        One at an address, such as s3://bucket/photos.lance, or in a folder called *.lance, is kept in Lance.
+
         `with_background` puts it among the codes of strangers that come with the bundled codebook.
         """
         book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
-        create_folder(Path(path), book, codebooks.bundled_background(book) if with_background else None)
-        return cls.open(path, extractor=extractor)
+        where = place(path)
+        if belongs_in_lance(where):
+            if with_background:
+                raise HomingError("a collection in Lance has no background; make it without")
+            create_lance(where, book)
+        else:
+            assert isinstance(where, Path)
+            create_folder(where, book, codebooks.bundled_background(book) if with_background else None)
+        return cls.open(where, extractor=extractor)
 
     @classmethod
-    def open(cls, path: str | Path, *, extractor: Extractor | None = None, generation: str = "current") -> Collection:
+    def open(
+        cls,
+        path: str | Place,
+        *,
+        extractor: Extractor | None = None,
+        generation: str = "current",
+        version: int | None = None,
+    ) -> Collection:
         """An existing collection; `extractor` is needed only where the codebook's is one of your own.
 
         Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
+        One in Lance may be opened as it was at an earlier `version`, to be searched.
         """
-        folder = open_folder(Path(path), generation)
+        where = place(path)
+        if belongs_in_lance(where):
+            return _opened_in_lance(where, extractor, generation, version)
+        if version is not None:
+            raise HomingError(f"{where} keeps no versions; collections in Lance do")
+        assert isinstance(where, Path)
+        folder = open_folder(where, generation)
         if extractor is not None:
             folder.codebook.check(extractor)
         return cls(folder, extractor)
@@ -102,7 +127,7 @@ class Collection:
         return self.folder.codebook
 
     @property
-    def index(self) -> FaissIndex:
+    def index(self) -> Index:
         """The index of all references the catalogue holds now, whoever added them."""
         return self._live.current()
 
@@ -283,6 +308,15 @@ class Collection:
         What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
         """
         return self.folder.catalogue.add(photos, instead_of=instead_of)
+
+
+def _opened_in_lance(where: Place, extractor: Extractor | None, which: str, version: int | None) -> Collection:
+    from homing.collection.lance.collection import LanceCollection  # which is made of this class
+
+    folder = open_lance(where, which, version)
+    if extractor is not None:
+        folder.codebook.check(extractor)
+    return LanceCollection(folder, extractor)
 
 
 def _as_paths(photos: Paths) -> list[str | Place]:

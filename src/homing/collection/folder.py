@@ -47,7 +47,8 @@ class Folder:
     def likeness(self) -> CollectionLikeness:
         """How much alike its photos are."""
         strangers = 0 if self.background is None else len(self.background)
-        return CollectionLikeness(self.catalogue, self.codebook, range(BACKGROUND_IDS, BACKGROUND_IDS + strangers))
+        numbers = range(BACKGROUND_IDS, BACKGROUND_IDS + strangers)
+        return CollectionLikeness(self.catalogue.descriptors, self.codebook, numbers)
 
 
 def create_folder(

@@ -10,11 +10,12 @@ holiday.homing/
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
+from typing import TypeVar, cast
 
-from homing._files import write_atomically
+from homing._places import Address, Place, write_whole
 from homing.errors import CollectionError, UnknownNameError
 
+Here = TypeVar("Here", bound=Place)  # on this machine, or elsewhere
 GENERATIONS = {"previous": -1, "current": 0, "next": 1}
 _SETTINGS = "collection.toml"
 _FILES = (
@@ -23,10 +24,11 @@ _FILES = (
     "background",
     "index.faiss",
     *(f"catalogue.sqlite{end}" for end in ("", "-shm", "-wal")),
+    *("references.lance", "releases.lance"),
 )
 
 
-def generation(path: Path, which: str = "current") -> Path:
+def generation(path: Here, which: str = "current") -> Here:
     """The folder of the generation that answers, the next or the previous one, which must be there."""
     if which not in GENERATIONS:
         raise UnknownNameError("generation", which, GENERATIONS)
@@ -38,25 +40,25 @@ def generation(path: Path, which: str = "current") -> Path:
     return folder
 
 
-def place_of(path: Path, which: str) -> Path:
+def place_of(path: Here, which: str) -> Here:
     """Where the folder of a generation is, or would be."""
     return _folder(path, _current(path)[0] + GENERATIONS[which])
 
 
-def beside(path: Path) -> list[str]:
+def beside(path: Place) -> list[str]:
     """Which generations there are beside the one that answers: next, previous."""
     number, alone = _current(path)
     possible = ["next", *(["previous"] if number > 1 and not alone else [])]
     return [which for which in possible if (place_of(path, which) / _SETTINGS).is_file()]
 
 
-def make_current(path: Path) -> None:
+def make_current(path: Place) -> None:
     """Let the next generation answer from now on; one file changes, so it is this one or that at any instant."""
     generation(path, "next")
     _write(path, f"{_current(path)[0] + 1}\n")
 
 
-def forget_previous(path: Path) -> None:
+def forget_previous(path: Place) -> None:
     """Delete the generations before the one that answers; what a crash leaves of them is deleted by the next call."""
     if not forgotten(path):
         generation(path, "previous")
@@ -65,19 +67,21 @@ def forget_previous(path: Path) -> None:
         delete(each)
 
 
-def forgotten(path: Path) -> list[Path]:
+def forgotten(path: Here) -> list[Here]:
     """What is still there of generations that were forgotten."""
     number, alone = _current(path)
     if not alone:
         return []
-    places = [*(path / name for name in _FILES), *(_folder(path, before) for before in range(2, number))]
-    return [each for each in places if each.exists()]
+    files = [cast(Here, path / name) for name in _FILES]
+    return [each for each in [*files, *(_folder(path, before) for before in range(2, number))] if each.exists()]
 
 
-def delete(each: Path) -> None:
+def delete(each: Place) -> None:
     """Delete a file, or a folder with all that is in it."""
     try:
-        if each.is_dir():
+        if isinstance(each, Address):
+            each.remove()
+        elif each.is_dir():
             shutil.rmtree(each)
         else:
             each.unlink()
@@ -85,15 +89,15 @@ def delete(each: Path) -> None:
         raise CollectionError(f"cannot delete {each}: {error.strerror}") from error
 
 
-def _folder(path: Path, number: int) -> Path:
-    return path if number == 1 else path / f"generation-{number}"
+def _folder(path: Here, number: int) -> Here:
+    return path if number == 1 else cast(Here, path / f"generation-{number}")
 
 
-def _current(path: Path) -> tuple[int, bool]:
+def _current(path: Place) -> tuple[int, bool]:
     """The number of the generation that answers, and whether those before it are forgotten."""
     file = path / "current"
     try:
-        number, *more = file.read_text().split() if file.is_file() else ["1"]
+        number, *more = file.read_bytes().decode().split() if file.is_file() else ["1"]
         if more not in ([], ["alone"]):
             raise ValueError(more)
         return int(number), bool(more)
@@ -101,8 +105,8 @@ def _current(path: Path) -> tuple[int, bool]:
         raise CollectionError(f"{file} cannot be read, or is damaged; it holds the number of a generation") from error
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Place, text: str) -> None:
     try:
-        write_atomically(path / "current", text.encode())
+        write_whole(path / "current", text.encode(), new=False)
     except OSError as error:
         raise CollectionError(f"cannot write {path / 'current'}: {error.strerror}") from error

@@ -5,47 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from homing import codebooks
+from homing._places import Place, place
 from homing.collection._carrying import GONE, Carrying
 from homing.collection._transfer import Transfer
 from homing.collection._writing import changing, one_keeper
 from homing.collection.folder import Folder, create_folder, open_folder
 from homing.collection.generations import forget_previous, make_current, place_of
+from homing.collection.lance.folder import belongs_in_lance, open_lance
+from homing.collection.lance.migration import forget_lance, migrate_lance, switch_lance
+from homing.collection.outcome import Migration, Released
 from homing.errors import CollectionError
 from homing.extractors import Extractor
 
 
-@dataclass(frozen=True)
-class Released:
-    """A file that was activated for the old codebook, and what the new one makes of it."""
-
-    photo: str
-    released: str
-    reason: str | None
-
-
-@dataclass(frozen=True)
-class Migration:
-    """How far the next generation is, and which activated files keep their gain there."""
-
-    generation: Path
-    codebook: str
-    photos: int
-    """References that were carried over."""
-    missing: list[str]
-    """Of those that could not be, a line each: another network needs the files again."""
-    keep: list[Released]
-    again: list[Released]
-    """Should be activated again."""
-    unknown: list[Released]
-    """Nobody can tell: the released files are gone."""
-
-
 def migrate(
-    path: str | Path,
+    path: str | Place,
     codebook: str | Path | codebooks.Codebook,
     *,
     extractor: Extractor | None = None,
@@ -56,8 +33,10 @@ def migrate(
     New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
     `advance` is called for each reference that is done.
     """
-    home = Path(os.path.abspath(path))
     book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
+    if belongs_in_lance(place(path)):
+        return migrate_lance(place(path), book, extractor, advance)
+    home = _home(path)
     with _opened(home) as old, changing(old):
         if old.codebook.fingerprint == book.fingerprint:
             raise CollectionError(f"{path} has codebook '{book.name}' ({book.fingerprint[:12]}) already")
@@ -74,12 +53,14 @@ def migrate(
             return _carried(old, new, extractor, advance)
 
 
-def switch(path: str | Path, *, extractor: Extractor | None = None, leave_missing: bool = False) -> Migration:
+def switch(path: str | Place, *, extractor: Extractor | None = None, leave_missing: bool = False) -> Migration:
     """Let the next generation answer in place of the current one, with all that was added meanwhile.
 
     Refuses to lose references that could not be carried over, unless it is told to `leave_missing` ones.
     """
-    home = Path(os.path.abspath(path))
+    if belongs_in_lance(place(path)):
+        return switch_lance(place(path), extractor, leave_missing=leave_missing)
+    home = _home(path)
     with _opened(home) as old, changing(old), _opened(home, "next") as new:
         done = _carried(old, new, extractor, lambda: None)
         if done.missing and not leave_missing:
@@ -93,17 +74,26 @@ def switch(path: str | Path, *, extractor: Extractor | None = None, leave_missin
     return done
 
 
-def forget(path: str | Path) -> None:
+def forget(path: str | Place) -> None:
     """Delete the generations that answered before the switch."""
-    home = Path(os.path.abspath(path))
+    if belongs_in_lance(place(path)):
+        forget_lance(place(path))
+        return
+    home = _home(path)
     with _opened(home) as current, changing(current), one_keeper(home):
         forget_previous(home)
 
 
-def count(path: str | Path) -> int:
+def count(path: str | Place) -> int:
     """How many references there are to carry over."""
-    with _opened(Path(path)) as old:
+    if belongs_in_lance(place(path)):
+        return open_lance(place(path)).catalogue.counts()["photos"]
+    with _opened(_home(path)) as old:
         return old.catalogue.counts()["photos"]
+
+
+def _home(path: str | Place) -> Path:
+    return Path(os.path.abspath(str(path)))
 
 
 @contextmanager
@@ -129,7 +119,7 @@ def _carried(old: Folder, new: Folder, extractor: Extractor | None, advance: Cal
                 f"{new.path} holds references that the current generation never had: it was current before. "
                 f"If {old.home / 'current'} was lost, write the number of that generation into it"
             )
-        carrying = Carrying(old, new, extractor, advance)
+        carrying = Carrying(old.codebook, new.codebook, extractor, advance)
         carrying.run(before, after)
         verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}
         for rows in before.releases():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from homing._places import Place
@@ -54,7 +53,7 @@ class Match:
 class Info:
     """What a collection holds."""
 
-    path: Path
+    path: Place
     codebook: str
     spec: str
     fingerprint: str
@@ -68,11 +67,39 @@ class Info:
     """Which one it is being migrated to."""
     previous_codebook: str | None = None
     """Which one it was migrated from, until that is forgotten."""
+    version: int | None = None
+    """Of the references, in Lance."""
 
     @property
     def passive(self) -> int:
         """Photos of which nothing was released."""
         return self.photos - self.activated - self.unchanged
+
+
+@dataclass(frozen=True)
+class Released:
+    """A file that was activated for the old codebook, and what the new one makes of it."""
+
+    photo: str
+    released: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Migration:
+    """How far the next generation is, and which activated files keep their gain there."""
+
+    generation: Place
+    codebook: str
+    photos: int
+    """References that were carried over."""
+    missing: list[str]
+    """Of those that could not be, a line each: another network needs the files again."""
+    keep: list[Released]
+    again: list[Released]
+    """Should be activated again."""
+    unknown: list[Released]
+    """Nobody can tell: the released files are gone."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from homing._files import write_atomically
+from homing._places import Place
 from homing.codebooks import Codebook
 from homing.collection.catalogue import Catalogue
 from homing.errors import CollectionError, FormatError
@@ -23,6 +24,11 @@ FORMAT = 1
 
 def write_settings(path: Path, codebook: Codebook, background: bytes | None) -> None:
     """Say what a collection is made of: its codebook, and the bytes of its background."""
+    write_atomically(path / "collection.toml", settings_text(codebook, background).encode())
+
+
+def settings_text(codebook: Codebook, background: bytes | None) -> str:
+    """The same, as it is written down."""
     settings = {
         "format": FORMAT,
         "codebook": codebook.name,
@@ -32,14 +38,14 @@ def write_settings(path: Path, codebook: Codebook, background: bytes | None) -> 
     if background is not None:
         settings["background"] = hashlib.sha256(background).hexdigest()
     lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
-    write_atomically(path / "collection.toml", "".join(lines).encode())
+    return "".join(lines)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Place) -> dict[str, Any]:
     """What a collection is made of."""
     file = path / "collection.toml"
     try:
-        settings: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+        settings: dict[str, Any] = tomllib.loads(file.read_bytes().decode())
         if not isinstance(settings["format"], int) or settings["format"] < 1:
             raise ValueError(f"there is no format {settings['format']!r}")
         _refuse_later(path, settings["format"])
@@ -72,6 +78,6 @@ def open_catalogue(path: Path) -> Catalogue:
     return catalogue
 
 
-def _refuse_later(path: Path, version: int) -> None:
+def _refuse_later(path: Place, version: int) -> None:
     if version > FORMAT:
         raise FormatError(f"{path} has format {version}, this homing reads format {FORMAT}; upgrade homing")

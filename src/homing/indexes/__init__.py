@@ -1,6 +1,8 @@
 """Codebook, codes and ids together: what is searched."""
 
+from homing.indexes.base import Index
 from homing.indexes.faiss import FaissIndex
+from homing.indexes.lance import LanceIndex
 from homing.indexes.ranking import compare_again, full_distances
 
-__all__ = ["FaissIndex", "compare_again", "full_distances"]
+__all__ = ["FaissIndex", "Index", "LanceIndex", "compare_again", "full_distances"]

@@ -11,12 +11,10 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.errors import HomingError
+from homing.indexes.base import fast_probes
 from homing.indexes.ranking import merge
 from homing.indexes.stores import store_for
 
-# Looking at this many codes of a million, and into the cells they lie in, takes about half a millisecond; by default
-# a search looks at no more.
-FAST_CODES = 20_000
 # How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
 REACH = 256
 # A search by margin looks into no more cells than this, however near their centres lie to each other.
@@ -78,13 +76,18 @@ class FaissIndex:
 
     def looked_at(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
         """How many codes (B,) a search for (B, D) or (B, T, D) descriptors compares, in an index that has cells."""
+        cells = self.cells(descriptors, probes, margin)
         with self._lock:
-            _, cells = self._cells(self._turned(descriptors), probes, margin)
             lists = self.faiss.invlists
             # The last is for cells left out.
             sizes = np.array([*(lists.list_size(cell) for cell in range(lists.nlist)), 0])
         counts: np.ndarray = sizes[cells].reshape(len(descriptors), -1).sum(axis=1)
         return counts
+
+    def cells(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
+        """The cells (N, C) that a search looks into, a row for each descriptor; -1 stands for those left out."""
+        with self._lock:
+            return self._cells(self._turned(descriptors), probes, margin)[1]
 
     def _nearest(
         self, turned: np.ndarray, k: int, probes: int | None, margin: float | None
@@ -120,8 +123,14 @@ class FaissIndex:
 
     def fast_probes(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        cells = self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1
-        return int(min(cells, max(1, FAST_CODES * cells // max(len(self), 1))))
+        return fast_probes(self._codebook, len(self))
+
+    def some(self, count: int, *, below: int) -> np.ndarray:
+        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+        ids, _ = self.contents()
+        own = np.sort(ids[ids < below])  # they come in no order
+        chosen: np.ndarray = np.random.default_rng(0).permutation(own)[:count]
+        return chosen
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids (N,) and codes (N, bytes) it holds, in no order."""

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from homing import extractors
+from homing._places import Place, place
 from homing.collection._writing import one_writer
 from homing.collection.checking.catalogue import BY_HAND, check_catalogue
 from homing.collection.checking.findings import Findings
@@ -18,18 +19,24 @@ from homing.collection.checking.releases import check_releases
 from homing.collection.checking.snapshot import check_snapshot
 from homing.collection.folder import Folder, open_folder
 from homing.collection.generations import beside, generation, place_of
+from homing.collection.lance.checking import check_lance
+from homing.collection.lance.folder import belongs_in_lance, open_lance
 from homing.collection.outcome import Finding
 from homing.errors import CollectionError, FormatError
 from homing.extractors import Extractor
 
 
-def check(path: str | Path, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
+def check(path: str | Place, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
     """What is not as it should be in a collection, also in one too damaged to be opened.
 
     `repair` mends what can be mended without losing anything; nobody else changes the collection meanwhile. `extractor`
     is needed only where the codebook's is one of your own. Of a collection that migrates all generations are checked.
     """
-    home, findings = Path(path), Findings(repair)
+    where, findings = place(path), Findings(repair)
+    if belongs_in_lance(where):
+        return check_lance(open_lance(where), repair=repair)
+    assert isinstance(where, Path)
+    home = where
     refuse_no_collection(generation(home))
     with _alone(home, repair):
         for which in ("current", *beside(home)):

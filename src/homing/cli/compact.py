@@ -1,0 +1,44 @@
+"""homing compact: a collection in Lance, brought up to date and put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from homing.cli._screen import CollectionPath, screen
+from homing.errors import HomingError
+
+
+def compact(
+    collection: CollectionPath,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(min=0, help="Forget versions that are older than so many days.", show_default="keep all"),
+    ] = None,
+) -> None:
+    """Index what was added since, and put small files together, in a collection in Lance; searches go on meanwhile.
+
+    Jobs do it by themselves when they have added much.
+
+    Examples:
+
+        homing compact s3://bucket/photos.lance
+
+        homing compact s3://bucket/photos.lance --keep-days 30
+    """
+    from datetime import timedelta
+
+    from homing.collection import Collection
+    from homing.collection.lance.collection import LanceCollection
+
+    with Collection.open(collection) as opened:
+        if not isinstance(opened, LanceCollection):
+            raise HomingError(f"{collection} is not kept in Lance: there is nothing to put together")
+        opened.compact(older_than=None if keep_days is None else timedelta(days=keep_days))
+        versions = opened.versions()
+    screen.print(
+        f"Version {versions[-1].number:,} of {collection}: {versions[-1].photos:,} photos, all of them in its index;"
+        f" {len(versions):,} versions are kept.",
+        highlight=False,
+    )

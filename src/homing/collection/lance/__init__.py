@@ -1,0 +1,1 @@
+"""A collection whose references live in Lance datasets: in a folder, or in a bucket that many machines reach."""

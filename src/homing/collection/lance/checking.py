@@ -1,0 +1,120 @@
+"""Whether a collection in Lance is what it should be, and what can be mended of it without losing anything."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from homing._parallel import map_ahead
+from homing._places import place
+from homing.codebooks import agree
+from homing.collection.checking.findings import STALE, Findings
+from homing.collection.lance.folder import LanceFolder
+from homing.collection.lance.table import one_of
+from homing.collection.outcome import Finding
+from homing.errors import CollectionError, HomingError
+from homing.indexes.lance import VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
+from homing.photo import read_file
+
+_UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
+
+
+def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
+    """Verify datasets, codes, descriptors, the index, and released files against their hashes."""
+    findings, catalogue = Findings(repair), folder.catalogue
+    for table in (catalogue.references, catalogue.releases):
+        try:
+            with table.telling("trusted"):
+                table.latest().validate()
+        except CollectionError as error:
+            findings.leave("catalogue", str(error), "restore it from a backup, or open an earlier version")
+            return findings.found
+    _check_references(folder, findings)
+    _check_index(folder, findings)
+    _check_releases(folder, findings)
+    return findings.found
+
+
+def _check_references(folder: LanceFolder, findings: Findings) -> None:
+    codebook, hashes = folder.codebook, Counter[str]()
+    columns = ["_rowid", "sha256", "source", "code", VECTOR]
+    for piece in folder.catalogue.references.pieces(columns):
+        hashes.update(piece["sha256"].to_pylist())
+        turned = np.ascontiguousarray(matrix_of(piece[VECTOR]))
+        norms = np.linalg.norm(turned, axis=1)
+        sound = np.isfinite(norms) & (np.abs(norms - 1) <= _UNIT)
+        descriptors = codebook.quantiser.turn_back(np.where(sound[:, None], turned, 0))
+        fits = agree(codebook, codes_of(piece), descriptors)
+        for number, source, is_sound, is_its in zip(
+            ids_of(piece).tolist(), piece["source"].to_pylist(), sound, fits, strict=True
+        ):
+            if not (is_sound and is_its):
+                problem = "has a code that is not that of its descriptor" if is_sound else "has no sound descriptor"
+                again = f"homing remove {folder.home} {number}, then add {source} again"
+                findings.leave("reference", f"reference {number}, {source}, {problem}", again)
+    for sha256, count in hashes.items():
+        if count > 1:
+            findings.leave("reference", f"the photo {sha256[:12]}… is there {count} times", "remove all but one by id")
+
+
+def _check_index(folder: LanceFolder, findings: Findings) -> None:
+    def rebuild() -> None:
+        drop_index(references.latest())
+        fold_in(references.latest(), folder.codebook)
+
+    references, problem = folder.catalogue.references, None
+    try:
+        with references.telling("read"):
+            if has_moved(references.dataset, folder.codebook):
+                problem = "the index has other cells than the codebook: somebody trained it anew"
+    except CollectionError as error:
+        problem = f"the index is damaged: {error}"
+    if problem is not None:
+        findings.mend("index", problem, "built anew", rebuild, "run homing check --repair again")
+
+
+def _check_releases(folder: LanceFolder, findings: Findings) -> None:
+    """A file may hold whichever release of several went there; one that was planned and not written is no finding."""
+    catalogue = folder.catalogue
+    known = {each for piece in catalogue.references.pieces(["sha256"]) for each in piece["sha256"].to_pylist()}
+    by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    left = set()
+    for row in catalogue.releases.rows(["photo", "path", "sha256", "written", "changed"]).to_pylist():
+        if row["photo"] in known:
+            by_path[row["path"]].append(row)
+        elif datetime.now(timezone.utc) - row["changed"] > timedelta(seconds=STALE):
+            left.add(row["photo"])
+    if left:
+        problem = f"releases of {len(left):,} photos that are no references any more are left"
+        forget = partial(catalogue.releases.delete, one_of("photo", sorted(left)))
+        findings.mend("release", problem, "forgotten", forget, "run homing check --repair again")
+    for (path, rows), found in zip(by_path.items(), map_ahead(_hash, by_path), strict=True):
+        same = [row for row in rows if row["sha256"] == found]
+        if any(row["written"] for row in same):
+            continue
+        if same:
+            note = partial(_confirm, folder, same[-1])
+            problem = f"{path} was written, but a crash came before that was noted"
+            findings.mend("release", problem, "noted", note, "run the same homing activate again")
+        elif any(row["written"] for row in rows):
+            what = "is gone, or cannot be read" if found is None else "is not what was released there"
+            findings.leave("release", f"{path} {what}", "put it back, or release the photo again")
+
+
+def _hash(path: str) -> str | None:
+    try:
+        return hashlib.sha256(read_file(place(path))).hexdigest()
+    except HomingError:
+        return None
+
+
+def _confirm(folder: LanceFolder, row: dict[str, Any]) -> None:
+    number = folder.catalogue.find(row["photo"])
+    planned = None if number is None else folder.catalogue.release(number, row["path"], row["sha256"])
+    if number is not None and planned is not None:
+        folder.catalogue.confirm_releases([(number, planned)])

@@ -1,0 +1,74 @@
+"""The index of what the references of a collection in Lance are now, whoever changed them; and keeping it so."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from threading import Lock
+
+from homing.collection.lance.folder import LanceFolder
+from homing.collection.lance.table import Table
+from homing.errors import CollectionError
+from homing.indexes.lance import LanceIndex, fold_in
+
+# What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
+# than to look for them in a bucket.
+_TAIL, _SHARE = 20_000, 0.1
+_BY_VALUE = {"references": ("sha256", "source"), "releases": ("photo", "sha256")}  # what rows are looked for by
+
+
+class LanceLive:
+    """An index that follows its dataset, version by version; safe to use from several threads."""
+
+    def __init__(self, folder: LanceFolder) -> None:
+        self._folder, self._lock = folder, Lock()
+        self._index: LanceIndex | None = None
+        self._revision = 0
+
+    def current(self) -> LanceIndex:
+        """The index of the references as they are now."""
+        with self._lock:
+            revision = self._folder.catalogue.revision
+            if self._index is None or revision != self._revision:
+                self._index, self._revision = self._opened(), revision
+            return self._index
+
+    def _opened(self) -> LanceIndex:
+        references = self._folder.catalogue.references
+        with references.telling("read"):
+            return LanceIndex(self._folder.codebook, references.dataset)
+
+    def keep(self) -> None:
+        """Bring the index of the dataset up to date, if this process has added so many that this pays off."""
+        if not self._folder.catalogue.changed:
+            return
+        try:
+            index = self.current()
+            if index.tail > max(_TAIL, _SHARE * len(index)):
+                self.compact()
+        except CollectionError as error:
+            # Nothing is lost: what is not in the index is searched in memory, and the next one may do it.
+            logging.getLogger("homing").warning("%s: the index is left as it is: %s", self._folder.path, error)
+
+    def compact(self, older_than: timedelta | None = None) -> None:
+        """Index what is not yet, put small files together, and forget versions that are older."""
+        catalogue = self._folder.catalogue
+        with catalogue.references.telling("compacted"):
+            if len(self.current()):
+                # Removed references leave the index first: of rows that compaction drops it would go on to tell.
+                fold_in(catalogue.references.latest(), self._folder.codebook)
+        for name, columns in _BY_VALUE.items():
+            table: Table = getattr(catalogue, name)
+            with table.telling("compacted"):
+                dataset = table.latest()
+                dataset.optimize.compact_files()
+                for column in columns:
+                    if f"{column}_idx" not in {each.name for each in dataset.describe_indices()}:
+                        dataset.create_scalar_index(column, "BTREE")
+                dataset.optimize.optimize_indices(index_names=[f"{column}_idx" for column in columns])
+                if older_than is not None:
+                    dataset.cleanup_old_versions(older_than=older_than)
+        with catalogue.references.telling("compacted"):
+            if len(self.current()):  # what somebody removed meanwhile
+                fold_in(catalogue.references.latest(), self._folder.codebook)
+        catalogue.changed = False

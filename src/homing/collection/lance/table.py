@@ -1,0 +1,128 @@
+"""One Lance dataset at a place: rows are looked for, appended, changed and removed, and what goes wrong is said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+from homing._places import Address, Place
+from homing.errors import CollectionError
+from homing.indexes.lance import load_lance
+
+_TRIES = 50  # of a commit: whoever comes second to change the same rows begins again
+
+
+class Table:
+    """A dataset as it was when it was last looked at; safe to use from several threads."""
+
+    def __init__(self, where: Place, version: int | None = None) -> None:
+        self._where, self._version, self._lock = where, version, Lock()
+        with self.telling("opened"):
+            self._dataset = self._opened()
+
+    def _opened(self, session: Any = None) -> Any:
+        options = _options(self._where)
+        return load_lance().dataset(_uri(self._where), version=self._version, storage_options=options, session=session)
+
+    @staticmethod
+    def create(where: Place, schema: Any) -> None:
+        """A new, empty dataset, whose rows keep their numbers for good."""
+        with _telling(where, "made"):
+            load_lance().write_dataset(
+                schema.empty_table(),
+                _uri(where),
+                storage_options=_options(where),
+                enable_stable_row_ids=True,
+            )
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset, of the version last looked at."""
+        return self._dataset
+
+    def latest(self) -> Any:
+        """The dataset as it is now, whoever changed it; one that was opened at a version stays there."""
+        with self._lock, self.telling("read"):
+            # Another object: others may just be reading from the one there.
+            if self._version is None and self._dataset.latest_version != self._dataset.version:
+                self._dataset = self._opened(self._dataset.session())
+            return self._dataset
+
+    def rows(self, columns: Sequence[str], where: str | None = None, **options: Any) -> Any:
+        """The rows for which a condition holds, as a table of these columns."""
+        with self.telling("read"):
+            return self._dataset.scanner(columns=list(columns), filter=where, **options).to_table()
+
+    def pieces(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
+        """The same, some rows at a time."""
+        with self.telling("read"):
+            yield from self._dataset.scanner(columns=list(columns), filter=where, batch_size=size).to_batches()
+
+    def append(self, rows: Any) -> None:
+        """Put rows behind the others."""
+        with self._changing() as dataset:
+            dataset.insert(rows, mode="append")
+
+    def insert_new(self, rows: Any, key: str) -> int:
+        """Put those of the rows in whose key no other row has, whoever adds at the same time; says how many."""
+        with self._changing() as dataset:
+            merge = dataset.merge_insert(key).when_not_matched_insert_all().conflict_retries(_TRIES)
+            return int(merge.execute(rows)["num_inserted_rows"])
+
+    def update(self, values: Mapping[str, str], where: str) -> int:
+        """Give rows other values; says how many."""
+        with self._changing() as dataset:
+            changes = {name: quoted(value) for name, value in values.items()}
+            return int(dataset.update(changes, where=where, conflict_retries=_TRIES)["num_rows_updated"])
+
+    def delete(self, where: str) -> None:
+        """Remove rows."""
+        with self._changing() as dataset:
+            dataset.delete(where, conflict_retries=_TRIES)
+
+    @contextmanager
+    def _changing(self) -> Iterator[Any]:
+        with self._lock, self.telling("changed"):
+            if self._version is not None:
+                raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
+            changed = self._opened(self._dataset.session())
+            yield changed
+            self._dataset = changed
+
+    def telling(self, what: str) -> Any:
+        """Whatever Lance raises is told in one line."""
+        return _telling(self._where, what)
+
+
+@contextmanager
+def _telling(where: Place, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:  # of Lance, with a trace of its own behind the first line
+        reason = " ".join(str(error).split())
+        raise CollectionError(f"{where} cannot be {what}: {reason[:300]}") from error
+
+
+def quoted(text: str) -> str:
+    """A text as it stands in a condition."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def one_of(column: str, values: Sequence[str] | Sequence[int]) -> str:
+    """The condition that a column holds one of these values."""
+    if not values:
+        return "false"
+    return f"{column} IN ({', '.join(quoted(each) if isinstance(each, str) else str(each) for each in values)})"
+
+
+def _uri(where: Place) -> str:
+    return where.full if isinstance(where, Address) else os.path.abspath(where)
+
+
+def _options(where: Place) -> dict[str, str]:
+    """What Lance does not find in the environment by itself: that a server of one's own speaks no TLS."""
+    plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+    return {"allow_http": "true"} if isinstance(where, Address) and plain else {}

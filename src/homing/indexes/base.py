@@ -1,0 +1,37 @@
+"""What every engine answers: the same codebook gives the same answers, whatever keeps its codes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from homing.codebooks import Codebook
+
+# Looking at this many codes of a million, and into the cells they lie in, takes about half a millisecond; by default
+# a search looks at no more.
+FAST_CODES = 20_000
+
+
+class Index(Protocol):
+    """References as codes of one codebook, which are searched."""
+
+    def __len__(self) -> int: ...
+
+    def search(
+        self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
+
+    def fast_probes(self) -> int:
+        """As many probes as stay fast for an index of this size."""
+
+    def some(self, count: int, *, below: int) -> np.ndarray:
+        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+
+
+def fast_probes(codebook: Codebook, references: int) -> int:
+    """As many probes as stay fast among so many references."""
+    cells = codebook.quantiser.ivf.nlist if codebook.has_cells else 1
+    return int(min(cells, max(1, FAST_CODES * cells // max(references, 1))))

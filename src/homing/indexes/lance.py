@@ -1,0 +1,190 @@
+"""The Lance engine: codes on object storage, searched there, by cells and codewords that are the codebook's own.
+
+Lance is given all centroids and codewords, so it trains nothing, and its codes are those of FAISS. What came since its
+index was last brought up to date is searched in memory, by the codes that stand beside the descriptors.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import repeat
+from types import ModuleType
+from typing import Any
+
+import faiss
+import numpy as np
+from torch import Tensor
+
+from homing._extras import load_extra
+from homing._parallel import map_ahead
+from homing.codebooks import Codebook
+from homing.codebooks.arrays import as_arrays
+from homing.errors import CodebookError
+from homing.indexes.base import fast_probes
+from homing.indexes.faiss import FaissIndex
+from homing.indexes.ranking import merge
+
+CODE, VECTOR = "code", "vector"
+_NAME = "cells"  # of the index in its dataset
+
+
+def load_lance() -> ModuleType:
+    """The library, set up so that it chooses cells as FAISS does."""
+    # Of many cells it would take one that is near, not the nearest: a photo would be looked for in another cell than
+    # the one it was moved into.
+    os.environ["LANCE_USE_HNSW_SPEEDUP_INDEXING"] = "disabled"
+    os.environ.setdefault("LANCE_LOG", "error")  # it warns of every cell that is empty
+    return load_extra("lance", "lance")
+
+
+def check_family(codebook: Codebook) -> None:
+    """Refuse a codebook whose codes Lance does not have: it knows product codes in cells, of 4 or 8 bits."""
+    codec, transforms = codebook.quantiser.codec, codebook.quantiser.transforms
+    rotated = all(
+        isinstance(each, faiss.LinearTransform) and each.is_orthonormal and each.d_in == each.d_out
+        for each in transforms
+    )
+    if type(codec) is faiss.IndexIVFPQ and codec.by_residual and codec.pq.nbits in (4, 8) and rotated:
+        return
+    raise CodebookError(
+        f"'{codebook.spec}' is not kept in Lance, which has product codes of 4 or 8 bits in cells, rotated or not, "
+        "such as IVF4096,PQ8x8 and OPQ8,IVF4096,PQ8x8; make a collection in a folder of this machine"
+    )
+
+
+class LanceIndex:
+    """One version of a dataset whose rows hold codes and, as the quantiser sees them, descriptors.
+
+    An id is the number of a row, which it keeps for good, and one more: none is 0.
+    """
+
+    def __init__(self, codebook: Codebook, dataset: Any) -> None:
+        self._codebook, self._dataset = codebook, dataset
+        self._count = int(dataset.count_rows())
+        self._tail = FaissIndex(codebook)
+        outside = fragments_outside(dataset)
+        if outside:
+            rows = dataset.scanner(columns=["_rowid", CODE], fragments=outside).to_table()
+            self._tail.add(codes_of(rows), ids_of(rows))
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def tail(self) -> int:
+        """How many references the index of the dataset does not hold yet."""
+        return len(self._tail)
+
+    def search(
+        self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
+        k = min(k, max(len(self), 1))
+        if margin is None:
+            probes = probes or self.fast_probes()
+        several = descriptors if descriptors.ndim == 3 else descriptors[:, None]
+        found = [_widened(*self._tail.search(several, k, probes, margin), k)]
+        if self.tail < len(self):
+            found += self._in_dataset(several, k, probes, margin)
+        distances, ids = (np.stack(each, axis=1) for each in zip(*found, strict=True))
+        return merge(distances, ids)
+
+    def _in_dataset(
+        self, several: Tensor, k: int, probes: int | None, margin: float | None
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The nearest that the index of the dataset holds, for each of the T descriptors of the queries."""
+        cells = self._tail.cells(several, probes, margin)
+        turned = self._codebook.turn(several.flatten(0, -2))
+        wanted = zip(turned, (cells >= 0).sum(axis=1).tolist(), repeat(k), strict=False)
+        nearest = list(map_ahead(lambda each: self._nearest(*each), list(wanted)))
+        shape = (*several.shape[:2], k)
+        distances, ids = (np.stack(each).reshape(shape) for each in zip(*nearest, strict=True))
+        return [(distances[:, each], ids[:, each]) for each in range(shape[1])]
+
+    def _nearest(self, query: np.ndarray, probes: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        rows = self._dataset.scanner(
+            nearest={"column": VECTOR, "q": query, "k": k, "minimum_nprobes": probes, "maximum_nprobes": probes},
+            columns=["_rowid", "_distance"],
+            fast_search=True,  # what the index does not hold is compared by codes, too
+            disable_scoring_autoprojection=True,
+        ).to_table()
+        squared = rows["_distance"].to_numpy()
+        return _widened(np.sqrt(np.maximum(squared, 0)), ids_of(rows), k)
+
+    def fast_probes(self) -> int:
+        """As many probes as stay fast for an index of this size."""
+        return fast_probes(self._codebook, len(self))
+
+    def some(self, count: int, *, below: int) -> np.ndarray:
+        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+        places = np.random.default_rng(0).permutation(len(self))[:count]
+        ids = ids_of(self._dataset.take(np.sort(places).tolist(), columns=["_rowid"]))
+        chosen: np.ndarray = ids[ids < below]
+        return chosen
+
+
+def fold_in(dataset: Any, codebook: Codebook) -> None:
+    """Bring the index of a dataset up to date; cells and codewords stay as they are."""
+    if any(each.name == _NAME for each in dataset.describe_indices()):
+        # Merged with the one there, or else Lance would choose anew what its cells are.
+        dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
+        return
+    arrays, _ = as_arrays(codebook)
+    words = arrays["codewords"]
+    dataset.create_index(
+        VECTOR,
+        "IVF_PQ",
+        name=_NAME,
+        metric="L2",
+        num_partitions=len(arrays["centroids"]),
+        num_sub_vectors=len(words),
+        num_bits=int(np.log2(words.shape[1])),
+        ivf_centroids=arrays["centroids"],
+        pq_codebook=words,
+    )
+
+
+def fragments_outside(dataset: Any) -> list[Any]:
+    """The parts of a dataset that its index does not hold."""
+    inside: set[int] = set()
+    for each in dataset.describe_indices():
+        if each.name == _NAME:
+            inside = {number for segment in each.segments for number in segment.fragment_ids}
+    return [each for each in dataset.get_fragments() if each.fragment_id not in inside]
+
+
+def has_moved(dataset: Any, codebook: Codebook) -> bool:
+    """Whether the cells of a dataset's index, if it has one, are others than the codebook's."""
+    if not any(each.name == _NAME for each in dataset.describe_indices()):
+        return False
+    centroids, there = as_arrays(codebook)[0]["centroids"], dataset.get_ivf_model(_NAME).centroids
+    return not np.array_equal(there.flatten().to_numpy().reshape(len(there), -1), centroids)
+
+
+def drop_index(dataset: Any) -> None:
+    """Remove the index of a dataset; its codes are searched in memory until there is one again."""
+    dataset.drop_index(_NAME)
+
+
+def ids_of(rows: Any) -> np.ndarray:
+    """The ids (N,) of a table of rows."""
+    ids: np.ndarray = rows["_rowid"].to_numpy().astype(np.int64) + 1
+    return ids
+
+
+def codes_of(rows: Any) -> np.ndarray:
+    """The codes (N, bytes) of a table of rows."""
+    return matrix_of(rows[CODE])
+
+
+def matrix_of(column: Any) -> np.ndarray:
+    """A column of lists of one length as an array (N, length)."""
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    flat: np.ndarray = whole.flatten().to_numpy()
+    return flat.reshape(len(column), -1)
+
+
+def _widened(distances: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """As wide as asked for: behind what was found comes nothing."""
+    missing = [(0, 0)] * (ids.ndim - 1) + [(0, k - ids.shape[-1])]
+    return np.pad(distances, missing, constant_values=np.inf), np.pad(ids, missing, constant_values=-1)

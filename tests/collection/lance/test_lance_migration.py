@@ -1,0 +1,64 @@
+"""A collection in Lance moves to another codebook; both answer side by side until it is switched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
+
+from homing._places import place
+from homing.collection import Collection, forget, migrate, switch
+from homing.errors import CollectionError
+
+OTHER = "IVF4,PQ12x4"
+
+
+def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
+    photos, home = tiny_photos(tmp_path / "photos", 10), str(lake.folder.home)
+    done = lake.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
+    lake.add(photos[5:9])
+    other, counted = tiny_codebook(OTHER), []
+    first = migrate(home, other, advance=lambda: counted.append(1))
+    assert (first.photos, len(counted), first.missing) == (9, 9, [])
+    activated = sum(each.state == "activated" for each in done)
+    assert activated > 0 and len(first.keep) + len(first.again) == activated and first.unknown == []
+    assert lake.info().next_codebook == other.name
+    with opening(home, generation="next") as following:
+        assert following.codebook.fingerprint == other.fingerprint
+        assert following.search(photos[7], k=1)[0].photo == str(photos[7])
+    assert lake.search(photos[7], k=1)[0].photo == str(photos[7])
+
+    lake.add(photos[9])  # meanwhile
+    lake.remove(photos[0])
+    assert switch(home).photos == 9
+    with opening(home) as now:
+        assert now.codebook.fingerprint == other.fingerprint and now.info().previous_codebook == lake.codebook.name
+        assert {match.photo for match in now.search(photos[9], k=20)} == set(map(str, photos[1:]))
+        again = now.activate(photos[1:5], tmp_path / "out", recipe=RECIPES[1])
+        assert "failed" not in {each.state for each in again}
+        assert now.check() == []
+    forget(home)
+    assert not (place(home) / "references.lance").exists()
+    with opening(home) as now:
+        assert now.info().previous_codebook is None and now.info().photos == 9
+
+
+def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> None:
+    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+    first, second = (migrate(home, tiny_codebook(OTHER)) for _ in range(2))
+    assert first == second
+    with pytest.raises(CollectionError, match="already; go on with that"):
+        migrate(home, tiny_codebook("IVF2,PQ12x4"))
+    with pytest.raises(CollectionError, match="already"):
+        migrate(home, tiny_codebook())
+
+
+def test_released_files_that_are_gone_are_told_of(lake: Collection, tmp_path: Path) -> None:
+    photos, home = tiny_photos(tmp_path / "photos", 3), str(lake.folder.home)
+    lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+    with pytest.raises(CollectionError, match="has no next generation"):
+        switch(home)
+    with pytest.raises(CollectionError, match="has no previous generation"):
+        forget(home)

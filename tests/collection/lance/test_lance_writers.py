@@ -1,0 +1,74 @@
+"""Many write to one collection in Lance at once, and some of them are killed: each photo is there once."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.collection.tiny import RECIPES, tiny_photos
+
+from homing.collection import Collection
+
+WRITER = """
+import os, sys, time
+from tests.collection.tiny import RECIPES, tiny_extractor
+from homing.collection import Collection
+where, photos, out, start = sys.argv[1:]
+while not os.path.exists(start):
+    time.sleep(0.01)
+with Collection.open(where, extractor=tiny_extractor()) as collection:
+    if out:
+        told = collection.activate(photos, out, recipe=RECIPES[0], report=lambda each: print(each.photo, flush=True))
+    else:
+        told = collection.add(photos, report=lambda each: print(each.photo, flush=True))
+    assert not [each.reason for each in told if each.state == "failed"], told
+"""
+
+
+def _start(where: object, photos: Path, out: object, start: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, *map(str, (where, photos, out, start))]
+    root = Path(__file__).parents[3]
+    return subprocess.Popen(command, cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def _end(running: subprocess.Popen[str]) -> list[str]:
+    told, problems = running.communicate(timeout=300)
+    assert running.returncode in (0, -signal.SIGKILL), problems
+    return told.split()
+
+
+def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 40)
+    running = [_start(lake.folder.home, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
+    (tmp_path / "go").touch()
+    for each in running:
+        assert sorted(_end(each)) == sorted(map(str, photos))
+    assert lake.info().photos == 40 and lake.check() == []
+    assert {lake.search(photo, k=1)[0].photo for photo in photos} == set(map(str, photos))
+
+
+def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: Path) -> None:
+    rng, out = random.Random(0), tmp_path / "out"
+    photos = tiny_photos(tmp_path / "photos", 60)
+    (tmp_path / "go").touch()
+    told: set[str] = set()
+    for _ in range(4):
+        running = _start(lake.folder.home, tmp_path / "photos", out, tmp_path / "go")
+        assert running.stdout is not None
+        told |= {running.stdout.readline().strip()} - {""}
+        time.sleep(rng.uniform(0, 0.5))
+        running.kill()
+        told |= set(_end(running))
+    assert told, "somebody got to work"
+    for photo in told:
+        assert lake.folder.catalogue.revision and lake.find(photo).ids, f"{photo} was told, and is gone"
+    done = lake.activate(photos, out, recipe=RECIPES[0])
+    assert {each.state for each in done} <= {"activated", "unchanged"}
+    with opening(lake.folder.home) as opened:
+        assert opened.info().photos == 60 and opened.info().passive == 0
+        assert opened.check() == []
+    assert sorted(file.name for file in out.iterdir()) == sorted(photo.name for photo in photos)

@@ -1,0 +1,128 @@
+"""Lance answers as FAISS does: the same ids and distances, whatever was appended, removed and put together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from tests.conftest import descriptors, train
+
+from homing.codebooks import Codebook
+from homing.errors import CodebookError
+from homing.indexes import FaissIndex, LanceIndex
+from homing.indexes.lance import CODE, VECTOR, check_family, drop_index, fold_in, has_moved, load_lance
+
+QUERIES = descriptors(200, seed=9)  # asked in five ways after each of eight changes
+OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"margin": 0.2}, {}]
+
+
+class Both:
+    """The same references in a dataset and in FAISS."""
+
+    def __init__(self, spec: str, where: Path) -> None:
+        self.book: Codebook = train(spec)
+        self.faiss = FaissIndex(self.book)
+        self.uri, self.made = str(where), 0
+
+    @property
+    def dataset(self) -> Any:
+        return load_lance().dataset(self.uri)
+
+    def add(self, count: int) -> None:
+        new = descriptors(count, seed=self.made + 1)
+        codes = self.book.encode(new)
+        rows = pa.table({CODE: _lists(codes), VECTOR: _lists(self.book.turn(new))})
+        mode = "append" if self.made else "create"
+        load_lance().write_dataset(rows, self.uri, mode=mode, enable_stable_row_ids=True)
+        self.faiss.add(codes, np.arange(self.made, self.made + count) + 1)
+        self.made += count
+
+    def remove(self, ids: range) -> None:
+        self.dataset.delete(f"_rowid >= {ids.start - 1} AND _rowid < {ids.stop - 1}")
+        self.faiss.remove(np.array(ids))
+
+    def agree(self, tail: int) -> None:
+        index = LanceIndex(self.book, self.dataset)
+        assert (len(index), index.tail) == (len(self.faiss), tail)
+        for options in OPTIONS:
+            distances, ids = index.search(QUERIES, 10, **options)
+            expected, same = self.faiss.search(QUERIES, 10, **options)
+            there = same >= 0
+            assert np.array_equal(ids >= 0, there)
+            np.testing.assert_allclose(distances[there], expected[there], atol=2e-6)
+            # Two that lie as far away, but for rounding, may change places.
+            swapped = (ids != same) & there
+            assert np.abs(np.diff(expected, axis=1))[swapped[:, 1:] | swapped[:, :-1]].max(initial=0) < 2e-6
+
+
+@pytest.mark.parametrize("spec", ["IVF8,PQ4x8", "OPQ4,IVF8,PQ4x8", "IVF8,PQ8x4"])
+def test_the_same_answers_after_every_change(spec: str, tmp_path: Path) -> None:
+    both = Both(spec, tmp_path / "d.lance")
+    both.add(1000)
+    both.agree(tail=1000)
+    fold_in(both.dataset, both.book)
+    both.agree(tail=0)
+    both.add(500)
+    both.agree(tail=500)
+    both.remove(range(901, 1101))  # of what is in the index, and of what is not
+    both.agree(tail=400)
+    fold_in(both.dataset, both.book)
+    both.agree(tail=0)
+    both.dataset.optimize.compact_files()
+    both.agree(tail=0)
+    assert not has_moved(both.dataset, both.book)
+    drop_index(both.dataset)
+    both.agree(tail=1300)
+
+
+def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_path: Path) -> None:
+    both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
+    both.add(600)
+    fold_in(both.dataset, both.book)
+    both.add(300)
+    several = QUERIES[:60].reshape(20, 3, -1)
+    distances, ids = LanceIndex(both.book, both.dataset).search(several, 5, probes=3)
+    expected, same = both.faiss.search(several, 5, probes=3)
+    np.testing.assert_allclose(distances, expected, atol=2e-6)
+    assert (ids == same).mean() > 0.99
+
+
+def test_cells_that_somebody_trained_anew_are_noticed(tmp_path: Path) -> None:
+    both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
+    both.add(1000)
+    assert not has_moved(both.dataset, both.book), "there is no index yet"
+    fold_in(both.dataset, both.book)
+    both.dataset.optimize.optimize_indices(retrain=True)
+    assert has_moved(both.dataset, both.book)
+
+
+def test_an_empty_dataset_finds_nothing(tmp_path: Path) -> None:
+    both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
+    both.add(3)
+    both.remove(range(1, 4))
+    _, ids = LanceIndex(both.book, both.dataset).search(QUERIES[:2], 4)
+    assert (ids == -1).all()
+
+
+def test_some_ids_are_always_the_same(tmp_path: Path) -> None:
+    both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
+    both.add(300)
+    both.remove(range(1, 101))
+    first, second = (LanceIndex(both.book, both.dataset).some(50, below=1 << 48) for _ in range(2))
+    assert np.array_equal(first, second) and len(np.unique(first)) == 50 and first.min() > 100
+    assert len(LanceIndex(both.book, both.dataset).some(1000, below=1 << 48)) == 200
+
+
+@pytest.mark.parametrize("spec", ["PQ4x8", "IVF8,Flat", "IVF8,PQ4x6", "PCA16,IVF8,PQ4x8"])
+def test_codes_that_lance_does_not_have_are_refused(spec: str) -> None:
+    with pytest.raises(CodebookError, match="is not kept in Lance"):
+        check_family(train(spec))
+
+
+def _lists(rows: np.ndarray | torch.Tensor) -> Any:
+    array = np.ascontiguousarray(rows)
+    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])
