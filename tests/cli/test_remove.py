@@ -38,7 +38,7 @@ def on_a_terminal(answer: bytes, *arguments: object) -> str:
         [HOMING, *map(str, arguments)], stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     os.write(outer, answer)
-    said, _ = job.communicate(timeout=60)
+    said, _ = job.communicate(timeout=300)
     os.close(inner)
     os.close(outer)
     assert job.returncode == 0, said

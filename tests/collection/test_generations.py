@@ -135,11 +135,11 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
 
     def advance() -> None:
         carried.set()
-        go_on.wait(30)
+        go_on.wait(120)
 
     job = threading.Thread(target=migrate, args=(path, tiny_codebook(NEW)), kwargs={"advance": advance})
     job.start()
-    assert carried.wait(30)
+    assert carried.wait(120)
     with opened(path) as current:
         assert len(current.search(more[0])) == 6, "searches go on"
         with pytest.raises(BusyError):
