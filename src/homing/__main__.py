@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 
@@ -11,7 +13,11 @@ def main() -> None:
         from homing.cli import main as run
 
         run()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != 130:
+            raise
+        # Threads may be at work yet, and Python waits for them: another Ctrl-C would end in a traceback.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
         sys.exit(130)
 
 

@@ -37,7 +37,7 @@ def test_results_come_in_order_and_what_is_no_photo_is_passed_on() -> None:
 
 def test_a_batch_is_moved_while_another_is_and_no_more_are_begun() -> None:
     size = Size(photos=1, pixels=10**6, at_once=2)
-    both = threading.Barrier(2, timeout=10)  # never passed if batches were moved one after the other
+    both = threading.Barrier(2, timeout=120)  # never passed if batches were moved one after the other
     begun: list[str] = []
 
     def move(photos: Sequence[Photo]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -47,13 +48,15 @@ def test_the_command_line_does_not_import_torch_before_it_has_work() -> None:
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
 def test_answers_at_once(argument: str) -> None:
-    assert min(_seconds(argument) for _ in range(5)) < 1  # the best of five: other work may slow a machine down
+    assert min(_seconds(argument) for _ in range(5)) < 1
 
 
 def _seconds(argument: str) -> float:
-    started = time.perf_counter()
+    """What the command takes of a processor: unlike the clock it does not go by what else the machine does."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     homing(argument)
-    return time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
@@ -221,11 +224,11 @@ def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
         # Tests that run in the background ignore Ctrl-C, and so would the job.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while _count(tmp_path) == 0 and time.monotonic() < deadline:
         time.sleep(0.05)
     job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=60)
+    _, said = job.communicate(timeout=300)
     assert job.returncode == 130
     assert "the same command continues" in said
     done = _count(tmp_path)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from homing import collection as rooms
+
 HOMING = str(Path(sys.executable).with_name("homing"))
 
 
@@ -38,7 +40,7 @@ def on_a_terminal(answer: bytes, *arguments: object) -> str:
         [HOMING, *map(str, arguments)], stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     os.write(outer, answer)
-    said, _ = job.communicate(timeout=60)
+    said, _ = job.communicate(timeout=300)
     os.close(inner)
     os.close(outer)
     assert job.returncode == 0, said
@@ -102,3 +104,28 @@ def test_activate_passive(desk: Path) -> None:
     assert homing(*what, "--passive").stdout == "Nothing to do.\n"
     for wrong in ([], [desk / "photos", "--passive"]):
         assert "name the photos to activate, or ask for --passive" in homing(*what, *wrong, code=2).stderr
+
+
+def test_activate_says_that_files_took_the_place_of_earlier_releases(desk: Path) -> None:
+    what = ("activate", desk / "c.homing", desk / "photos" / "flower.jpg", "--out", desk / "out")
+    first = json.loads(homing(*what, "--recipe", "paper-fast", "--json").stdout)
+    assert [each["instead"] for each in first] == [False]
+    before = (desk / "out" / "flower.jpg").read_bytes()
+    assert "in place of" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
+    done = homing(*what, "--recipe", "homing-fast")
+    assert done.stdout.startswith("1 activated, 1 of them in place of earlier releases. Mean of")
+    assert (desk / "out" / "flower.jpg").read_bytes() != before
+    (desk / "before.jpg").write_bytes(before)
+    assert homing("add", desk / "c.homing", desk / "before.jpg").stdout == "1 known already.\n"
+
+
+def test_forgetting_a_generation_asks_a_person_and_nobody_else(desk: Path) -> None:
+    what = ("migrate", desk / "c.homing", "--forget")
+    rooms.migrate(desk / "c.homing", "imagenet-lite0")
+    rooms.switch(desk / "c.homing")
+    asked = on_a_terminal(b"n\n", *what)
+    assert "Delete all generations before" in asked and "Nothing was deleted." in asked
+    assert (desk / "c.homing" / "collection.toml").is_file()
+    said = on_a_terminal(b"", *what, "--yes")
+    assert "Delete all" not in said and "has forgotten its previous generation" in said
+    assert not (desk / "c.homing" / "collection.toml").is_file()

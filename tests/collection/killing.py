@@ -26,14 +26,14 @@ from homing.extractors import describe
 from homing.photo import Photo
 
 ROOT = Path(__file__).parents[2]
-LONGEST = 0.4  # seconds that a process lives
+LONGEST = 0.4  # seconds that a process lives, at first
 
 
 class Life:
     """A collection whose processes are killed again and again."""
 
     def __init__(self, folder: Path, photos: int = 60, seed: int = 0) -> None:
-        self.folder, self.rng = folder, random.Random(seed)
+        self.folder, self.rng, self.longest = folder, random.Random(seed), LONGEST
         paths = tiny_photos(folder / "photos", photos, seed)
         Collection.create(folder / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()).close()
         descriptors = describe(tiny_extractor(), [Photo.load(path).view() for path in paths])
@@ -44,7 +44,7 @@ class Life:
     def kill_once(self, nursery: Nursery) -> None:
         """Let a process work for a moment, kill it, and check that nothing it told of is lost."""
         nursery.bear(self.folder, self.rng.getrandbits(32))
-        time.sleep(self.rng.uniform(0, LONGEST))
+        time.sleep(self.rng.uniform(0, self.longest))
         nursery.kill()
         self.verify()
 

@@ -82,12 +82,19 @@ def test_the_engine_moves_batches_beside_each_other_and_a_loop_to_compare_with_d
 ) -> None:
     monkeypatch.setattr("homing.collection._activating.size_for", lambda _: Size(photos=1, pixels=1, at_once=2))
     running, most = threading.Semaphore(2), []
+    both = threading.Barrier(2, timeout=120)  # of four batches, never passed if they were moved one after the other
 
     def loop(views: list[torch.Tensor], **settings: object) -> list[torch.Tensor]:
         with running:
-            time.sleep(0.2)
+            if engine:
+                both.wait()
+            else:
+                time.sleep(0.2)  # in which another would begin
             most.append(2 - running._value)
             return optimise(views, **settings)
 
-    collection.activate(photos, tmp_path / "out", recipe="paper-fast", loop=wraps(optimise)(loop) if engine else loop)
-    assert max(most) == (2 if engine else 1)
+    outcomes = collection.activate(
+        photos, tmp_path / "out", recipe="paper-fast", loop=wraps(optimise)(loop) if engine else loop
+    )
+    assert [outcome.state for outcome in outcomes] == ["activated"] * 4
+    assert engine or max(most) == 1

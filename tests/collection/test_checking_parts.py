@@ -173,3 +173,31 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         check(tmp_path, repair=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_opens_a_collection_without_settings_is_told_how_to_mend_it(own: Path) -> None:
+    (own / "collection.toml").unlink()
+    with pytest.raises(CollectionError, match=r"has lost its collection\.toml; mend it with: homing check .* --repair"):
+        Collection.open(own)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("UPDATE photos SET code = 'letters' WHERE id = 3", "has a code that is no bytes"),
+        ("UPDATE photos SET code = 7 WHERE id = 3", "has a code that is no bytes"),
+        ("UPDATE descriptors SET vector = 'letters' WHERE photo = 3", "has a descriptor that is no bytes"),
+    ],
+)
+def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path, harm: str, words: str) -> None:
+    behind(own, harm)
+    (own / "index.faiss").unlink(missing_ok=True)
+    with Collection.open(own, extractor=tiny_extractor()) as opened:
+        with pytest.raises(CollectionError, match=r"homing check .* --repair"):
+            opened.search(tmp_path / "photos" / "0000.png")
+        with pytest.raises(CollectionError, match=r"reference 3, .* is damaged; mend it: homing check --repair"):
+            opened.export(tmp_path / "export", format="faiss")
+    found = check(own, repair=True, extractor=tiny_extractor())
+    assert all(each.mended for each in found)
+    assert words in found[0].problem
+    assert check(own) == []

@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,17 @@ def test_what_is_removed_leaves_all_generations_at_once(path: Path) -> None:
     with opened(path) as current:
         current.remove(path.parent / "photos" / "0002.png")
     assert names(path) == names(path, "previous") == {"0000.png": 1, "0003.jpg": 4, "0004.png": 5, "0005.jpg": 6}
+
+
+def test_what_is_removed_leaves_generations_before_the_previous_too(path: Path) -> None:
+    for spec in (NEW, "IVF8,PQ12x4"):
+        migrated(path, spec)
+        switched(path)
+    with opened(path) as current:
+        current.remove(path.parent / "photos" / "0001.jpg")
+    for folder in (path, path / "generation-2", path / "generation-3"):
+        with closing(Catalogue(folder / "catalogue.sqlite")) as catalogue:
+            assert catalogue.existing(range(1, 7)) == [1, 3, 4, 5, 6]
 
 
 def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_path: Path) -> None:
@@ -135,11 +147,11 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
 
     def advance() -> None:
         carried.set()
-        go_on.wait(30)
+        go_on.wait(120)
 
     job = threading.Thread(target=migrate, args=(path, tiny_codebook(NEW)), kwargs={"advance": advance})
     job.start()
-    assert carried.wait(30)
+    assert carried.wait(120)
     with opened(path) as current:
         assert len(current.search(more[0])) == 6, "searches go on"
         with pytest.raises(BusyError):

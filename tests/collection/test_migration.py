@@ -213,3 +213,19 @@ def test_senseless_calls_are_refused(path: Path) -> None:
     (path / "current").write_text("two")
     with pytest.raises(CollectionError, match="damaged"):
         Collection.open(path)
+
+
+def test_what_lost_its_gain_has_it_again_on_the_way_back(path: Path) -> None:
+    with Collection.open(path, extractor=TINY) as opened:
+        first = opened.codebook
+    for new, activated in ((book("Flat"), 0), (book("SQ8"), 0), (first, 2)):
+        done = migrate(path, new, extractor=TINY)
+        assert len(done.keep) == activated
+        assert switch(path, extractor=TINY) == done
+        with Collection.open(path, extractor=TINY) as opened:
+            assert (opened.info().activated, opened.info().unchanged) == (activated, 2 - activated)
+    before = {each: each.read_bytes() for each in (path.parent / "out").iterdir()}
+    with Collection.open(path, extractor=TINY) as opened:
+        some = [path.parent / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
+        assert {each.state for each in opened.activate(some, path.parent / "out", recipe="paper")} == {"activated"}
+    assert {each: each.read_bytes() for each in (path.parent / "out").iterdir()} == before, "nothing is done again"

@@ -31,16 +31,21 @@ def report(outcome):
 with Collection.open(sys.argv[1]) as collection:
     collection.add(sys.argv[2], report=report)
 """
-# Adds and removes a folder, again and again.
+# Adds and removes a folder, again and again, three times at least.
 CHANGING = """
 import sys, time
+from itertools import count
+from pathlib import Path
 from homing.collection import Collection
 
 with Collection.open(sys.argv[1]) as collection:
-    for _ in range(int(sys.argv[3])):
+    for turn in count(1):
         assert {each.state for each in collection.add(sys.argv[2])} == {"added"}
-        time.sleep(1)
+        time.sleep(0.5)
         assert {each.state for each in collection.remove(sys.argv[2])} == {"removed"}
+        if turn >= 3 and Path(sys.argv[1], "enough").exists():
+            break
+        time.sleep(0.5)
 """
 READING = """
 import sys
@@ -55,7 +60,8 @@ queries, seen = torch.load(sys.argv[2]), set()
 with Collection.open(sys.argv[1]) as collection:
     while not Path(sys.argv[1], "stop").exists():
         seen.add(check(collection, queries))
-print(len(seen))
+        if len(seen) > 1:
+            Path(sys.argv[1], "seen").touch()
 """
 
 
@@ -126,7 +132,7 @@ def test_a_second_process_is_told_at_once_and_readers_are_not(
             started = time.perf_counter()
             with pytest.raises(BusyError, match=r"c\.homing is being changed by somebody else; try again when"):
                 job()
-            assert time.perf_counter() - started < 1
+            assert time.perf_counter() - started < 20, "the other one goes on for ever"
         assert mine.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
         assert mine.info().photos > 4, "what the other one reported is seen"
         writer.kill()
@@ -139,12 +145,12 @@ def test_a_second_thread_is_told_too(shared: Path, others: Path, photos: Path, e
 
     def wait(_: object) -> None:
         reached.set()
-        go_on.wait(60)
+        go_on.wait(120)
 
     with Collection.open(shared, extractor=extractor) as one, Collection.open(shared, extractor=extractor) as two:
         thread = threading.Thread(target=one.add, args=[others], kwargs={"report": wait})
         thread.start()
-        assert reached.wait(60)
+        assert reached.wait(120)
         for each in (one, two):
             with pytest.raises(BusyError):
                 each.remove(1)
@@ -176,23 +182,30 @@ def test_readers_always_get_whole_answers(
 
     root = Path(__file__).parents[2]
     with (
-        running(CHANGING, shared, others, 3) as writer,
+        running(CHANGING, shared, others) as writer,
         running(READING, shared, tmp_path / "queries.pt", root) as reader,
         Collection.open(shared, extractor=extractor) as mine,
         ThreadPoolExecutor(3) as pool,
     ):
         readers = [pool.submit(read, mine) for _ in range(3)]
-        _, told = writer.communicate(timeout=120)
+        deadline = time.monotonic() + 300
+        # References come and go until all have seen it: on a busy machine a process is long in beginning.
+        while not ((shared / "seen").exists() and len(seen) > 1) and time.monotonic() < deadline:
+            if reader.poll() is not None or writer.poll() is not None or any(each.done() for each in readers):
+                break  # what is wrong is told below
+            time.sleep(0.05)
+        (shared / "enough").touch()
+        _, told = writer.communicate(timeout=300)
         assert mine.add(others)[0].state == "added"  # in this process, beside its own readers
         assert len(mine.remove(others)) == 12
         done.set()
         (shared / "stop").touch()
         for each in readers:
             each.result()
-        said, wrong = reader.communicate(timeout=120)
+        _, wrong = reader.communicate(timeout=300)
     assert (writer.returncode, told) == (0, "")
     assert (reader.returncode, wrong) == (0, "")
-    assert int(said) > 1 and len(seen) > 1, "references came and went while others searched"
+    assert (shared / "seen").exists() and len(seen) > 1, "references came and went while others searched"
     assert min(seen) == 4 and max(seen) <= 16
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,16 +14,23 @@ from homing.extractors import describe
 from homing.photo import Photo
 
 
-def test_a_later_stage_counts_for_itself_and_an_earlier_one_for_what_it_is_inside() -> None:
+def test_a_later_stage_counts_for_itself_and_an_earlier_one_for_what_it_is_inside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+
+    def take(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("homing.evaluation.stopwatch.time", SimpleNamespace(perf_counter=lambda: now))
     watch = Stopwatch(["first", "second"])
-    first = watch.timed("first", lambda inner=None: (time.sleep(0.05), inner and inner()))
-    second = watch.timed("second", lambda inner=None: (time.sleep(0.1), inner and inner()))
+    first = watch.timed("first", lambda inner=None: (take(1), inner and inner()))
+    second = watch.timed("second", lambda inner=None: (take(2), inner and inner()))
     first(second)
-    assert watch.seconds["first"] == pytest.approx(0.05, abs=0.04)
-    assert watch.seconds["second"] == pytest.approx(0.1, abs=0.04)
+    assert watch.seconds == {"first": 1, "second": 2}
     second(first)
-    assert watch.seconds["first"] == pytest.approx(0.05, abs=0.04)
-    assert watch.seconds["second"] == pytest.approx(0.25, abs=0.08)
+    assert watch.seconds == {"first": 1, "second": 5}
 
 
 def test_threads_add_up() -> None:

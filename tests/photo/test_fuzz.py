@@ -29,7 +29,7 @@ def test_what_is_damaged_is_read_or_refused() -> None:
 
 
 def test_crashes_and_hangs_are_seen() -> None:
-    verdicts = list(judged([b"die", b"sleep", b"fine"], read=_odd, longest=1))
+    verdicts = list(judged([b"die", b"sleep", b"fine"], read=_odd, longest=5))
     assert [verdict.kind for verdict in verdicts] == ["crashed", "hung", "decoded"]
 
 

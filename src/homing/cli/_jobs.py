@@ -50,7 +50,7 @@ class Tally:
     def __init__(self, words: dict[str, str]) -> None:
         """States, and the words for them, in the order in which they are told."""
         self.counts: Counter[str] = Counter()
-        self._words, self._moved = words, 0
+        self._words, self._moved, self._instead = words, 0, 0
         self._quality: dict[str, float] = dict.fromkeys(("psnr", "ssim", "linf"), 0.0)
 
     def reporter(self, advance: Callable[[], None]) -> Callable[[Outcome], None]:
@@ -68,6 +68,7 @@ class Tally:
     def _count(self, outcome: Outcome) -> None:
         self.counts[outcome.state] += 1
         self._moved += outcome.moved_from is not None and outcome.state != "moved"
+        self._instead += outcome.instead
         if outcome.state == "activated":
             for name in self._quality:
                 self._quality[name] += getattr(outcome, name)
@@ -77,6 +78,8 @@ class Tally:
         told = [f"{self.counts[state]:,} {word}" for state, word in self._words.items() if self.counts[state]]
         if self._moved:
             told.append(f"{self._moved:,} of them moved")
+        if self._instead:
+            told.append(f"{self._instead:,} of them in place of earlier releases")
         text = (", ".join(told) or "Nothing to do") + "."
         if activated := self.counts["activated"]:
             psnr, ssim, linf = (total / activated for total in self._quality.values())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,10 +80,38 @@ def _bar(*columns: ProgressColumn, resumable: bool) -> Iterator[Progress]:
     around = (TextColumn("{task.description}"), BarColumn(), *columns, TimeRemainingColumn())
     with Progress(*around, console=messages, transient=True, disable=not messages.is_terminal) as bar:
         try:
-            yield bar
+            with _stoppable(told=resumable):
+                yield bar
         except KeyboardInterrupt:
             messages.print("homing: interrupted" + resumable * "; what was done is kept, the same command continues")
             raise typer.Exit(130) from None
+
+
+@contextmanager
+def _stoppable(*, told: bool) -> Iterator[None]:
+    """Ctrl-C is heard at once, though photos in hand may take a while to be done; a second one does not wait."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:  # it is ignored in the background, or somebody else's
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, _end)  # and stays so until the process is gone
+        if told:
+            messages.print("homing: stopping when what is in hand is done; Ctrl-C again stops at once")
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is stop:
+            signal.signal(signal.SIGINT, before)
+
+
+def _end(*_: object) -> None:
+    """End this process here and now, without waiting for its threads: no collection minds being killed."""
+    os._exit(130)
 
 
 def print_json(document: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,8 @@ def migrate(
     leave_missing: Annotated[
         bool, typer.Option("--leave-missing", help="Switch even if photos could not be carried over.")
     ] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete the generation before the switch.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete the generations before the switch.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --forget: do not ask.")] = False,
     json: AsJson = False,
 ) -> None:
     """Move a collection to another codebook.
@@ -48,7 +50,13 @@ def migrate(
         raise HomingError("one of --codebook NAME_OR_FILE, --switch and --forget is needed")
     if leave_missing and not switch:
         raise HomingError("--leave-missing goes with --switch")
+    if yes and not forget:
+        raise HomingError("--yes goes with --forget")
     if forget:
+        asked = not yes and sys.stdin.isatty()
+        if asked and not typer.confirm(f"Delete all generations before the current one of {collection}?", err=True):
+            screen.print("Nothing was deleted.")
+            return
         rooms.forget(collection)
         if not json:
             screen.print(f"{collection} has forgotten its previous generation.", highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
@@ -23,6 +24,7 @@ from homing.photo import Photo, read_file
 
 BATCH = 16
 GONE = "its released file is gone, or is another by now, so nobody can tell whether it keeps its gain"
+_BEFORE = re.compile("(for codebook [0-9a-f]{12}: )+")
 Advance = Callable[[], None]
 
 
@@ -117,19 +119,24 @@ class Carrying:
                 new.take_releases(list(self._judged([row for row in some if row.photo in originals], originals)))
 
     def _judged(self, rows: Sequence[SentOut], originals: dict[int, np.ndarray]) -> Iterator[SentOut]:
-        """Releases as they are seen from the new codebook: those that lost their gain count as unchanged."""
-        # Under another recipe's name `activate` does them again.
-        before = f"for codebook {self._old.fingerprint[:12]}: "
+        """Releases as they are seen from the new codebook: those that lost their gain count as unchanged.
+
+        Those that lost it in an earlier migration may have it again, as they do on the way back.
+        """
         for row in rows:
-            released = self._released(row) if row.state == "activated" or row.vector is not None else None
+            moved = row.state == "activated" or row.vector is not None or row.reason == GONE
+            released = self._released(row) if moved else None
             vector = None if released is None else released.numpy().astype(np.float16).tobytes()
             reason = row.reason
-            if row.state == "activated":
+            if moved:
                 reason = GONE if released is None else self._loss(released, originals[row.photo][0])
-            if row.state == "activated" and reason is None:
-                yield row._replace(vector=vector)
+            recipe = _BEFORE.sub("", row.recipe)
+            if moved and reason is None:
+                yield row._replace(state="activated", reason=None, recipe=recipe, vector=vector)
             else:
-                yield row._replace(state="unchanged", reason=reason, recipe=before + row.recipe, vector=vector)
+                # Under another recipe's name `activate` does them again.
+                before = f"for codebook {self._old.fingerprint[:12]}: "
+                yield row._replace(state="unchanged", reason=reason, recipe=before + recipe, vector=vector)
 
     def _released(self, row: SentOut) -> Tensor | None:
         """The descriptor (1, D) of a released file: the one that is kept or, for another network, of the file."""

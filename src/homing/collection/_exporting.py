@@ -118,16 +118,16 @@ def _as_parquet(folder: Folder, catalogue: Transfer, draft: Path) -> tuple[int, 
 
 
 def _as_faiss(folder: Folder, catalogue: Transfer, draft: Path) -> tuple[int, dict[str, str]]:
-    index = FaissIndex(folder.codebook)
-    for ids, codes in catalogue.codes():
-        index.add(codes, ids)
     numbers: list[int] = []
     listing = io.StringIO(newline="")
     lines = csv.writer(listing)
     lines.writerow(["id", "sha256", "source", "state"])
-    for rows in catalogue.photos(folder.codebook):
+    for rows in catalogue.photos(folder.codebook):  # first, since it refuses what is damaged
         lines.writerows(row[:4] for row in rows)
         numbers += [row.id for row in rows]
+    index = FaissIndex(folder.codebook)
+    for ids, codes in catalogue.codes():
+        index.add(codes, ids)
     write_atomically(draft / "index.faiss", faiss.serialize_index(index.standalone()).tobytes())
     write_atomically(draft / "photos.csv", listing.getvalue().encode())
     write_atomically(draft / "ids.npy", _saved(lambda file: np.save(file, np.array(numbers, np.int64))))

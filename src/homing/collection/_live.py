@@ -75,7 +75,7 @@ class LiveIndex:
             for ids, codes in self._catalogue.codes(after=before):
                 index.add(codes, ids)
                 self._last = int(ids[-1])
-        except (ValueError, RuntimeError, AssertionError) as error:  # of NumPy, of FAISS
+        except (ValueError, TypeError, RuntimeError, AssertionError) as error:  # of NumPy, of FAISS
             path = self._folder.home
             raise CollectionError(
                 f"{path} holds codes that are none of its codebook; mend it with: homing check {path} --repair"

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from homing._places import Address, Place, place
 from homing.collection.catalogue import Catalogue
 from homing.collection.folder import Folder
-from homing.collection.generations import beside, place_of
+from homing.collection.generations import beside, earlier, place_of
 from homing.collection.outcome import Outcome
 from homing.collection.settings import open_catalogue
 
@@ -40,13 +41,12 @@ def remove_named(folder: Folder, named: Named) -> list[Outcome]:
 
     They leave the generations beside this one, too: they have the same ids in all of them.
     """
-    others = beside(folder.home) if named.ids else []
     # In this order nothing stays behind after a kill: the same call goes on, or the next run of the migration.
-    if "previous" in others:
-        _remove_beside(folder, "previous", named.ids)
+    for before in earlier(folder.home) if named.ids else []:
+        _remove_beside(before, named.ids)
     removed = folder.catalogue.remove(named.ids) if named.ids else []
-    if "next" in others:
-        _remove_beside(folder, "next", named.ids)
+    if named.ids and "next" in beside(folder.home):
+        _remove_beside(place_of(folder.home, "next"), named.ids)
     return removed_outcomes(removed, named)
 
 
@@ -58,8 +58,8 @@ def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], named: Name
     ] + named.unknown
 
 
-def _remove_beside(folder: Folder, which: str, ids: list[int]) -> None:
-    with closing(open_catalogue(place_of(folder.home, which))) as catalogue:
+def _remove_beside(generation: Path, ids: list[int]) -> None:
+    with closing(open_catalogue(generation)) as catalogue:
         catalogue.remove(ids)
 
 

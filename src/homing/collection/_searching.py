@@ -105,7 +105,7 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
     """The distances (B, N) of queries to the descriptors that the catalogue keeps, and how many (B, N) these are."""
     try:
         apart, counts = full_distances(queries, ids, folder.catalogue.descriptors)
-    except ValueError as error:  # of NumPy: their lengths are not that of the queries
+    except (ValueError, TypeError) as error:  # of NumPy: their lengths are not that of the queries
         raise _damaged(folder) from error
     if np.isnan(apart).any():
         raise _damaged(folder)
@@ -115,7 +115,7 @@ def _compared(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.
 def _likeness(folder: Folder, index: Index) -> float:
     try:
         return folder.likeness.now(index)
-    except ValueError as error:  # as above
+    except (ValueError, TypeError) as error:  # as above
         raise _damaged(folder) from error
 
 

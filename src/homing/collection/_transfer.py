@@ -68,7 +68,8 @@ class Transfer(Catalogue):
             last = rows[-1][0]
             photos = [PhotoRow(*row) for row in rows]
             for row in photos:
-                if (len(row.code), len(row.vector or b"")) != (codebook.code_size, 2 * codebook.dim):
+                whole = isinstance(row.code, bytes) and isinstance(row.vector, bytes)
+                if not whole or (len(row.code), len(row.vector)) != (codebook.code_size, 2 * codebook.dim):
                     raise CollectionError(
                         f"reference {row.id}, {row.source}, is damaged; mend it: homing check --repair"
                     )

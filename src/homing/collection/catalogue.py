@@ -264,7 +264,7 @@ class Catalogue(Database):
         )
         if len(rows) < len(ids):
             gone = min(set(ids) - {number for number, *_ in rows})
-            raise GoneError(f"the catalogue has no reference {gone}, but the index does")
+            raise GoneError(f"the catalogue has no reference {gone}, but the index does; homing check --repair")
         return {number: (source, state) for number, source, state in rows}
 
     def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:

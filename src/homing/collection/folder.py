@@ -90,6 +90,8 @@ def open_folder(home: Path, which: str = "current") -> Folder:
     """The parts of a collection, checked against what its settings say; of the generation that answers, or another."""
     path = generation(home, which)
     if not (path / "collection.toml").is_file():
+        if (path / "catalogue.sqlite").is_file():
+            raise CollectionError(f"{path} has lost its collection.toml; mend it with: homing check {home} --repair")
         raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
     settings = read_settings(path)
     codebook = Codebook.read(path / "codebook")

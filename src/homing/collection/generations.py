@@ -52,6 +52,13 @@ def beside(path: Place) -> list[str]:
     return [which for which in possible if (place_of(path, which) / _SETTINGS).is_file()]
 
 
+def earlier(path: Here) -> list[Here]:
+    """The folders of all generations before the one that answers, until they are forgotten: the first one first."""
+    number, alone = _current(path)
+    places = [] if alone else [_folder(path, before) for before in range(1, number)]
+    return [each for each in places if (each / _SETTINGS).is_file()]
+
+
 def make_current(path: Place) -> None:
     """Let the next generation answer from now on; one file changes, so it is this one or that at any instant."""
     generation(path, "next")

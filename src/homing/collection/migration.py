@@ -124,8 +124,8 @@ def _carried(old: Folder, new: Folder, extractor: Extractor | None, advance: Cal
         verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}
         for rows in before.releases():
             for row in rows:
-                seen = after.verdict(row) if row.state == "activated" and row.written else None
-                if seen is not None:
+                seen = after.verdict(row) if row.written else None
+                if seen is not None and "activated" in (row.state, seen[1]):  # which it may be again
                     source, state, reason = seen
                     kind = "keep" if state == "activated" else "unknown" if reason == GONE else "again"
                     verdicts[kind].append(Released(source, row.path, reason))

@@ -22,6 +22,8 @@ class Outcome:
     reason: str | None = None
     moved_from: Place | None = None
     """Where the file of a known photo was recorded to lie, if it lies here now."""
+    instead: bool = False
+    """Whether the released file took the place of another that was released of the same photo."""
     error: HomingError | None = field(default=None, repr=False, compare=False)
     """What was in the way of adding or activating it: something about the photo, or about the collection."""
 

@@ -207,10 +207,10 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
         planned = [(task, result.data, plan) for (task, result), plan in zip(made, plans, strict=True)]
         written = []
         # In threads: each file is waited for until it is on disk.
-        failures = map_ahead(lambda each: _write(*each, releases), planned)
-        for (task, _, plan), failure in zip(planned, failures, strict=True):
-            outcomes[task] = failure or _outcome(task, plan[1])
-            written += [] if failure else [plan]
+        results = map_ahead(lambda each: _write(*each, releases), planned)
+        for (task, _, plan), outcome in zip(planned, results, strict=True):
+            outcomes[task] = outcome
+            written += [] if outcome.state == "failed" else [plan]
         if written:
             releases.confirm(written)
     except CollectionError as error:
@@ -218,17 +218,18 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
     return [replace(outcomes[task], moved_from=task.moved_from) for task, _ in batch]
 
 
-def _write(task: Task, data: bytes, planned: Planned, releases: Releases) -> Outcome | None:
-    """Write the file of one photo; what happened where that was not possible."""
+def _write(task: Task, data: bytes, planned: Planned, releases: Releases) -> Outcome:
+    """Write the file of one photo, over what was released of it before, but over nothing else."""
     number, row = planned
     try:
         held = _held(task)
-        write_whole(task.target, data, new=held is None or not releases.wrote(number, row.path, held))
+        ours = held is not None and releases.wrote(number, row.path, held)
+        write_whole(task.target, data, new=not ours)
     except (PhotoError, CollectionError) as error:
         return failed(task.path, error)
     except OSError as error:
         return failed(task.path, CollectionError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
-    return None
+    return replace(_outcome(task, row), instead=ours and held != row.sha256)
 
 
 def _outcome(task: Task, row: ReleaseRow) -> Outcome:

@@ -32,6 +32,8 @@ class _Row(NamedTuple):
 
     def problem(self, codebook: Codebook) -> str | None:
         """What can be seen of it alone."""
+        if not isinstance(self.code, bytes):  # a byte on disk that says of what kind a value is
+            return "has a code that is no bytes"
         if len(self.code) != codebook.code_size:
             return f"has a code of {len(self.code)} bytes, {codebook.code_size} are expected"
         return _problem_of(self.vector, codebook.dim)
@@ -90,6 +92,8 @@ def _in_pieces(catalogue: Catalogue) -> Iterator[list[_Row]]:
 def _problem_of(vector: bytes | None, dim: int) -> str | None:
     if vector is None:
         return "has no descriptor"
+    if not isinstance(vector, bytes):
+        return "has a descriptor that is no bytes"
     if len(vector) != 2 * dim:
         return f"has a descriptor of {len(vector)} bytes, {2 * dim} are expected"
     values = np.frombuffer(vector, np.float16).astype(np.float32)
@@ -100,15 +104,16 @@ def _problem_of(vector: bytes | None, dim: int) -> str | None:
 
 def _make_again(folder: Folder, network: Callable[[], Extractor], row: _Row) -> None:
     """A descriptor of the original, and a code of it unless the one there fits."""
-    codebook, right_size = folder.codebook, len(row.code) == folder.codebook.code_size
+    codebook = folder.codebook
+    right_size = isinstance(row.code, bytes) and len(row.code) == codebook.code_size
     try:
         descriptor = _described(folder, network, row)
     except HomingError:
         if right_size or row.vector is None or _problem_of(row.vector, codebook.dim):
             raise  # with a code and a descriptor that differ nobody knows which of them is right
         descriptor = np.frombuffer(row.vector, np.float16)
-    code = np.frombuffer(row.code, np.uint8)
-    if not right_size or not agree(codebook, code[None], descriptor.astype(np.float16)[None])[0]:
+    code = np.frombuffer(row.code, np.uint8) if right_size else None
+    if code is None or not agree(codebook, code[None], descriptor.astype(np.float16)[None])[0]:
         code = codebook.encode(torch.from_numpy(descriptor.astype(np.float32))[None])[0]
     folder.catalogue.recode(row.number, code, descriptor)
 
