@@ -42,6 +42,23 @@ def bomb(width: int, height: int) -> bytes:
     )
 
 
+def scans(count: int) -> bytes:
+    """A progressive JPEG, white, that goes over its pixels so many times."""
+
+    def segment(marker: int, data: bytes) -> bytes:
+        return struct.pack(">BBH", 0xFF, marker, 2 + len(data)) + data
+
+    def scan(frequency: int, data: bytes) -> bytes:
+        return segment(0xDA, bytes([1, 1, 0, frequency, frequency, 0])) + data
+
+    one_code = bytes([1, *[0] * 15])
+    head = segment(0xDB, bytes([0, *[1] * 64])) + segment(0xC2, struct.pack(">BHHB", 8, 64, 64, 1) + b"\x01\x11\x00")
+    tables = segment(0xC4, b"\x00" + one_code + b"\x00") + segment(0xC4, b"\x10" + one_code + b"\x60")
+    empty = bytes([0b00000001])  # 64 blocks of nothing: the code for 64 and more, and six bits that say 64
+    others = b"".join(scan(1 + number % 63, empty) for number in range(count - 1))
+    return b"\xff\xd8" + head + tables + scan(0, bytes(8)) + others + b"\xff\xd9"
+
+
 SVG = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>'
 HTML = b"<!DOCTYPE html><html><body><script>alert(1)</script></body></html>"
 REFUSED = {
@@ -57,6 +74,7 @@ REFUSED = {
     "short php in a comment": (jpeg()[:2] + b"\xff\xfe\x00\x11<?=`$_GET[0]`?>" + jpeg()[2:], 422, "script"),
     "short php behind": (jpeg() + b"<?=system('id')/*", 422, "script"),
     "include of a server behind": (jpeg() + b'<!--#exec cmd="ls"-->', 422, "script"),
+    "endless scans": (scans(101), 422, "scans"),
     "archive": (archive(), 415, "not a photo"),
     "archive behind": (jpeg() + archive(), 422, "ZIP"),
     "rar behind": (jpeg() + b"Rar!\x1a\x07\x01\x00" + bytes(50), 422, "RAR"),
@@ -96,6 +114,11 @@ def test_photos_with_other_pictures_behind_them_are_photos(server: Server) -> No
     assert server.post("/v1/search", ("phone.jpg", jpeg() + jpeg())).status_code == 200
 
 
+def test_a_photo_of_many_scans_is_a_photo(server: Server) -> None:
+    assert server.post("/v1/search", ("scanned.jpg", scans(100))).status_code == 200
+    assert server.post("/v1/search", ("scanned.jpg", scans(100) + scans(100))).status_code == 200  # and one behind it
+
+
 def test_pixels_that_are_not_compressed_are_no_script(server: Server, photos: Path) -> None:
     made = BytesIO()
     with Image.open(photos / "rocket.jpg") as rocket:
@@ -114,7 +137,7 @@ def test_settings_of_a_printer_in_a_photo_are_no_script(server: Server) -> None:
     "name",
     [
         *("../beach.jpg", "/etc/passwd", "..\\beach.jpg", "a/b.jpg", ".hidden.jpg", "..", "a\x00b.jpg", "a\nb.jpg"),
-        *("x" * 300 + ".jpg", "c:beach.jpg"),
+        *("x" * 300 + ".jpg", "c:beach.jpg", "a\u202egpj.exe.jpg", "a\u2028b.jpg"),
     ],
 )
 def test_names_that_are_more_than_names_are_refused(server: Server, name: str) -> None:
@@ -126,6 +149,15 @@ def test_names_that_are_more_than_names_are_refused(server: Server, name: str) -
     )
     assert answer.status_code == 400 and "\n" not in answer.json()["detail"]
     assert [file for file in (server.folder / "uploads").rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["Screenshot 2026-05-04 at 9.12.33\u202fAM.jpg", "写真\u30001.jpg", "می\u200cخواهم.jpg", "a\u00a0b.jpg"]
+)
+def test_names_with_spaces_of_other_scripts_are_names(server: Server, name: str) -> None:
+    (outcome,) = server.post("/v1/photos", (name, jpeg())).json()["outcomes"]
+    assert outcome["state"] == "added" and server.client.get(f"/v1/photos/{outcome['id']}").json()["photo"] == name
+    assert server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 204
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import Start, finished, in_thread
+from tests.service.conftest import Server, Start, finished, in_thread
 
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -63,6 +65,56 @@ def test_who_sends_slowly_keeps_nobody_out(limited, copy: Path) -> None:
         slow.sendall(head.encode())
         for _ in range(5):
             assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def hasty(starting_for_all: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A server for which requests must have come within a second."""
+    return starting_for_all(tmp_path_factory.mktemp("hasty") / "c.homing", "--limit", "seconds=1")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "])
+def test_a_request_that_does_not_begin_ends_its_connection(hasty: Server, sent: bytes) -> None:
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=60) as slow:
+        slow.sendall(sent)
+        assert slow.recv(1) == b""
+
+
+def test_nor_does_one_that_begins_byte_by_byte_keep_it(hasty: Server) -> None:
+    end = time.monotonic() + 60
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=0.1) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        with suppress(ConnectionError):  # which a byte sent at the last moment makes of the end
+            while time.monotonic() < end:
+                with suppress(TimeoutError):
+                    assert slow.recv(1) == b""
+                    break
+                slow.sendall(b"x")
+    assert time.monotonic() < end, "it goes on and on"
+
+
+def test_a_request_that_came_has_its_time_and_so_has_the_next_one(hasty: Server) -> None:
+    with closing(HTTPConnection(hasty.client.base_url.netloc.decode(), timeout=60)) as connection:
+        connection.connect()
+        first = connection.sock
+        for _ in range(2):
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b'{"status":"ok"}'
+            time.sleep(1.5)  # which is more than a head may take, and less than a connection is kept for
+        assert connection.sock is first
+    head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_without_end_is_refused(hasty: Server) -> None:
+    address = (hasty.client.base_url.host, hasty.client.base_url.port)
+    # What was not read any more resets the connection.
+    with socket.create_connection(address, timeout=60) as large, suppress(ConnectionError):
+        large.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000)
+        assert large.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_refused_request_leaves_its_room_to_others(limited, photos: Path) -> None:
