@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import threading
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import httpx
 import pytest
+import torch
+from fastapi import FastAPI
+from PIL import Image
 
 from homing.collection import Collection
 from homing.errors import PhotoError
@@ -41,6 +46,43 @@ def test_a_photo_that_memory_is_too_small_for_is_told_by_its_name() -> None:
         for work in (lanes.decode("wide.tif", 1, too_large), lanes.report("wide.tif", too_large)):
             with pytest.raises(PhotoError, match=r"^wide\.tif: too large for the memory there is$"):
                 asyncio.run(work)
+
+
+def test_photos_that_wait_to_be_compared_are_not_held_at_full_size(
+    made: Path, extractor: Extractor, tmp_path: Path
+) -> None:
+    Image.new("RGB", (3000, 2000), "white").save(tmp_path / "large.jpg")
+    shutil.copytree(made, tmp_path / "c.homing")
+    compared, hold = 3, threading.Event()
+
+    def floats() -> int:
+        found = [each for each in gc.get_objects() if type(each) is torch.Tensor]
+        return sum(each.numel() for each in found)
+
+    async def ask(app: FastAPI) -> int:
+        waiting = app.state.service.lanes._report
+        waiting.submit(hold.wait)
+        data, transport = (tmp_path / "large.jpg").read_bytes(), httpx.ASGITransport(app)
+        files = {"first": ("a.jpg", data), "second": ("b.jpg", data)}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client:
+            before = floats()
+            asked = [asyncio.ensure_future(client.post("/v1/compare", files=files)) for _ in range(compared)]
+            try:
+                end = time.monotonic() + 60
+                while waiting._work_queue.qsize() < compared:
+                    assert time.monotonic() < end
+                    await asyncio.sleep(0.01)
+                return floats() - before
+            finally:
+                hold.set()
+                assert {(await each).json()["quality"]["ssim"] for each in asked} == {1.0}
+
+    with Collection.open(tmp_path / "c.homing", extractor=extractor) as collection:
+        app = create_app(collection)
+        app.state.service.start()
+        with ExitStack() as stack:
+            stack.callback(app.state.service.stop)
+            assert asyncio.run(ask(app)) < 3000 * 2000  # which is less than half of one
 
 
 def test_what_the_collection_holds_is_told_while_its_catalogue_is_in_use(
