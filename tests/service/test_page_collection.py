@@ -27,7 +27,7 @@ def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> 
         server.client.get("/v1/info").json()["photos"]
     )
     names = [each["photo"] for each in server.client.get("/v1/photos").json()["photos"]]
-    assert tab.locator("#photos h3").all_inner_texts() == names
+    expect(tab.locator("#photos h3")).to_have_text(names)
     expect(tab).to_have_title("Collection · homing")
 
 
