@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, 
 
 PATH = shutil.which("chromium")
 DESK, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
-_PATIENCE = 30_000  # milliseconds: a busy machine may be slow
+_PATIENCE = 60_000  # milliseconds: a busy machine may be slow
 _REFUSED = "Failed to load resource:"  # which a browser logs of what a service refuses, whatever a page does
 
 Open = Callable[..., Page]

@@ -8,11 +8,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,16 +21,19 @@ import httpx
 import pytest
 import uvicorn
 from tests.service.chromium import chromium, open_page  # noqa: F401  # fixtures
-from tests.service.serving import serve
+from tests.service.serving import LONGEST, serve
 
 from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.service import Limits, create_app
-from homing.service.keys import ROLES, new_key
+from homing.service.keys import ROLES, Keys, new_key
 from homing.service.running import bind
+from homing.service.state import Service
+from homing.service.writer import Writer
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
 """What the collection holds; camera.png is a photo that it does not know."""
+PATIENCE = 60  # seconds: a busy machine may be slow
 _ROOM = 60_000  # bytes of photos that a narrow server holds at once
 
 
@@ -50,10 +54,11 @@ class Server:
     def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
         """Stop it by a signal; gives its exit code."""
         self.process.send_signal(by)
-        return self.process.wait(60)
+        return self.process.wait(LONGEST)
 
 
 Start = Callable[..., Server]
+Inside = Callable[..., tuple[httpx.Client, Service]]
 
 
 @pytest.fixture(scope="session")
@@ -138,33 +143,67 @@ def copy(photos: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy.jpg"
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for what will hold, however busy this machine is."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "it never holds"
+        time.sleep(0.01)
+
+
 @contextmanager
-def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[httpx.Client]:
-    """A server in a thread of this process, for what `homing serve` has no option: other limits."""
+def stopped(lane: ThreadPoolExecutor | Writer) -> Iterator[None]:
+    """While nothing of a lane, or of the writer, is done."""
+    go_on, threads = Event(), getattr(lane, "_max_workers", 1)
+    begun = [Event() for _ in range(threads)]
+    for each in begun:
+        lane.submit(lambda each=each: (each.set(), go_on.wait(10 * PATIENCE)))
+    try:
+        assert all(each.wait(PATIENCE) for each in begun)
+        yield
+    finally:
+        go_on.set()
+
+
+@contextmanager
+def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
+    """A server in a thread of this process, whose inside may be looked at, and a client of it."""
     with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
-        config = uvicorn.Config(create_app(collection, **options), log_config=None)
+        app = create_app(collection, **options)
+        config = uvicorn.Config(app, log_config=None)
         served = uvicorn.Server(config)
         thread = Thread(target=served.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            with httpx.Client(base_url=address, timeout=60) as client:
+            with httpx.Client(base_url=address, timeout=PATIENCE) as client:
                 while not served.started:
                     assert thread.is_alive(), "it did not begin"
                     time.sleep(0.01)
-                yield client
+                yield client, app.state.service
         finally:
             served.should_exit = True
             thread.join()
 
 
 @pytest.fixture
-def narrow(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[str]:
+def inside(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Inside]:
+    """Starts a server in this process, with limits of its own."""
+    with ExitStack() as stack:
+
+        def start(keys: Keys | None = None, **limits: int) -> tuple[httpx.Client, Service]:
+            shutil.copytree(made, tmp_path / "inside.homing")
+            served = in_thread(tmp_path / "inside.homing", extractor, keys=keys, limits=Limits(**limits))
+            return stack.enter_context(served)
+
+        yield start
+
+
+@pytest.fixture
+def narrow(inside: Inside) -> str:
     """The address of a server in whose memory there is room for one small photo at a time."""
-    folder = tmp_path / "narrow.homing"
-    shutil.copytree(made, folder)
-    with in_thread(folder, extractor, limits=Limits(held_bytes=_ROOM)) as client:
-        yield str(client.base_url).rstrip("/")
+    client, _ = inside(held_bytes=_ROOM)
+    return str(client.base_url).rstrip("/")
 
 
 @contextmanager
@@ -174,22 +213,22 @@ def occupied(address: str) -> Iterator[ExitStack]:
     head = f"POST /v1/search HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {_ROOM}\r\n"
     head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
     part = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="slow.jpg"\r\n\r\n'
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     with ExitStack() as connections:
         refused = False
         while not refused:  # who asks whether the room is taken may have been in the way of who takes it
             assert time.monotonic() < end, "there is always room"
             slow = connections.enter_context(socket.create_connection((place.hostname, place.port)))
             slow.sendall(head.encode() + part + bytes(_ROOM - 1000))
-            answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))})
+            answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))}, timeout=PATIENCE)
             refused = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
         yield connections
 
 
 def finished(client: httpx.Client, address: str) -> dict[str, Any]:
     """A job when it is done; its progress never goes back."""
-    seen = -1
-    for _ in range(600):
+    seen, end = -1, time.monotonic() + LONGEST
+    while time.monotonic() < end:
         job: dict[str, Any] = client.get(address).json()
         assert job["done"] >= seen and job["done"] == len(job["outcomes"]) <= job["total"]
         seen = job["done"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-LONGEST = 120  # seconds that a server takes to begin or to end, at most
+LONGEST = 300  # seconds that a server takes to begin or to end, at most
 
 
 @dataclass(frozen=True)

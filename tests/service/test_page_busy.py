@@ -22,4 +22,4 @@ def test_at_last_it_is_told_why(open_page: Open, narrow: str, copy: Path) -> Non
     with occupied(narrow):
         choose(tab, copy)
         alert = tab.locator("#search-notice").get_by_role("alert")
-        expect(alert).to_contain_text("the photos of other requests fill the memory", timeout=30_000)
+        expect(alert).to_contain_text("the photos of other requests fill the memory", timeout=120_000)

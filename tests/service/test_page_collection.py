@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 from tests.service.chromium import Open, choose
 from tests.service.conftest import Server
 
+from homing.collection._writing import one_host
+
 
 def fill(server: Server, photos: Path, count: int) -> None:
     """Put so many small crops of a photo into the collection, called crop-00.jpg and so on."""
@@ -27,7 +29,7 @@ def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> 
         server.client.get("/v1/info").json()["photos"]
     )
     names = [each["photo"] for each in server.client.get("/v1/photos").json()["photos"]]
-    assert tab.locator("#photos h3").all_inner_texts() == names
+    expect(tab.locator("#photos h3")).to_have_text(names)
     expect(tab).to_have_title("Collection · homing")
 
 
@@ -79,6 +81,26 @@ def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own
     expect(dialog.get_by_role("alert")).to_contain_text(f"no reference has the id {flower['id']}")
     tab.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
+
+
+def test_who_asks_about_another_meanwhile_is_asked_still(open_page: Open, own_server: Server) -> None:
+    tab = open_page(own_server.address, "collection")
+    with one_host(own_server.folder):
+        tab.get_by_role("button", name="Remove flower.jpg").click()
+        tab.evaluate("""() => {
+            const before = window.fetch;
+            const gate = new Promise((open) => (window.goOn = open));
+            window.fetch = async (...asked) => { await gate; return before(...asked); };
+        }""")
+        dialog = tab.get_by_role("dialog")
+        dialog.get_by_role("button", name="Remove").click()
+        tab.keyboard.press("Escape")
+        tab.get_by_role("button", name="Remove rocket.jpg").click()
+        tab.evaluate("window.goOn()")
+        expect(tab.locator("#collection-notice").get_by_role("alert")).to_contain_text("somebody else")
+    expect(dialog).to_be_visible()
+    expect(tab.locator("#remove-title")).to_have_text("Remove rocket.jpg?")
+    expect(dialog.get_by_role("alert")).to_be_empty()
 
 
 def test_names_are_text_whatever_they_say(open_page: Open, own_server: Server, photos: Path, tmp_path: Path) -> None:

@@ -64,9 +64,15 @@ def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, 
         expect(stage).to_have_attribute("data-side", side)
     keep.click()
     expect(keep).to_have_attribute("aria-pressed", "false")
-    side = stage.get_attribute("data-side")
-    tab.wait_for_timeout(1500)
-    expect(stage).to_have_attribute("data-side", side or "")
+    stage.evaluate(
+        """each => {
+            window.turns = 0;
+            const seen = {attributes: true, attributeFilter: ["data-side"]};
+            new MutationObserver(() => window.turns++).observe(each, seen);
+        }"""
+    )
+    tab.wait_for_timeout(2000)
+    assert tab.evaluate("window.turns") == 0
 
 
 def test_nothing_moves_by_itself_for_those_who_ask_for_less_motion(open_page: Open, server: Server, copy: Path) -> None:
@@ -102,7 +108,8 @@ def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photo
     dialog.get_by_role("radio", name="Flicker").check()
     tab.keyboard.press("f")
     assert shown(dialog) == ["The same part of rocket.jpg"]
-    sizes = [each.evaluate("each => each.naturalWidth / each.naturalHeight") for each in dialog.locator("img").all()]
+    ratio = "each => each.decode().then(() => each.naturalWidth / each.naturalHeight)"
+    sizes = [each.evaluate(ratio) for each in dialog.locator("img").all()]
     assert sizes[0] == sizes[1]
 
 

@@ -29,6 +29,13 @@ def test_a_picture_is_dropped_or_pasted(open_page: Open, server: Server, copy: P
     expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
 
 
+@pytest.mark.parametrize("view", ["search", "activate"])
+def test_what_is_dropped_and_no_file_is_told(open_page: Open, server: Server, view: str) -> None:
+    tab = open_page(server.address, view)
+    bring(tab, "drop")
+    expect(tab.locator(f"#{view}-notice").get_by_role("alert")).to_contain_text("That is no file.")
+
+
 def test_of_a_picture_that_is_not_there_is_no_sign(open_page: Open, server: Server, photos: Path) -> None:
     tab = open_page(server.address)
     choose(tab, photos / "camera.png")

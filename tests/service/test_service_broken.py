@@ -20,6 +20,7 @@ import pytest
 from PIL import Image
 from tests.collection.tiny import tiny_photos
 from tests.service.conftest import Server
+from tests.service.serving import LONGEST
 
 from homing.collection import Collection
 from homing.service import create_app
@@ -67,10 +68,10 @@ def test_what_cannot_be_started_is_told_in_a_line(made: Path, tmp_path: Path) ->
     with closing(sqlite3.connect(folder / "catalogue.sqlite", isolation_level=None)) as database:
         database.execute("UPDATE photos SET code = x'00'")
     (folder / "index.faiss").unlink(missing_ok=True)
-    threads = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # some were begun
+    threads = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)  # some were begun
     (folder / "uploads").rmdir()
     (folder / "uploads").touch()
-    early = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    early = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
     for done, word in ((threads, "--repair"), (early, "uploads cannot be kept")):
         assert done.returncode == 2 and word in done.stderr, done.stderr
         assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
 from tests.service.conftest import Server
 
 import homing
+from homing.service import showing
 from homing.service.routes import page
 
 
@@ -49,8 +52,22 @@ def test_what_is_not_there_is_a_problem_too(server: Server, method: str, path: s
 
 
 def test_a_wrong_method_is_told_which_are_right(server: Server) -> None:
-    assert server.client.put("/v1/photos/1").headers["allow"] == "DELETE, GET"
-    assert server.client.options("/v1/photos").headers["allow"] == "GET, POST"
+    assert server.client.put("/v1/photos/1").headers["allow"] == "DELETE, GET, HEAD"
+    assert server.client.options("/v1/photos").headers["allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/photos/1/thumbnail", "/nowhere"])
+def test_heads_alone_are_answered_too(server: Server, path: str) -> None:
+    """As those ask who watch whether a service lives."""
+    whole, head = server.client.get(path), server.client.head(path)
+    assert head.status_code == whole.status_code and head.content == b"" != whole.content
+    assert head.headers["content-length"] == str(len(whole.content))
+
+
+def test_names_of_any_kind_are_told_in_a_header() -> None:
+    for name in ("a\r\nSet-Cookie: b.jpg", "Föhr.jpg", 'a"b.jpg', "a\x00b.jpg"):
+        told = showing.file_response(b"", name).headers["content-disposition"]
+        assert told.isprintable() and unquote(told.partition("UTF-8''")[2]) == name
 
 
 def test_the_description_names_every_route(server: Server) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Server, finished
+from tests.service.conftest import Inside, Server, finished, stopped, until
 
 from homing.errors import GoneError
 from homing.service.answers import Outcome
@@ -28,17 +29,28 @@ def test_a_job_adds_all_photos_and_tells_of_each(own_server: Server, tmp_path: P
     assert own_server.client.get("/v1/photos").json()["total"] == 43
 
 
-def test_a_job_activates_and_others_have_their_turn_meanwhile(own_server: Server, photos: Path, tmp_path: Path) -> None:
-    several = [photos / name for name in ("chelsea.png", "rocket.jpg", "flower.jpg", "camera.png")]
-    answer = own_server.post("/v1/activate?job=true", *several, data={"recipe": "homing-fast"})
-    assert answer.status_code == 202
-    (added,) = own_server.post("/v1/photos", *tiny_photos(tmp_path / "one", 1)).json()["outcomes"]
-    assert added["state"] == "added"
-    assert own_server.client.get(answer.json()["job"]).json()["state"] != "done"
-    job = finished(own_server.client, answer.json()["job"])
-    assert {each["state"] for each in job["outcomes"]} == {"activated"}
+def test_a_job_activates_and_others_have_their_turn_meanwhile(inside: Inside, photos: Path, tmp_path: Path) -> None:
+    client, service = inside()
+    several = [("photo", (name, (photos / name).read_bytes())) for name in ("rocket.jpg", "flower.jpg")]
+    (one,) = tiny_photos(tmp_path / "one", 1)
+    with ThreadPoolExecutor(1) as pool:
+        with stopped(service.writer):
+            answer = client.post("/v1/activate?job=true", files=several, data={"recipe": "homing-fast"})
+            assert answer.status_code == 202
+            added = pool.submit(client.post, "/v1/photos", files={"photo": (one.name, one.read_bytes())})
+            until(lambda: service.writer.waiting == 2)
+            assert client.get(answer.json()["job"]).json()["state"] == "waiting"
+        assert added.result().status_code == 201
+    job = finished(client, answer.json()["job"])
+    assert [each["state"] for each in job["outcomes"]] == ["activated"] * 2
     for each in job["outcomes"]:
-        assert own_server.client.get(f"/v1/photos/{each['id']}/released").status_code == 200
+        assert client.get(f"/v1/photos/{each['id']}/released").status_code == 200
+    log = [json.loads(line) for line in service.audit.path.read_text().splitlines()]
+    assert [(each["action"], each["photo"]) for each in log] == [
+        ("released", "rocket.jpg"),
+        ("added", one.name),
+        ("released", "flower.jpg"),
+    ]
 
 
 def test_the_audit_log_says_who_did_what(own_server: Server, tmp_path: Path, photos: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import closing, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import Start, finished, in_thread
+from tests.service.conftest import PATIENCE, Inside, Server, Start, finished, stopped, until
 
 from homing.errors import HomingError
-from homing.extractors import Extractor, describe
+from homing.extractors import describe
 from homing.service import Keys, Limits
 from homing.service.batching import Batcher, together
 from homing.service.keys import new_key
@@ -28,31 +29,26 @@ from homing.service.writer import Writer
 
 
 @pytest.fixture
-def limited(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Callable[..., httpx.Client]]:
-    """Starts servers with limits of their own."""
-    with ExitStack() as stack:
-
-        def start(keys: Keys | None = None, **limits: int) -> httpx.Client:
-            shutil.copytree(made, tmp_path / "limited.homing")
-            served = in_thread(tmp_path / "limited.homing", extractor, keys=keys, limits=Limits(**limits))
-            return stack.enter_context(served)
-
-        yield start
+def limited(inside: Inside) -> Callable[..., httpx.Client]:
+    """Starts a server with limits of its own."""
+    return lambda **options: inside(**options)[0]
 
 
 def photo(path: Path, **options: Any) -> dict[str, Any]:
     return {"files": {"photo": (path.name, path.read_bytes())}, **options}
 
 
-def test_more_requests_than_may_wait_are_refused_and_the_others_answered(limited, photos: Path) -> None:
-    client = limited(requests=2)
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(lambda _: client.post("/v1/search", **photo(photos / "rocket.jpg")), range(16)))
-    statuses = {answer.status_code for answer in answers}
-    assert statuses == {200, 429}
-    refused = next(answer for answer in answers if answer.status_code == 429)
-    assert refused.headers["retry-after"] == "1" and refused.headers["content-type"] == "application/problem+json"
-    assert client.post("/v1/search", **photo(photos / "rocket.jpg")).status_code == 200
+def test_more_requests_than_may_wait_are_refused_and_the_others_answered(inside: Inside, copy: Path) -> None:
+    client, service = inside(requests=2)
+    with ThreadPoolExecutor(2) as pool:
+        with stopped(service.lanes._search):
+            waiting = [pool.submit(client.post, "/v1/search", **photo(copy)) for _ in range(2)]
+            until(lambda: service.gate.requests == 2)
+            refused = client.post("/v1/search", **photo(copy))
+        assert [each.result().status_code for each in waiting] == [200, 200]
+    assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
+    assert refused.headers["content-type"] == "application/problem+json"
+    assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
 def test_who_sends_slowly_keeps_nobody_out(limited, copy: Path) -> None:
@@ -63,6 +59,56 @@ def test_who_sends_slowly_keeps_nobody_out(limited, copy: Path) -> None:
         slow.sendall(head.encode())
         for _ in range(5):
             assert client.post("/v1/search", **photo(copy)).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def hasty(starting_for_all: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A server for which requests must have come within a second."""
+    return starting_for_all(tmp_path_factory.mktemp("hasty") / "c.homing", "--limit", "seconds=1")
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "])
+def test_a_request_that_does_not_begin_ends_its_connection(hasty: Server, sent: bytes) -> None:
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=60) as slow:
+        slow.sendall(sent)
+        assert slow.recv(1) == b""
+
+
+def test_nor_does_one_that_begins_byte_by_byte_keep_it(hasty: Server) -> None:
+    end = time.monotonic() + 60
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=0.1) as slow:
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+        with suppress(ConnectionError):  # which a byte sent at the last moment makes of the end
+            while time.monotonic() < end:
+                with suppress(TimeoutError):
+                    assert slow.recv(1) == b""
+                    break
+                slow.sendall(b"x")
+    assert time.monotonic() < end, "it goes on and on"
+
+
+def test_a_request_that_came_has_its_time_and_so_has_the_next_one(hasty: Server) -> None:
+    with closing(HTTPConnection(hasty.client.base_url.netloc.decode(), timeout=60)) as connection:
+        connection.connect()
+        first = connection.sock
+        for _ in range(2):
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b'{"status":"ok"}'
+            time.sleep(1.5)  # which is more than a head may take, and less than a connection is kept for
+        assert connection.sock is first
+    head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+    head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+    with socket.create_connection((hasty.client.base_url.host, hasty.client.base_url.port), timeout=60) as slow:
+        slow.sendall(head.encode())
+        assert slow.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_without_end_is_refused(hasty: Server) -> None:
+    address = (hasty.client.base_url.host, hasty.client.base_url.port)
+    # What was not read any more resets the connection.
+    with socket.create_connection(address, timeout=60) as large, suppress(ConnectionError):
+        large.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000)
+        assert large.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_refused_request_leaves_its_room_to_others(limited, photos: Path) -> None:
@@ -88,20 +134,17 @@ def test_the_bytes_of_a_job_come_back_when_it_is_done(limited, copy: Path) -> No
     assert client.post("/v1/search", **photo(copy)).status_code == 200
 
 
-def test_a_job_that_is_refused_leaves_its_room_to_others(limited, copy: Path) -> None:
-    client, begun, refused, states = limited(writes=1, held_bytes=6 * copy.stat().st_size), [], 0, set()
-    while refused < 6:
-        answer = client.post("/v1/activate?job=true", **photo(copy, data={"recipe": "homing-fast"}))
-        if answer.status_code == 202:
-            begun.append(answer.json()["job"])
-            continue
-        assert answer.status_code == 429 and "changes wait" in answer.json()["detail"]
-        states.add(client.get(begun[-1]).json()["state"])
-        refused += 1
-    assert "waiting" in states
-    for job in begun:
-        assert finished(client, job)["state"] == "done"
+def test_a_job_that_is_refused_leaves_its_room_to_others(inside: Inside, copy: Path) -> None:
+    client, service = inside(writes=1, held_bytes=3 * copy.stat().st_size)
+    with stopped(service.writer):
+        job = client.post("/v1/photos?job=true", **photo(copy)).json()["job"]
+        for _ in range(6):
+            answer = client.post("/v1/photos?job=true", **photo(copy))
+            assert answer.status_code == 429 and "changes wait" in answer.json()["detail"]
+        assert client.get(job).json()["state"] == "waiting"
+    assert finished(client, job)["state"] == "done"
     assert client.post("/v1/search", **photo(copy)).status_code == 200
+    until(lambda: service.gate.bytes == 0)
 
 
 def test_pixels_are_limited(limited, photos: Path) -> None:
@@ -111,10 +154,10 @@ def test_pixels_are_limited(limited, photos: Path) -> None:
 
 def test_a_key_may_ask_so_often_and_is_told_when_again(limited, tmp_path: Path) -> None:
     key, other = (new_key(tmp_path / "keys.toml", name, "search") for name in ("one", "two"))
-    client = limited(keys=Keys.read(tmp_path / "keys.toml"), per_minute=5)
-    asked = [client.get("/v1/info", headers={"Authorization": f"Bearer {key}"}) for _ in range(6)]
-    assert [answer.status_code for answer in asked] == [200] * 5 + [429]
-    assert 1 <= int(asked[-1].headers["retry-after"]) <= 12
+    client = limited(keys=Keys.read(tmp_path / "keys.toml"), per_minute=2)
+    asked = [client.get("/v1/jobs/none", headers={"Authorization": f"Bearer {key}"}) for _ in range(3)]
+    assert [answer.status_code for answer in asked] == [403, 403, 429]  # which count too
+    assert 1 <= int(asked[-1].headers["retry-after"]) <= 30
     assert client.get("/v1/info", headers={"Authorization": f"Bearer {other}"}).status_code == 200
 
 
@@ -155,17 +198,17 @@ def test_squares_that_wait_are_described_together_and_as_they_would_be_alone() -
     def saw(size: int) -> None:
         sizes.append(size)
         begun.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
 
     squares = torch.rand(21, 3, 48, 48, generator=torch.Generator().manual_seed(0))
     batcher = Batcher(tiny_extractor(), most=20, saw=saw)
     first = batcher.submit(squares[:1])
-    begun.wait(10)
+    begun.wait(PATIENCE)
     others = [batcher.submit(square[None]) for square in squares[1:]]
     with pytest.raises(TooBusyError):
         batcher.submit(squares[:1])
     go_on.set()
-    found = torch.cat([first.result(10), *(each.result(10) for each in others)])
+    found = torch.cat([first.result(PATIENCE), *(each.result(PATIENCE) for each in others)])
     batcher.close()
     full, rest = divmod(20, size := together(tiny_extractor().device))
     assert size > 1 and sizes == [1, *[size] * full, *[rest] * bool(rest)]
@@ -177,17 +220,17 @@ def test_what_breaks_in_the_network_is_told_and_the_next_are_described() -> None
 
     def saw(_: int) -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
 
     batcher = Batcher(tiny_extractor(), most=20, saw=saw)
     first = batcher.submit(torch.rand(1, 3, 48, 48))
-    begun.wait(10)
+    begun.wait(PATIENCE)
     pair = [batcher.submit(torch.rand(1, 3, side, side)) for side in (48, 40)]  # which fit into no batch together
     go_on.set()
     for broken in pair:
         with pytest.raises(RuntimeError):
-            broken.result(10)
-    assert len(first.result(10)) == 1 and len(batcher.submit(torch.rand(2, 3, 48, 48)).result(10)) == 2
+            broken.result(PATIENCE)
+    assert len(first.result(PATIENCE)) == 1 and len(batcher.submit(torch.rand(2, 3, 48, 48)).result(PATIENCE)) == 2
     batcher.close()
 
 
@@ -195,8 +238,8 @@ def test_the_writer_does_what_it_accepted_in_order_and_lets_jobs_take_turns() ->
     done: list[str] = []
     begun, hold = threading.Event(), threading.Event()
     writer = Writer(most=3)
-    writer.submit(lambda: (begun.set(), hold.wait(10)))
-    assert begun.wait(10)
+    writer.submit(lambda: (begun.set(), hold.wait(PATIENCE)))
+    assert begun.wait(PATIENCE)
     job = writer.submit_steps([lambda name=name: done.append(name) for name in ("job 1", "job 2", "job 3")])
     writer.submit(lambda: done.append("change"))
     broken = writer.submit(lambda: 1 / 0)

@@ -10,6 +10,7 @@ from tests.collection.tiny import tiny_photos
 from tests.service.conftest import Server, Start
 
 from homing.collection import Collection
+from homing.collection._writing import one_host, one_writer
 
 
 def kept(server: Server, photo: Path) -> Path:
@@ -81,3 +82,20 @@ def test_an_upload_that_a_copied_collection_knows_stays_in_it(
     assert again["state"] == "known" and kept(copied, photo).is_file()
     copied.post("/v1/photos", ("other.png", photo.read_bytes()))
     assert list(kept(copied, photo).parent.iterdir()) == [kept(copied, photo)]
+
+
+def test_of_two_services_none_drops_what_the_other_is_about_to_add(own_server: Server, tmp_path: Path) -> None:
+    """As another one is between keeping a file and writing it into the catalogue, the same file comes here."""
+    photo, known = tiny_photos(tmp_path / "new", 2)
+    (outcome,) = own_server.post("/v1/photos", known).json()["outcomes"]
+    with one_host(own_server.folder), one_writer(own_server.folder):
+        kept(own_server, photo).parent.mkdir()
+        shutil.copy(photo, kept(own_server, photo))
+        answers = [own_server.post(path, photo) for path in ("/v1/photos", "/v1/activate")]
+        answers.append(own_server.client.delete(f"/v1/photos/{outcome['id']}"))
+        assert [answer.status_code for answer in answers] == [409] * 3
+        assert kept(own_server, photo).read_bytes() == photo.read_bytes()
+    with one_host(own_server.folder):  # the other is about to keep the file again
+        assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 409
+    assert own_server.post("/v1/photos", photo).status_code == 201
+    assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 204

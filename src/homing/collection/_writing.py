@@ -39,6 +39,13 @@ def one_keeper(home: Path) -> Iterator[None]:
 
 
 @contextmanager
+def one_host(home: Path) -> Iterator[None]:
+    """Hold the uploads of a collection while files come and go there, of services over one collection: BusyError."""
+    with _held(home, "uploads.lock"):
+        yield
+
+
+@contextmanager
 def _held(home: Path, name: str) -> Iterator[None]:
     """Hold a lock; the system lets go of it when a process ends, however it ends."""
     if not home.is_dir():  # the lock would make it anew

@@ -8,6 +8,7 @@ holiday.homing/
   index.faiss         a snapshot; rebuilt from the catalogue when missing or damaged
   writer.lock         held by whoever changes the collection
   snapshot.lock       held by whoever keeps a snapshot
+  uploads.lock        held by a service while files come and go in its uploads
   uploads/            photos that came to the service, and what was released of them
   audit.jsonl         who added, released and removed what, by way of the service
 """

@@ -54,16 +54,18 @@ class Release:
 
 def activate_now(service: Service, upload: Upload, wish: Wish, caller: Caller) -> Release:
     """Activate one photo, in the writer's thread. Its file and what is released of it are on disk by then."""
-    catalogue, out = service.collection.folder.catalogue, service.keeping.room_for_release(upload)
+    catalogue = service.collection.folder.catalogue
     known = catalogue.find(upload.sha256)
-    try:
-        path = service.keeping.keep(upload)
-        (outcome,) = service.collection.activate(path, out, recipe=wish.recipe, format=wish.format)
-        # Now: whoever has the next turn may remove it, or write another in its place.
-        data = read_file(outcome.released) if outcome.released is not None else b""
-    finally:
-        drop_unless_source(service, upload)
-        service.keeping.tidy(out)
+    with service.keeping.held():
+        out = service.keeping.room_for_release(upload)
+        try:
+            path = service.keeping.keep(upload)
+            (outcome,) = service.collection.activate(path, out, recipe=wish.recipe, format=wish.format)
+            # Now: whoever has the next turn may remove it, or write another in its place.
+            data = read_file(outcome.released) if outcome.released is not None else b""
+        finally:
+            drop_unless_source(service, upload)
+            service.keeping.tidy(out)
     number = catalogue.find(upload.sha256)
     if number is not None:
         entry = Entry(caller.name, "released", number, upload.sha256, upload.name)

@@ -52,16 +52,17 @@ def add_now(
     for upload in uploads:
         first.setdefault((upload.sha256, upload.name), upload)
     found = {}
-    try:
-        paths = {service.keeping.keep(upload): upload for upload in first.values()}
-        for each in service.collection.add(list(paths)):
-            assert isinstance(each.photo, Path)
-            found[paths[each.photo]] = each
-            if alone and each.error is not None:
-                raise each.error
-    finally:
-        for upload in first.values():
-            drop_unless_source(service, upload)
+    with service.keeping.held():
+        try:
+            paths = {service.keeping.keep(upload): upload for upload in first.values()}
+            for each in service.collection.add(list(paths)):
+                assert isinstance(each.photo, Path)
+                found[paths[each.photo]] = each
+                if alone and each.error is not None:
+                    raise each.error
+        finally:
+            for upload in first.values():
+                drop_unless_source(service, upload)
     outcomes = {}
     for upload in uploads:
         outcome = outcome_of(service, upload, found[first[upload.sha256, upload.name]])

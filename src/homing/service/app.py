@@ -97,6 +97,8 @@ class _Around:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # the server leaves out the body, whatever is answered
+            scope = {**scope, "method": "GET"}
         started, begun = perf_counter(), False
 
         async def with_headers(message: Message) -> None:

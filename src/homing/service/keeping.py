@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from homing._files import make_folder, sync_folder, write_atomically
 from homing._places import Place, place
 from homing.collection import Collection
+from homing.collection._writing import one_host
 from homing.collection.folder import UPLOADS
 from homing.errors import CollectionError
 from homing.service.uploads import Upload
@@ -39,6 +40,11 @@ class Keeping:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
             sync_folder(self._home)
+
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the folder while a change is made: what is no reference's file yet may be by somebody else, who is busy
+        with it, and would be removed."""
+        return one_host(self._home)
 
     def place_of(self, upload: Upload) -> Path:
         """Where an upload is kept, if it is."""

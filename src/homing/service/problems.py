@@ -127,7 +127,7 @@ def _methods(app: FastAPI, path: str) -> str:
     """What may be asked of a path. Starlette knows one route of it, where several have the same."""
     described = app.openapi()["paths"].items()
     found = {way.upper() for template, ways in described if compile_path(template)[0].match(path) for way in ways}
-    return ", ".join(sorted(found))
+    return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
 
 
 def _answer(request: Request, problem: ProblemError) -> JSONResponse:

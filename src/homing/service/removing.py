@@ -19,8 +19,9 @@ def remove(service: Service, number: int, caller: Caller) -> bool:
     except GoneError:
         return False
     files = [listed.source, *(row.path for row, _ in service.listing.releases(number))]
-    service.collection.remove(number)
-    service.audit.write(Entry(caller.name, "removed", number, listed.sha256, shown_name(listed.source)))
-    for file in files:
-        service.keeping.drop(service.keeping.locate(file))
+    with service.keeping.held():
+        service.collection.remove(number)
+        service.audit.write(Entry(caller.name, "removed", number, listed.sha256, shown_name(listed.source)))
+        for file in files:
+            service.keeping.drop(service.keeping.locate(file))
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -9,13 +10,49 @@ import socket
 from collections.abc import Callable
 from types import FrameType
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from homing.errors import HomingError
 
 _IDLE = 30  # seconds a connection may be kept open without a request
 _LAST = 60  # seconds that requests may take after a signal; what they gave to the writer is done in any case
+
+
+class _Connection(H11Protocol):
+    """Ends where a request does not begin in time: who sends its head slowly, or none, would keep it for ever.
+
+    Of a head that does not end it takes 64 kB, as h11 does.
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._wait_for_head()
+        else:
+            self._wait_no_more()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        if self._late is None:
+            seconds = self.config.app.state.service.limits.seconds  # type: ignore[union-attr]
+            self._late = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def _wait_no_more(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
 
 
 class _Server(uvicorn.Server):
@@ -56,6 +93,7 @@ def run(app: FastAPI, bound: socket.socket, listens: Callable[[], None]) -> None
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = uvicorn.Config(
         app,
+        http=_Connection,
         access_log=False,
         lifespan="off",  # which would log the trace of what cannot be started
         log_config=None,

@@ -78,7 +78,7 @@ def file_response(data: bytes, name: str) -> Response:
     """A file for who asked to save under its name."""
     suffix = "." + name.rpartition(".")[2].lower()
     kind = _TYPES.get(suffix, suffix[1:])
-    plain = "".join(each if each.isascii() and each not in '"\\' else "_" for each in name)
+    plain = "".join(each if each.isascii() and each.isprintable() and each not in '"\\' else "_" for each in name)
     return Response(
         data,
         media_type=f"image/{kind}" if kind in ("jpeg", *_OTHERS) else "application/octet-stream",

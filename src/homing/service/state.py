@@ -94,8 +94,8 @@ class Service:
         if steps:
             doing = self.writer.submit_steps([partial(job.do, step) for step in steps])
             let_go = held.keep()  # only now: what the writer refuses goes with its request
+            doing.add_done_callback(lambda _: let_go())  # first: of a job that is done nothing is in memory
             doing.add_done_callback(lambda done: job.end(done.exception()))
-            doing.add_done_callback(lambda _: let_go())
         else:
             job.end()
         self.jobs.add(job)

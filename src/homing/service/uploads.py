@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import re
 import sys
+import unicodedata
 import zipfile
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 _STEP, _OVERLAP = 1 << 20, 128  # bytes looked through at a time, so that other threads get their turn
+_MARKER = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # of a JPEG; the others stand in the midst of its pixels
+_SCAN, _END = 0xDA, 0xD9
+_SCANS = 100  # progressive JPEG files have ten or so
 _ARCHIVES = {"a RAR archive": b"Rar!\x1a\x07", "a 7z archive": b"7z\xbc\xaf\x27\x1c"}
 
 
@@ -138,13 +142,22 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
 def _named(name: str) -> str:
     """The name a file came with, if it is one that a file can be kept under, and nothing but a name."""
     shown = ascii(name[:80])
-    if not name or name.startswith(".") or re.search(r"[/\\:\x00]", name) or not name.isprintable():
-        raise ProblemError(HTTPStatus.BAD_REQUEST, f"{shown}: a plain file name is expected, without folders")
+    if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_odd, name)):
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            f"{shown}: a plain file name is expected: no folders, no colon, no dot in front, no signs that control",
+        )
     if len(name.encode(errors="replace")) > _LONGEST_NAME or "\ufffd" in name:
         raise ProblemError(
             HTTPStatus.BAD_REQUEST, f"{shown}: a name of at most {_LONGEST_NAME} bytes of UTF-8 text is expected"
         )
     return name
+
+
+def _is_odd(character: str) -> bool:
+    """Whether a character controls how others are shown. Spaces of all kinds may be in names, as macOS puts one into
+    those of screenshots, and so may what joins letters."""
+    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d"
 
 
 def examine(upload: Upload, limits: Limits) -> int:
@@ -156,9 +169,21 @@ def examine(upload: Upload, limits: Limits) -> int:
     width, height = size_of(data, name)
     if width * height > limits.pixels:
         raise TooLargeError(f"{name}: {width}×{height}, at most {limits.pixels:,} pixels are decoded")
+    if data.startswith(b"\xff\xd8") and _scans(data) > _SCANS:
+        line = f"a JPEG of more than {_SCANS} scans, which takes very long to decode; save the picture anew"
+        raise PhotoError(f"{name}: {line}")
     if (other := _also(data)) is not None:
         raise PhotoError(f"{name}: holds {other} as well as a photo; save the picture anew, by itself")
     return width * height
+
+
+def _scans(data: bytes) -> int:
+    """How often a JPEG goes over its pixels, each time for next to no bytes; counted until there are too many."""
+    place = found = 0
+    while found <= _SCANS and (marker := _MARKER.search(data, place + 2)) and data[marker.start() + 1] != _END:
+        found += data[marker.start() + 1] == _SCAN
+        place = marker.start() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
+    return found
 
 
 def _also(data: bytes) -> str | None:

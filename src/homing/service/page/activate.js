@@ -10,7 +10,7 @@ let chosen = null;
 
 /** Take pictures to activate. */
 export function startActivation() {
-  takePictures("activate", choose);
+  takePictures("activate", choose, problem);
   at("activate-form").addEventListener("submit", (event) => {
     event.preventDefault();
     activate(chosen);

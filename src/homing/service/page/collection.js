@@ -114,17 +114,19 @@ function confirmRemoval(photo, item) {
   told.clear();
   at("remove-title").textContent = `Remove ${photo.photo}?`;
   yes.disabled = false;
-  yes.onclick = async () => {
+  const remove = async () => {
     yes.disabled = true;
     try {
       await request(`/v1/photos/${photo.id}`, { method: "DELETE", say: told.say });
-      dialog.close();
+      if (yes.onclick === remove) dialog.close(); // else it asks about another one by now
       gone(photo, item);
     } catch (error) {
+      if (yes.onclick !== remove) return problem(error.message);
       told.problem(error.message);
       yes.disabled = false;
     }
   };
+  yes.onclick = remove;
   dialog.showModal();
 }
 

@@ -3,8 +3,11 @@ import { at } from "./element.js";
 
 const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/bmp";
 
-/** Pictures for one view: `take` gets those that came together, whichever way, while the view is shown. */
-export function takePictures(view, take) {
+/**
+ * Pictures for one view: `take` gets those that came together, whichever way, while the view is shown.
+ * `say` is told where what was dropped is no file, as what is dragged off some pages.
+ */
+export function takePictures(view, take, say) {
   const input = at(`${view}-file`);
   const drop = at(`${view}-drop`);
   const shown = () => !at(`view-${view}`).hidden && !document.querySelector("dialog[open]");
@@ -31,6 +34,8 @@ export function takePictures(view, take) {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     drop.classList.remove("over");
-    if (shown()) some([...event.dataTransfer.files]);
+    const files = [...event.dataTransfer.files];
+    if (shown() && files.length === 0) say("That is no file. Save the picture first, or copy it and paste it here.");
+    if (shown()) some(files);
   });
 }

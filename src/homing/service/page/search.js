@@ -15,7 +15,7 @@ let queries = [];
 
 /** Take pictures to search for. */
 export function startSearch() {
-  takePictures("search", search);
+  takePictures("search", search, problem);
   at("turned").addEventListener("change", () => {
     if (queries.length > 0) search(queries);
   });

@@ -30,11 +30,16 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class _Seen:
-    """A photo at full size, as the network sees it, and as it is shown."""
+    """A photo as the network sees it, and as it is shown; at full size those that wait would fill the memory."""
 
-    view: Tensor
+    upload: Upload
+    shape: torch.Size
     square: Tensor
     picture: Image.Image
+
+    def view(self) -> Tensor:
+        """It at full size, decoded again."""
+        return Photo.decode(self.upload.data, self.upload.name).view()
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ async def compare(request: Request, _: Searcher, service: Here, held: Room) -> C
 async def _seen(service: Service, upload: Upload) -> _Seen:
     def decoded() -> _Seen:
         view = Photo.decode(upload.data, upload.name).view()
-        return _Seen(view, service.collection.extractor.resize(view), small_picture(view))
+        return _Seen(upload, view.shape, service.collection.extractor.resize(view), small_picture(view))
 
     pixels = await service.lanes.look(partial(examine, upload, service.limits))
     return await service.lanes.decode(upload.name, pixels, decoded)
@@ -84,8 +89,8 @@ async def _seen(service: Service, upload: Upload) -> _Seen:
 
 def _beside(first: _Seen, second: _Seen) -> _Beside:
     quality = None
-    if first.view.shape == second.view.shape:
-        measured = measure(first.view, second.view)
+    if first.shape == second.shape:
+        measured = measure(first.view(), second.view())
         quality = quality_of(measured.psnr, measured.ssim, measured.linf)
     laid = laid_over(first.picture, second.picture)
     pictures = {"first": first.picture, "second": second.picture, **(vars(laid) if laid else {})}
