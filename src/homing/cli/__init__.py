@@ -24,6 +24,7 @@ from homing.cli import (
     init,
     listing,
     migrate,
+    plan,
     remove,
     search,
     serve,
@@ -56,6 +57,7 @@ app.command("migrate")(migrate.migrate)
 app.command("export")(export.export)
 app.command("import")(export.import_)
 app.command("check")(check.check)
+app.command("plan")(plan.plan)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)
