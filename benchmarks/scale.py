@@ -10,6 +10,7 @@ scale.png. The references are synthetic: descriptors at random beside the codes 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import subprocess
 import sys
@@ -32,7 +33,6 @@ from scale_results import draw, tables, toml
 from homing import codebooks
 from homing._machine import hardware, memory_in_use
 from homing.codebooks import Codebook
-from homing.indexes import FaissIndex
 
 PIECE = 100_000  # references that are in memory as descriptors at once
 QUERIES, UNCOUNTED = 1000, 50  # searches, and those before them
@@ -76,6 +76,7 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
             folder.mkdir()
         engines = {name: ENGINES[name](folder, codebook) for name, folder in folders.items()}
         took, encoding, there = dict.fromkeys(names, 0.0), 0.0, 0
+        sizes = np.zeros(codebook.quantiser.ivf.nlist, dtype=np.int64)
         for count in sorted(counts):
             for first in range(there, count, PIECE):
                 rows = descriptors_of_photos(codebook, min(PIECE, count - first), seed=first)
@@ -83,6 +84,7 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
                 begun = time.perf_counter()
                 codes = codebook.encode(rows)
                 encoding += time.perf_counter() - begun
+                sizes += np.bincount(codes[:, :2].copy().view("<u2").ravel(), minlength=len(sizes))  # a code's cell
                 for name, engine in engines.items():
                     took[name] += _seconds(partial(engine.add, ids, codes, rows))
             there = count
@@ -92,6 +94,8 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
                 row["disk"] = sum(file.stat().st_size for file in folders[name].rglob("*") if file.is_file())
                 call = [sys.executable, __file__, "--measure", name, str(folders[name])]
                 row |= json.loads(subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout)
+                for way in ("one", "default"):
+                    row[way]["codes"] = _looked_at(codebook, sizes, row[way]["probes"])
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 yield row
 
@@ -102,19 +106,27 @@ def _measure(name: str, folder: Path) -> dict[str, Any]:
     queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)
     faiss.omp_set_num_threads(1)  # a core for each search, as where many are searched for at once
     faiss.IndexFlatL2(codebook.dim).search(queries[:1].numpy(), 1)  # what FAISS itself takes is not the index's
-    before, begun = memory_in_use(), time.perf_counter()
+    before, begun = _held(), time.perf_counter()
     search, probes_of = ENGINES[name].open(folder, codebook)
     search(queries[:1], 1)
-    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": memory_in_use() - before}
+    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _held() - before}
     for way, probes in (("one", 1), ("default", None)):
         took = [1000 * _seconds(partial(search, query[None], probes)) for query in queries][UNCOUNTED:]
         said[way] = {"p50": median(took), "p99": quantiles(took, n=100)[98], "probes": probes_of(probes)}
-    said["memory_searched"] = memory_in_use() - before
-    if name == "faiss":  # engines hold the same codes in the same cells: one of them tells how many are looked at
-        index = FaissIndex(codebook, (folder / "index.faiss").read_bytes())
-        for way, probes in (("one", 1), ("default", None)):
-            said[way]["codes"] = mean(index.looked_at(queries[UNCOUNTED:], probes).tolist())
     return said
+
+
+def _held() -> int:
+    """Bytes in use, without what was given back and is only kept for later (glibc)."""
+    ctypes.CDLL(None).malloc_trim(0)
+    return memory_in_use()
+
+
+def _looked_at(codebook: Codebook, sizes: np.ndarray, probes: int) -> float:
+    """How many codes a search compares on average, in cells of these sizes."""
+    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)[UNCOUNTED:]
+    _, cells = codebook.quantiser.ivf.quantizer.search(codebook.turn(queries), probes)
+    return float(sizes[cells].sum(axis=1).mean())
 
 
 def _choose(codebook: Codebook, cells: int) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/planning/rates.toml.
 
-python benchmarks/scale_results.py scale/scale.json      # all of it again, the figure with the rates as they are now
+python benchmarks/scale_results.py scale/scale.json           # all of it again, the figure with the rates as they are
+python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of a plan, and the figure
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
+ROOT = Path(__file__).parents[1]
+FILLED = (
+    "ids of the ten nearest; choosing one of many cells, by comparing with all centres or along a graph."  # ends it
+)
 SIZES = [10**power for power in range(4, 10)]
 WAYS = {"one": "one probe", "default": "default"}
 
@@ -67,13 +72,9 @@ _SEARCHED = ("probes", "codes", "p50", "p99")
 
 
 def _told(searched: dict[str, float]) -> dict[str, str]:
-    """Figures as tables and rates have them. Only FAISS says how many codes were looked at."""
-    codes = searched.get("codes")
-    return {
-        "probes": f"{searched['probes']:,}",
-        "codes": "" if codes is None else f"{codes:,.0f}",
-        **{name: f"{searched[name]:.3f}" for name in ("p50", "p99")},
-    }
+    """Figures as tables and rates have them."""
+    whole = {name: f"{searched[name]:,.0f}" for name in ("probes", "codes")}
+    return whole | {name: f"{searched[name]:.3f}" for name in ("p50", "p99")}
 
 
 def _mb(count: float) -> str:
@@ -120,7 +121,7 @@ def draw(document: dict[str, Any]) -> bytes:
         _storage_panel(panels[1], document)
         _work_panel(panels[2])
         for panel in panels:
-            panel.set(xscale="log", yscale="log", xlabel="references")
+            panel.set(xscale="log", yscale="log", xlabel="photos" if panel is panels[2] else "references")
 
     figure = Figure(name="scale", caption="", draw=onto, size=(12, 4.2))
     return drawn(figure).png
@@ -177,8 +178,25 @@ def _work_panel(axes: matplotlib.axes.Axes) -> None:
     axes.legend(fontsize=8)
 
 
+def _fill(document: dict[str, Any]) -> None:
+    page, rates, figure = (
+        ROOT / "docs/scale.md",
+        ROOT / "src/homing/planning/rates.toml",
+        ROOT / "docs/images/scale.png",
+    )
+    before, begin, rest = page.read_text().partition("<!-- measured -->\n")
+    _, end, after = rest.partition("<!-- until here -->\n")
+    page.write_text(f"{before}{begin}\n{tables(document)}\n{end}{after}")
+    kept, begin, _ = rates.read_text().partition(FILLED)
+    rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
+    figure.write_bytes(draw(document))  # its lines are those of the new rates, which are read only now
+
+
 if __name__ == "__main__":
     file = Path(sys.argv[1])
     read = json.loads(file.read_text())
-    print(f"{tables(read)}\n{toml(read)}")
-    file.with_suffix(".png").write_bytes(draw(read))
+    if "--fill" in sys.argv[2:]:
+        _fill(read)
+    else:
+        print(f"{tables(read)}\n{toml(read)}")
+        file.with_suffix(".png").write_bytes(draw(read))

@@ -10,6 +10,8 @@ from homing.planning.question import Question
 
 Basis = Literal["measured", "extrapolated", "arithmetic", "yours"]
 """As it was measured; measured and carried further; counted out; told by you."""
+Unit = Literal["GPU-hours", "core-hours", "terabyte-months"]
+Every = Literal["once", "month"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,8 @@ class Stage:
     """Over machines; or is done by one, whatever their number."""
     basis: Basis
     sources: Sequence[str]
+    notes: Sequence[str]
+    """What must be known of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +61,8 @@ class Driver:
 
     name: str
     amount: float
-    unit: Literal["GPU-hours", "core-hours", "terabyte-months"]
-    every: Literal["once", "month"]
+    unit: Unit
+    every: Every
     cost: float | None
     """Where its price was told."""
 

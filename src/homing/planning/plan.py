@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from homing.planning.answer import Driver, Part, Plan, Stage
+from homing.planning.answer import Driver, Every, Part, Plan, Stage, Unit
 from homing.planning.question import Question
 from homing.planning.searching import latencies, line, searching_cores
 from homing.planning.storage import storage
@@ -68,27 +68,19 @@ def _drivers(question: Question, shared: float, parts: Sequence[Part], cores: fl
     return sorted(found, key=lambda driver: 1.0 if driver.cost is None else -driver.cost)
 
 
-def _driver(name: str, amount: float, unit: str, every: str, price: float | None) -> Driver:
+def _driver(name: str, amount: float, unit: Unit, every: Every, price: float | None) -> Driver:
     cost = None if price is None else amount * price
-    return Driver(name=name, amount=amount, unit=unit, every=every, cost=cost)  # type: ignore[arg-type]
+    return Driver(name=name, amount=amount, unit=unit, every=every, cost=cost)
 
 
 def _assumptions(question: Question, done: Sequence[Stage]) -> Iterator[str]:
     """What must hold for the plan to come true."""
     yield "Twice the photos, or half the machines, take twice as long; machines do not wait for each other."
     yield "Photos come, and released files go, as fast as the machines work: buckets and network were not measured."
-    if "activate" not in question.rates and question.activates and question.gpu == "h200":
-        yield (
-            "h200: 360 photos, the start of the job included. Where photos are very many it is faster; measure yours"
-            " with benchmarks/many.py, and say --rate activate=PHOTOS_A_SECOND."
-        )
+    yield from dict.fromkeys(note for stage in done for note in stage.notes)
     if question.gpu == "none" and question.machine_cores != question.measured_cores:
         yield f"{question.machine_cores} cores are {question.machine_cores / question.measured_cores:g} times 2 cores."
-    if not question.activates and question.gpu == "h200":
-        yield "h200: describing goes as fast as teaching the network, which is more work."
-    if question.larger and question.activates:
-        yield "Larger photos: what a megapixel adds on 2 cores, from a photo of 0.2 to one of 12, is the work of cores."
-    elif question.larger:
+    if question.larger and not question.activates:
         yield "Larger photos are decoded in proportion to their pixels."
     if question.photo_bytes is None:
         yield f"Files of {question.file_bytes / 1e6:.3g} MB, half a byte for each pixel; released ones are as large."

@@ -25,6 +25,8 @@ class Rate:
     page: str
     command: str
     hardware: str
+    note: str = ""
+    """What must be known of it, in a plan that is made of it."""
 
     @property
     def numbers(self) -> tuple[float, ...]:

@@ -31,8 +31,8 @@ class Line:
 
     def milliseconds(self, probes: int, codes: float, cells: int) -> float:
         """The median; other cells are chosen as fast as measured, the rest goes on as it was."""
-        choosing = choose(cells) - choose(_MEASURED_CELLS)
-        return max(0.0, self.begin + choosing) + self.probe * probes + self.code * codes
+        begin = self.begin if cells == _MEASURED_CELLS else max(0.0, self.begin - _all_centres()) + choose(cells)
+        return begin + self.probe * probes + self.code * codes
 
 
 @cache
@@ -60,6 +60,12 @@ def choose(cells: int) -> float:
     # Between those measured by the logarithm, as a graph takes; beyond them in proportion, as all centres take.
     known = float(np.interp(np.log(cells), np.log(counts), best))
     return known * max(1.0, cells / counts[-1])
+
+
+def _all_centres() -> float:
+    """Milliseconds to compare with all centres of the codebook that was measured, as its searches begin."""
+    place = measured()["cells.counts"].numbers.index(_MEASURED_CELLS)
+    return measured()["cells.flat"].numbers[place]
 
 
 def fast_probes(cells: int, references: int) -> int:

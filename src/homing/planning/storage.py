@@ -20,6 +20,12 @@ def storage(question: Question) -> list[Part]:
         *(released if question.activates else []),
         *(Part(name=name, where="disk", bytes=photos * each, basis="measured") for name, each in kept.items()),
         Part(name="snapshot of the index", where="disk", bytes=index + _centres(question), basis="arithmetic"),
+        Part(
+            name="process that searches",
+            where="memory",
+            bytes=measured()["serve.memory"].number * 1e6,
+            basis="measured",
+        ),
         Part(name="index", where="memory", bytes=index + _centres(question) + _tables(question), basis="arithmetic"),
     ]
 
@@ -43,7 +49,8 @@ def _cell_bytes(cells: int) -> int:
 
 
 def _centres(question: Question) -> float:
-    return question.cells * DIM * _SINGLE
+    """What the quantiser itself takes: the centres of cells, and the codewords."""
+    return (question.cells + _WORDS) * DIM * _SINGLE
 
 
 def _tables(question: Question) -> float:

@@ -92,7 +92,8 @@ def _stage(
     spreads: bool = True,
 ) -> Stage:
     told = sorted({f"{rate.command} on {rate.hardware}" for rate in sources})
+    notes = sorted({rate.note for rate in sources if rate.note})
     if name in question.rates:
-        seconds, basis, told = 1 / question.rates[name], "yours", []
+        seconds, basis, told, notes = 1 / question.rates[name], "yours", [], []
     hours = question.photos * seconds / 3600
-    return Stage(name=name, seconds=seconds, hours=hours, spreads=spreads, basis=basis, sources=told)
+    return Stage(name=name, seconds=seconds, hours=hours, spreads=spreads, basis=basis, sources=told, notes=notes)
