@@ -112,6 +112,25 @@ def _line(name: str, unit: str, figures: str | Sequence[str]) -> str:
     return f'{name} = {{ source = "scale", unit = "{unit}", figures = {json.dumps(figures)} }}'
 
 
+def further() -> str:
+    """What plans say from 10^4 photos to 10^9, by the rates as they are: a table in Markdown."""
+    heads = ("photos", "2 cores", "one H200", "one writer", "catalogue, GB", "index in memory, GB")
+    searches = {"4,096 cells, one probe": (4096, 1), "default": (4096, None), "65,536 cells": (65_536, 1)}
+    rows = []
+    for size in SIZES:
+        question = planning.Question(photos=size)
+        plans = [planning.plan(question), planning.plan(planning.Question(photos=size, gpu="h200"))]
+        catalogue = sum(part.bytes for part in plans[0].storage if part.name.startswith("catalogue"))
+        (index,) = (part.bytes for part in plans[0].storage if part.name == "index")
+        hours = [plan.stages[0].hours for plan in plans] + [plans[0].stages[1].hours]
+        found = [latency(question, size, *way) for way in searches.values()]
+        marks = ["" if each.basis == "measured" else "*" for each in found]
+        numbers = [f"{each:,.3g}" if each < 1000 else f"{each:,.0f}" for each in (*hours, catalogue / 1e9, index / 1e9)]
+        times = [f"{each.p50_ms:.2f}{mark}" for each, mark in zip(found, marks, strict=True)]
+        rows.append([f"{size:,}", *numbers, *times])
+    return markdown([*heads, *(f"{name}, ms" for name in searches)], rows)
+
+
 def draw(document: dict[str, Any]) -> bytes:
     """The figure as PNG: what this run measured as points, what homing.planning makes of its rates as lines."""
 
@@ -147,7 +166,7 @@ def _storage_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None
     plans = [planning.plan(planning.Question(photos=size)) for size in SIZES]
     named = {
         "catalogue, activated photos": lambda part: part.name.startswith("catalogue"),
-        "index in memory": lambda part: part.where == "memory",
+        "index in memory": lambda part: part.name == "index",
         "its snapshot on disk": lambda part: part.name.startswith("snapshot"),
     }
     for colour, (name, counts) in zip(PALETTE, named.items(), strict=False):
@@ -184,12 +203,16 @@ def _fill(document: dict[str, Any]) -> None:
         ROOT / "src/homing/planning/rates.toml",
         ROOT / "docs/images/scale.png",
     )
-    before, begin, rest = page.read_text().partition("<!-- measured -->\n")
-    _, end, after = rest.partition("<!-- until here -->\n")
-    page.write_text(f"{before}{begin}\n{tables(document)}\n{end}{after}")
     kept, begin, _ = rates.read_text().partition(FILLED)
     rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
-    figure.write_bytes(draw(document))  # its lines are those of the new rates, which are read only now
+    # Only now are the rates read: lines and plans are those of the new ones.
+    figure.write_bytes(draw(document))
+    text = page.read_text()
+    for name, told in {"measured": tables(document), "carried further": further()}.items():
+        before, begin, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- until here -->\n")
+        text = f"{before}{begin}\n{told}\n{end}{after}"
+    page.write_text(text)
 
 
 if __name__ == "__main__":
