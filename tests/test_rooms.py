@@ -17,7 +17,7 @@ LEVELS = [
     ["codebooks"],
     ["indexes", "objectives"],
     ["activation", "training"],
-    ["collection", "watermarks"],
+    ["collection", "planning", "watermarks"],
     ["cluster", "evaluation"],
     ["service"],
     ["cli"],

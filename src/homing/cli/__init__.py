@@ -25,6 +25,7 @@ from homing.cli import (
     init,
     listing,
     migrate,
+    plan,
     remove,
     search,
     serve,
@@ -58,6 +59,7 @@ app.command("compact")(compact.compact)
 app.command("export")(export.export)
 app.command("import")(export.import_)
 app.command("check")(check.check)
+app.command("plan")(plan.plan)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)

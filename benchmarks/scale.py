@@ -1,0 +1,175 @@
+"""How an index grows from 10^4 to 10^7 references: time to add, bytes, search; and what it takes to choose a cell.
+
+python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 2 GB of memory, 1 GB of disk
+python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
+
+Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json and
+scale.png. The references are synthetic: descriptors at random beside the codes of COCO that come with the codebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import mean, median, quantiles
+from typing import Any
+
+import faiss
+import numpy as np
+import torch
+from million import descriptors_of_photos
+from scale_catalogue import record
+from scale_engines import ENGINES
+from scale_results import draw, tables, toml
+
+from homing import codebooks
+from homing._machine import hardware, memory_in_use
+from homing.codebooks import Codebook
+
+PIECE = 100_000  # references that are in memory as descriptors at once
+QUERIES, UNCOUNTED = 1000, 50  # searches, and those before them
+QUERY_SEED = 1_000_000_007  # no piece has it
+FLAT, GRAPH = "all centres", "HNSW32"
+
+
+def main() -> None:
+    """Measure, print, write."""
+    if sys.argv[1:2] == ["--measure"]:
+        print(json.dumps(_measure(sys.argv[2], Path(sys.argv[3]))))
+        return
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 10_000_000])
+    asked.add_argument("--cells", type=_numbers, default=[4096, 65_536, 262_144], help="how many to choose one of")
+    asked.add_argument("--engine", type=_engines, default=["faiss"], help=f"of {', '.join(ENGINES)}, commas between")
+    asked.add_argument("--out", type=Path, default=Path("scale"))
+    given = asked.parse_args()
+    codebook = codebooks.load("homing-1")
+    given.out.mkdir(parents=True, exist_ok=True)
+    document = {
+        "hardware": f"{hardware()}; {torch.get_num_threads()} threads",
+        "command": "python benchmarks/scale.py " + " ".join(sys.argv[1:]),
+        "spec": codebook.spec,
+        "queries": QUERIES,
+        "rows": list(_grow(codebook, given.references, given.engine)),
+        "cells": [row for count in given.cells for row in _choose(codebook, count)],
+        "catalogue": list(record(codebook)),
+        "memory": memory_in_use(peak=True),
+    }
+    (given.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
+    print(f"{tables(document)}\nFor src/homing/planning/rates.toml:\n\n{toml(document)}", flush=True)
+    (given.out / "scale.png").write_bytes(draw(document))
+
+
+def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """One row for each number of references and engine: all engines take the same pieces, in turns."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
+        folders = {name: Path(temporary, name) for name in names}
+        for folder in folders.values():
+            folder.mkdir()
+        engines = {name: ENGINES[name](folder, codebook) for name, folder in folders.items()}
+        took, encoding, there = dict.fromkeys(names, 0.0), 0.0, 0
+        sizes = np.zeros(codebook.quantiser.ivf.nlist, dtype=np.int64)
+        for count in sorted(counts):
+            for first in range(there, count, PIECE):
+                rows = descriptors_of_photos(codebook, min(PIECE, count - first), seed=first)
+                ids = np.arange(first, first + len(rows))
+                begun = time.perf_counter()
+                codes = codebook.encode(rows)
+                encoding += time.perf_counter() - begun
+                sizes += np.bincount(codes[:, :2].copy().view("<u2").ravel(), minlength=len(sizes))  # a code's cell
+                for name, engine in engines.items():
+                    took[name] += _seconds(partial(engine.add, ids, codes, rows))
+            there = count
+            for name, engine in engines.items():
+                kept = _seconds(engine.keep)
+                row = {"engine": name, "references": count, "encode_s": encoding, "add_s": took[name], "keep_s": kept}
+                row["disk"] = sum(file.stat().st_size for file in folders[name].rglob("*") if file.is_file())
+                call = [sys.executable, __file__, "--measure", name, str(folders[name])]
+                row |= json.loads(subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout)
+                for way in ("one", "default"):
+                    row[way]["codes"] = _looked_at(codebook, sizes, row[way]["probes"])
+                print(json.dumps(row), file=sys.stderr, flush=True)
+                yield row
+
+
+def _measure(name: str, folder: Path) -> dict[str, Any]:
+    """What a process of its own finds that opens an index and searches it."""
+    codebook = codebooks.load("homing-1")
+    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)
+    faiss.omp_set_num_threads(1)  # a core for each search, as where many are searched for at once
+    faiss.IndexFlatL2(codebook.dim).search(queries[:1].numpy(), 1)  # what FAISS itself takes is not the index's
+    before, begun = _held(), time.perf_counter()
+    search, probes_of = ENGINES[name].open(folder, codebook)
+    search(queries[:1], 1)
+    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _held() - before}
+    for way, probes in (("one", 1), ("default", None)):
+        took = [1000 * _seconds(partial(search, query[None], probes)) for query in queries][UNCOUNTED:]
+        said[way] = {"p50": median(took), "p99": quantiles(took, n=100)[98], "probes": probes_of(probes)}
+    return said
+
+
+def _held() -> int:
+    """Bytes in use, without what was given back and is only kept for later (glibc)."""
+    ctypes.CDLL(None).malloc_trim(0)
+    return memory_in_use()
+
+
+def _looked_at(codebook: Codebook, sizes: np.ndarray, probes: int) -> float:
+    """How many codes a search compares on average, in cells of these sizes."""
+    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)[UNCOUNTED:]
+    _, cells = codebook.quantiser.ivf.quantizer.search(codebook.turn(queries), probes)
+    return float(sizes[cells].sum(axis=1).mean())
+
+
+def _choose(codebook: Codebook, cells: int) -> Iterator[dict[str, Any]]:
+    """Milliseconds to find the nearest of so many synthetic centres, of all of them and along a graph."""
+    pieces = [
+        descriptors_of_photos(codebook, min(PIECE, cells - first), seed=first) for first in range(0, cells, PIECE)
+    ]
+    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED).numpy()
+    nearest: list[int] = []
+    for way, index in ((FLAT, faiss.IndexFlatL2(codebook.dim)), (GRAPH, faiss.IndexHNSWFlat(codebook.dim, 32))):
+        faiss.omp_set_num_threads(torch.get_num_threads())
+        build = _seconds(lambda index=index: [index.add(piece.numpy()) for piece in pieces])
+        faiss.omp_set_num_threads(1)
+        took, found = [], []
+        for query in queries:
+            begun = time.perf_counter()
+            _, ids = index.search(query[None], 1)
+            took.append(1000 * (time.perf_counter() - begun))
+            found.append(int(ids[0, 0]))
+        nearest = nearest or found
+        same = mean(one == other for one, other in zip(found, nearest, strict=True))
+        row = {"cells": cells, "way": way, "build_s": build, "p50": median(took[UNCOUNTED:]), "same": same}
+        print(json.dumps(row), file=sys.stderr, flush=True)
+        yield row
+    faiss.omp_set_num_threads(torch.get_num_threads())
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(float(each)) for each in text.split(",")]
+
+
+def _engines(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := set(names) - set(ENGINES):
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(ENGINES)}")
+    return names
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

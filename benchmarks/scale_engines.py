@@ -1,0 +1,59 @@
+"""The engines that benchmarks/scale.py measures: each takes references piece by piece, is kept, opened and searched.
+
+Another engine is another class here, of the same four methods, and its name in ENGINES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from torch import Tensor
+
+from homing.codebooks import Codebook
+from homing.indexes import FaissIndex
+
+Search = Callable[[Tensor, int | None], object]  # for (1, D) descriptors, at so many probes or as many as stay fast
+
+
+class Engine(Protocol):
+    """An index that grows in a folder of its own."""
+
+    def __init__(self, folder: Path, codebook: Codebook) -> None:
+        """An empty index."""
+
+    def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:
+        """Take references: codes and descriptors are of the same ones; an engine uses what it needs."""
+
+    def keep(self) -> None:
+        """Bring all of it to the folder, so that another process can open it."""
+
+    @classmethod
+    def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
+        """What searches the folder, and what says into how many cells it looks when asked for so many probes."""
+
+
+class Faiss:
+    """The index in memory, kept in one file as a collection keeps its snapshot."""
+
+    def __init__(self, folder: Path, codebook: Codebook) -> None:
+        self._file, self._index = folder / "index.faiss", FaissIndex(codebook)
+
+    def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
+        """Codes are all it holds."""
+        self._index.add(codes, ids)
+
+    def keep(self) -> None:
+        """Write the file."""
+        self._file.write_bytes(self._index.to_bytes())
+
+    @classmethod
+    def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
+        """Read the file into memory."""
+        index = FaissIndex(codebook, (folder / "index.faiss").read_bytes())
+        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
+
+
+ENGINES: dict[str, type[Engine]] = {"faiss": Faiss}

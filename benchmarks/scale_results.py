@@ -1,0 +1,225 @@
+"""What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/planning/rates.toml.
+
+python benchmarks/scale_results.py scale/scale.json           # all of it again, the figure with the rates as they are
+python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of a plan, and the figure
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from homing import planning
+from homing.evaluation.results import markdown
+from homing.evaluation.results.document import Figure
+from homing.evaluation.results.figures import PALETTE
+from homing.evaluation.results.figures import draw as drawn
+from homing.planning.searching import latency
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+ROOT = Path(__file__).parents[1]
+FILLED = (
+    "ids of the ten nearest; choosing one of many cells, by comparing with all centres or along a graph."  # ends it
+)
+SIZES = [10**power for power in range(4, 10)]
+WAYS = {"one": "one probe", "default": "default"}
+
+
+def tables(document: dict[str, Any]) -> str:
+    """Four tables in Markdown: growing, searching, choosing a cell, recording."""
+    growing = [
+        [
+            row["engine"],
+            f"{row['references']:,}",
+            f"{row['references'] / row['encode_s']:,.0f}",
+            f"{row['references'] / row['add_s']:,.0f}",
+            f"{row['keep_s']:.2f}",
+            _mb(row["disk"]),
+            _mb(row["memory"]),
+            f"{row['open_s']:.2f}",
+        ]
+        for row in document["rows"]
+    ]
+    searching = [
+        [row["engine"], f"{row['references']:,}", words, *(_told(row[way])[each] for each in _SEARCHED)]
+        for row in document["rows"]
+        for way, words in WAYS.items()
+    ]
+    choosing = [
+        [f"{row['cells']:,}", row["way"], f"{row['build_s']:.1f}", f"{row['p50']:.3f}", f"{row['same']:.3f}"]
+        for row in document["cells"]
+    ]
+    recording = [[row["kind"], f"{row['bytes']:,.0f}", f"{row['per_second']:,.0f}"] for row in document["catalogue"]]
+    heads = (
+        ("engine", "references", "encoded /s", "codes added /s", "kept, s", "disk, MB", "memory, MB", "opened, s"),
+        ("engine", "references", "search", "probes", "codes looked at", "p50, ms", "p99, ms"),
+        ("cells", "chosen by", "built in, s", "one cell, p50, ms", "the nearest, share"),
+        ("photos", "catalogue, bytes a photo", "recorded a second, 16 at once"),
+    )
+    about = f"{document['hardware']}; {document['spec']}, {document['queries']:,} single queries; at most "
+    about += f"{document['memory'] / 1e9:.1f} GB of memory\n\n"
+    rows = (growing, searching, choosing, recording)
+    return about + "\n".join(markdown(head, some) for head, some in zip(heads, rows, strict=True))
+
+
+_SEARCHED = ("probes", "codes", "p50", "p99")
+
+
+def _told(searched: dict[str, float]) -> dict[str, str]:
+    """Figures as tables and rates have them."""
+    whole = {name: f"{searched[name]:,.0f}" for name in ("probes", "codes")}
+    return whole | {name: f"{searched[name]:.3f}" for name in ("p50", "p99")}
+
+
+def _mb(count: float) -> str:
+    return f"{count / 1e6:,.1f}"
+
+
+def toml(document: dict[str, Any]) -> str:
+    """The rates that the tables stand for, as rates.toml has them."""
+    lines = ["[record]"]
+    kinds = {row["kind"]: row for row in document["catalogue"]}
+    lines += [_line(kind, "a second", f"{row['per_second']:,.0f}") for kind, row in kinds.items()]
+    lines += ["", "[catalogue]", *(_line(kind, "bytes", f"{row['bytes']:,.0f}") for kind, row in kinds.items())]
+    for engine in dict.fromkeys(row["engine"] for row in document["rows"]):
+        rows = [row for row in document["rows"] if row["engine"] == engine]
+        lines += [
+            "",
+            f"[search.{engine}]",
+            _line("references", "references", [f"{row['references']:,}" for row in rows]),
+        ]
+        lines += [_line(part, "MB", [_mb(row[part]) for row in rows]) for part in ("disk", "memory")]
+        for way in WAYS:
+            units = {"probes": "cells", "codes": "codes", "p50": "ms", "p99": "ms"}
+            lines += [_line(f"{way}_{each}", units[each], [_told(row[way])[each] for row in rows]) for each in units]
+    lines += ["", "[cells]"]
+    ways = {row["way"]: [each for each in document["cells"] if each["way"] == row["way"]] for row in document["cells"]}
+    flat, graph = ways.values()
+    lines += [_line("counts", "cells", [f"{row['cells']:,}" for row in flat])]
+    lines += [
+        _line(name, "ms", [f"{row['p50']:.3f}" for row in rows]) for name, rows in (("flat", flat), ("graph", graph))
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, unit: str, figures: str | Sequence[str]) -> str:
+    return f'{name} = {{ source = "scale", unit = "{unit}", figures = {json.dumps(figures)} }}'
+
+
+def further() -> str:
+    """What plans say from 10^4 photos to 10^9, by the rates as they are: a table in Markdown."""
+    heads = ("photos", "2 cores", "one H200", "one writer", "catalogue, GB", "index in memory, GB")
+    searches = {"4,096 cells, one probe": (4096, 1), "default": (4096, None), "65,536 cells": (65_536, 1)}
+    rows = []
+    for size in SIZES:
+        question = planning.Question(photos=size)
+        plans = [planning.plan(question), planning.plan(planning.Question(photos=size, gpu="h200"))]
+        catalogue = sum(part.bytes for part in plans[0].storage if part.name.startswith("catalogue"))
+        (index,) = (part.bytes for part in plans[0].storage if part.name == "index")
+        hours = [plan.stages[0].hours for plan in plans] + [plans[0].stages[1].hours]
+        found = [latency(question, size, *way) for way in searches.values()]
+        marks = ["" if each.basis == "measured" else "*" for each in found]
+        numbers = [f"{each:,.3g}" if each < 1000 else f"{each:,.0f}" for each in (*hours, catalogue / 1e9, index / 1e9)]
+        times = [f"{each.p50_ms:.2f}{mark}" for each, mark in zip(found, marks, strict=True)]
+        rows.append([f"{size:,}", *numbers, *times])
+    return markdown([*heads, *(f"{name}, ms" for name in searches)], rows)
+
+
+def draw(document: dict[str, Any]) -> bytes:
+    """The figure as PNG: what this run measured as points, what homing.planning makes of its rates as lines."""
+
+    def onto(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(1, 3)
+        _search_panel(panels[0], document)
+        _storage_panel(panels[1], document)
+        _work_panel(panels[2])
+        for panel in panels:
+            panel.set(xscale="log", yscale="log", xlabel="photos" if panel is panels[2] else "references")
+
+    figure = Figure(name="scale", caption="", draw=onto, size=(12, 4.2))
+    return drawn(figure).png
+
+
+def _search_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None:
+    question = planning.Question(photos=SIZES[-1])
+    for colour, way in zip(PALETTE, WAYS, strict=False):
+        for row in document["rows"]:
+            if row["engine"] == "faiss":
+                axes.plot(row["references"], row[way]["p50"], "o", color=colour, markersize=5)
+        asked = 1 if way == "one" else None
+        times = [latency(question, size, 4096, asked).p50_ms for size in SIZES]
+        axes.plot(SIZES, times, "--", color=colour, label=f"4,096 cells, {WAYS[way]}")
+    for colour, cells in zip(PALETTE[2:], (65_536, 262_144), strict=False):
+        times = [latency(question, size, cells, 1).p50_ms for size in SIZES]
+        axes.plot(SIZES, times, ":", color=colour, label=f"{cells:,} cells, one probe")
+    axes.set(title="one search, median", ylabel="milliseconds")
+    axes.legend(fontsize=8)
+
+
+def _storage_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None:
+    plans = [planning.plan(planning.Question(photos=size)) for size in SIZES]
+    named = {
+        "catalogue, activated photos": lambda part: part.name.startswith("catalogue"),
+        "index in memory": lambda part: part.name == "index",
+        "its snapshot on disk": lambda part: part.name.startswith("snapshot"),
+    }
+    for colour, (name, counts) in zip(PALETTE, named.items(), strict=False):
+        axes.plot(
+            SIZES,
+            [sum(part.bytes for part in plan.storage if counts(part)) / 1e9 for plan in plans],
+            "--",
+            color=colour,
+            label=name,
+        )
+        part = {"index in memory": "memory", "its snapshot on disk": "disk"}.get(name)
+        for row in document["rows"] if part else ():
+            if row["engine"] == "faiss":
+                axes.plot(row["references"], row[part] / 1e9, "o", color=colour, markersize=5)
+    axes.set(title="what is kept", ylabel="gigabytes")
+    axes.legend(fontsize=8)
+
+
+def _work_panel(axes: matplotlib.axes.Axes) -> None:
+    for colour, (gpu, words) in zip(PALETTE, {"none": "2 cores", "h200": "one H200"}.items(), strict=False):
+        for recipe, style in (("homing-fast", ":"), ("homing", "--")):
+            plans = [planning.plan(planning.Question(photos=size, gpu=gpu, recipe=recipe)) for size in SIZES]
+            hours = [plan.stages[0].hours for plan in plans]
+            axes.plot(SIZES, hours, style, color=colour, label=f"{recipe}, {words}")
+    writer = [planning.plan(planning.Question(photos=size)).stages[1].hours for size in SIZES]
+    axes.plot(SIZES, writer, "-.", color=PALETTE[-1], label="the one writer")
+    axes.set(title="activating photos of 1 megapixel", ylabel="hours on one machine")
+    axes.legend(fontsize=8)
+
+
+def _fill(document: dict[str, Any]) -> None:
+    page, rates, figure = (
+        ROOT / "docs/scale.md",
+        ROOT / "src/homing/planning/rates.toml",
+        ROOT / "docs/images/scale.png",
+    )
+    kept, begin, _ = rates.read_text().partition(FILLED)
+    rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
+    # Only now are the rates read: lines and plans are those of the new ones.
+    figure.write_bytes(draw(document))
+    text = page.read_text()
+    for name, told in {"measured": tables(document), "carried further": further()}.items():
+        before, begin, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- until here -->\n")
+        text = f"{before}{begin}\n{told}\n{end}{after}"
+    page.write_text(text)
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    read = json.loads(file.read_text())
+    if "--fill" in sys.argv[2:]:
+        _fill(read)
+    else:
+        print(f"{tables(read)}\n{toml(read)}")
+        file.with_suffix(".png").write_bytes(draw(read))

@@ -1,0 +1,121 @@
+"""What is to be planned: how many photos, of what size, on which machines, searched how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from homing.activation import recipe_named
+from homing.errors import HomingError, UnknownNameError
+from homing.planning.rates import below, measured
+
+PASSIVE = "passive"  # in place of a recipe: photos are only added
+DIM = 512  # of homing-1's descriptors
+_BYTES_A_PIXEL = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """What is paid, in whatever currency; what is not known is left out."""
+
+    gpu_hour: float | None = None
+    core_hour: float | None = None
+    terabyte_month: float | None = None
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            if (price := getattr(self, each.name)) is not None and not 0 <= price < math.inf:
+                raise HomingError(f"a price is a number, 0 or more, got {price:g} as {each.name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What is to be planned."""
+
+    photos: int
+    gpu: str = "none"
+    """Of each machine; none: it has cores alone."""
+    cores: int | None = None
+    """Of each machine; by default as many as the one that was measured. One with a GPU is known with no others."""
+    recipe: str = "homing"
+    """Or passive: photos are only added."""
+    megapixels: float = 1.0
+    photo_bytes: int | None = None
+    """Of a file; by default half a byte for each pixel."""
+    days: float | None = None
+    """In which all of it is to be done; by default one machine does it, however long it takes."""
+    cells: int = 4096
+    code_bytes: int = 8
+    probes: int | None = None
+    """By default as many as stay fast."""
+    engine: str = "faiss"
+    queries_per_second: float = 0.0
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Photos a second that you have measured yourself, on one of your machines, by stage."""
+    prices: Prices = Prices()
+
+    def __post_init__(self) -> None:
+        if self.gpu not in (machines := below("machines")):
+            raise UnknownNameError("GPU", self.gpu, machines)
+        if self.engine not in (engines := {name.partition(".")[0] for name in below("search")}):
+            raise UnknownNameError("measured engine", self.engine, engines)
+        if self.recipe != PASSIVE:
+            recipe_named(self.recipe)
+        if self.cores is not None and self.gpu != "none" and self.cores != self.measured_cores:
+            raise HomingError(
+                f"a machine with an {self.gpu} was measured with {self.measured_cores} cores, got {self.cores};"
+                " leave out the cores, and say how fast yours is: rates such as activate=PHOTOS_A_SECOND"
+            )
+        whole: dict[str, float | None] = {
+            "photos": self.photos,
+            "cores": self.cores,
+            "cells": self.cells,
+            "probes": self.probes,
+        }
+        whole |= {"code_bytes": self.code_bytes, "photo_bytes": self.photo_bytes}
+        for name, number in whole.items():
+            if number is not None and not (number >= 1 and number == int(number)):
+                raise HomingError(f"{name} must be a whole number, at least 1, got {number:g}")
+        above: dict[str, float | None] = {"megapixels": self.megapixels, "days": self.days}
+        above |= {f"the rate {name}": number for name, number in self.rates.items()}
+        for name, number in above.items():
+            if number is not None and not 0 < number < math.inf:
+                raise HomingError(f"{name} must be a number above 0, got {number:g}")
+        if not 0 <= self.queries_per_second < math.inf:
+            raise HomingError(f"queries a second are a number, 0 or more, got {self.queries_per_second:g}")
+        if self.probes is not None and self.probes > self.cells:
+            raise HomingError(f"there are {self.cells:,} cells to look into, got {self.probes:,} probes")
+        for name in self.rates:
+            if name not in self.stages:
+                raise UnknownNameError("stage", name, self.stages)
+
+    @property
+    def activates(self) -> bool:
+        """Whether photos are activated, or only added."""
+        return self.recipe != PASSIVE
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """What is done with every photo, in order."""
+        return (*(("activate",) if self.activates else ("decode", "describe")), "record", "index")
+
+    @property
+    def measured_cores(self) -> int:
+        """Cores of the machine that was measured."""
+        return int(measured()[f"machines.{self.gpu}"].number)
+
+    @property
+    def machine_cores(self) -> int:
+        """Cores of a machine."""
+        return self.cores or self.measured_cores
+
+    @property
+    def file_bytes(self) -> float:
+        """Bytes of a photo's file."""
+        return self.photo_bytes or self.megapixels * 1e6 * _BYTES_A_PIXEL
+
+    @property
+    def larger(self) -> float:
+        """Megapixels by which photos are larger than those that were measured."""
+        return max(0.0, self.megapixels - measured()["size.measured"].number)

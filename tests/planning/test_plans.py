@@ -1,0 +1,151 @@
+"""Plans are what one would work out by hand from the rates."""
+
+from dataclasses import replace
+
+import pytest
+
+from homing.activation import RECIPES
+from homing.errors import HomingError, UnknownNameError
+from homing.planning import Plan, Prices, Question, measured, plan
+
+# 240 hours of work, 24 of the one writer, and 86.4 seconds to build the index.
+OWN = Question(photos=86_400_000, gpu="h200", rates={"activate": 100, "record": 1000, "index": 1e6})
+
+
+def hours(made: Plan) -> dict[str, float]:
+    return {stage.name: stage.hours for stage in made.stages}
+
+
+def test_rates_of_ones_own_are_all_that_counts() -> None:
+    made = plan(OWN)
+    assert hours(made) == pytest.approx({"activate": 240, "record": 24, "index": 0.024})
+    assert {stage.basis for stage in made.stages} == {"yours"}
+    assert (made.machines, made.hours, made.in_time) == (1, pytest.approx(240.024), None)
+
+
+@pytest.mark.parametrize(
+    ("days", "machines", "took", "limits", "in_time"),
+    [
+        (20, 1, 240.024, "activate", True),
+        (10, 2, 120.024, "activate", True),  # 240.024 hours are more than ten days
+        (5.001, 2, 120.024, "activate", True),
+        (5, 3, 80.024, "activate", True),
+        (2, 6, 40.024, "activate", True),
+        (0.5, 10, 24.024, "activate", False),  # as many as the one writer keeps up with
+        (0.0001, 10, 24.024, "activate", False),  # less than the index takes
+    ],
+)
+def test_machines_for_the_days_wanted(days: float, machines: int, took: float, limits: str, in_time: bool) -> None:
+    made = plan(replace(OWN, days=days))
+    assert (made.machines, made.limits, made.in_time) == (machines, limits, in_time)
+    assert made.hours == pytest.approx(took)
+    assert made.most_machines == 10
+
+
+def test_a_slow_writer_limits_and_more_machines_do_not_help() -> None:
+    made = plan(replace(OWN, days=1, rates={"activate": 2000, "record": 100, "index": 1e6}))
+    assert (made.machines, made.most_machines, made.limits, made.in_time) == (1, 1, "record", False)
+
+
+def test_activating_as_measured_worked_out_by_hand() -> None:
+    """788.6 ms a photo of 0.18 megapixels on 2 cores (docs/performance.md): 1,000,000 take 219.06 hours."""
+    made = plan(Question(photos=1_000_000, megapixels=0.18))
+    assert made.stages[0].hours == pytest.approx(788.6 / 3600 * 1000)
+    assert made.stages[0].basis == "measured"
+    # 0.130 s on one H200 with 16 cores (docs/homing-1.md).
+    assert plan(Question(photos=1_000_000, megapixels=0.18, gpu="h200")).stages[0].hours == pytest.approx(
+        36.11, abs=0.01
+    )
+
+
+def test_larger_photos_worked_out_by_hand() -> None:
+    """2 × (3.731 − 0.454) / 11.8 core-seconds a megapixel, and 0.0032 / 0.18 to decode it, over the cores."""
+    more = 11.82 * (2 * 3.277 / 11.8 + 0.0032 / 0.18)
+    for gpu, seconds, cores in (("none", 0.7886, 2), ("h200", 0.130, 16)):
+        (stage, *_) = plan(Question(photos=1, megapixels=12, gpu=gpu)).stages
+        assert stage.seconds == pytest.approx(seconds + more / cores)
+        assert stage.basis == "extrapolated"
+
+
+@pytest.mark.parametrize("gpu", ["none", "h200"])
+@pytest.mark.parametrize("recipe", [*RECIPES, "passive"])
+def test_twice_the_photos_take_twice_the_hours_and_bytes(gpu: str, recipe: str) -> None:
+    one, two = (plan(Question(photos=count, gpu=gpu, recipe=recipe)) for count in (10**8, 2 * 10**8))
+    assert hours(two) == pytest.approx({name: 2 * each for name, each in hours(one).items()})
+    assert two.hours == pytest.approx(2 * one.hours)
+    for small, large in zip(one.storage, two.storage, strict=True):
+        if small.name != "process that searches":  # which is there once, as the centres of cells are
+            assert large.bytes == pytest.approx(2 * small.bytes, rel=0.02)
+
+
+def test_recipes_lie_between_those_measured_by_their_work() -> None:
+    """homing-max takes 452 passes more than homing, at what those from paper to homing took: 30.6 ms each."""
+    seconds = {name: plan(Question(photos=1, megapixels=0.18, recipe=name)).stages[0].seconds for name in RECIPES}
+    assert seconds["homing-max"] == pytest.approx(0.7886 + 452 * (0.7886 - 0.2384) / 18)
+    assert (
+        0 < seconds["paper-fast"] < seconds["homing-fast"] < seconds["paper"] < seconds["homing"] < seconds["paper-eot"]
+    )
+
+
+def test_cores_share_the_work() -> None:
+    for recipe in ("homing", "passive"):
+        few, many = (plan(Question(photos=1000, cores=cores, recipe=recipe)) for cores in (2, 64))
+        shared = [name for name in hours(few) if name not in ("record", "index")]
+        assert [hours(few)[name] / hours(many)[name] for name in shared] == pytest.approx([32] * len(shared))
+        assert hours(few)["record"] == hours(many)["record"]
+
+
+def test_costs_by_hand_and_in_order() -> None:
+    prices = Prices(gpu_hour=3.5, core_hour=0.05, terabyte_month=20)
+    made = plan(replace(OWN, prices=prices, photo_bytes=1_000_000))
+    found = {(driver.name, driver.unit): (driver.cost, driver.every) for driver in made.drivers}
+    assert found["activate", "GPU-hours"] == (pytest.approx(840), "once")
+    assert found["activate", "core-hours"] == (pytest.approx(240 * 16 * 0.05), "once")
+    assert found["released files", "terabyte-months"] == (pytest.approx(86.4 * 20), "month")
+    costs = [driver.cost or 0 for driver in made.drivers]
+    assert costs == sorted(costs, reverse=True)
+    assert made.drivers[0].name == "released files"
+
+
+def test_no_price_no_cost() -> None:
+    assert {driver.cost for driver in plan(OWN).drivers} == {None}
+    half = plan(replace(OWN, prices=Prices(terabyte_month=20)))
+    assert [driver.cost is None for driver in half.drivers] == [False, False, False, True, True]
+
+
+def test_queries_keep_cores_busy() -> None:
+    few, many = (plan(Question(photos=10**6, queries_per_second=count)) for count in (10, 20))
+    assert few.searching_cores == pytest.approx(10 * 2 / measured()["serve.searches"].number)
+    assert many.searching_cores == pytest.approx(2 * few.searching_cores)
+    assert plan(Question(photos=10**9, queries_per_second=10)).searching_cores > few.searching_cores
+    assert "search" in {driver.name for driver in few.drivers}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"gpu": "h20"}, "did you mean 'h200'"),
+        ({"recipe": "homming"}, "did you mean 'homing'"),
+        ({"engine": "fais"}, "did you mean 'faiss'"),
+        ({"rates": {"activated": 3}}, "did you mean 'activate'"),
+        ({"rates": {"decode": 3}}, "unknown stage 'decode'"),  # activating decodes, and was measured as a whole
+        ({"rates": {"activate": 0}}, "above 0"),
+        ({"photos": 0}, "at least 1"),
+        ({"photos": 2.5}, "whole number"),
+        ({"megapixels": 0}, "above 0"),
+        ({"days": float("nan")}, "above 0"),
+        ({"days": float("inf")}, "above 0"),
+        ({"queries_per_second": -1}, "0 or more"),
+        ({"probes": 5000}, "4,096 cells"),
+        ({"gpu": "h200", "cores": 64}, "16 cores"),
+    ],
+)
+def test_wrong_questions_are_refused_in_one_line(wrong: dict[str, object], says: str) -> None:
+    with pytest.raises((HomingError, UnknownNameError), match=says) as raised:
+        Question(**{"photos": 10} | wrong)  # type: ignore[arg-type]
+    assert "\n" not in str(raised.value)
+
+
+def test_prices_are_not_negative() -> None:
+    with pytest.raises(HomingError, match="gpu_hour"):
+        Prices(gpu_hour=-1)
