@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from homing.indexes.faiss import FAST_CODES
+from homing.indexes.base import FAST_CODES
 from homing.planning.answer import Latency
 from homing.planning.question import Question
 from homing.planning.rates import below, measured
