@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.indexes import FaissIndex
+from homing.indexes import FaissIndex, LanceIndex
+from homing.indexes.lance import CODE, VECTOR, fold_in, load_lance
 
 Search = Callable[[Tensor, int | None], object]  # for (1, D) descriptors, at so many probes or as many as stay fast
 
@@ -56,4 +58,31 @@ class Faiss:
         return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
 
 
-ENGINES: dict[str, type[Engine]] = {"faiss": Faiss}
+class Lance:
+    """A dataset with an index in it, as collections in Lance have it: descriptors and codes are its rows."""
+
+    def __init__(self, folder: Path, codebook: Codebook) -> None:
+        self._uri, self._codebook = str(folder / "references.lance"), codebook
+
+    def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
+        """Rows are numbered as they come."""
+        rows = pa.table({CODE: _lists(codes), VECTOR: _lists(self._codebook.turn(descriptors))})
+        mode = "append" if Path(self._uri).exists() else "create"
+        load_lance().write_dataset(rows, self._uri, mode=mode, enable_stable_row_ids=True)
+
+    def keep(self) -> None:
+        """Build the index, or bring it up to date."""
+        fold_in(load_lance().dataset(self._uri), self._codebook)
+
+    @classmethod
+    def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
+        """Nothing is read before it is searched for."""
+        index = LanceIndex(codebook, load_lance().dataset(str(folder / "references.lance")))
+        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
+
+
+def _lists(rows: np.ndarray) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
+
+
+ENGINES: dict[str, type[Engine]] = {"faiss": Faiss, "lance": Lance}

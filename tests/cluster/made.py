@@ -16,12 +16,12 @@ from homing.extractors import describe
 MEMORY = 150 * 2**20  # for objects
 
 
-def small_codebook(folder: Path) -> Codebook:
+def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
     """Learnt from noise, for a network that scales photos down to 6 × 6 pixels."""
     network = extractors.load(str(small_network(folder)), "cpu")
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = torch.nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
-    return Codebook.train(describe(network, list(squares)).numpy(), spec="IVF8,PQ12x4", extractor=network, name="small")
+    return Codebook.train(describe(network, list(squares)).numpy(), spec=spec, extractor=network, name="small")
 
 
 def references(collection: Collection) -> list[tuple[int, str, str, bytes, bytes]]:

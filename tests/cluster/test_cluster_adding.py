@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster.made import references
+from tests.cluster.made import references, small_codebook
 from tests.collection.tiny import tiny_photos
 from typer.testing import CliRunner
 
@@ -111,3 +111,16 @@ def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines() == ["homing: ray is missing; get it: pip install 'homing[ray]'"]
+
+
+def test_a_collection_in_lance_is_filled_by_jobs(folder: Path, tmp_path: Path) -> None:
+    book = small_codebook(tmp_path, "IVF8,PQ12x8")
+    for name in ("c.homing", "c.lance"):
+        Collection.create(tmp_path / name, codebook=book).close()
+        assert sorted(each.state for each in added(folder, tmp_path / name)) == ["added"] * 40 + ["failed", "known"]
+    assert {each.state for each in added(folder, tmp_path / "c.lance")} == {"known", "failed"}
+    with Collection.open(tmp_path / "c.homing") as here, Collection.open(tmp_path / "c.lance") as there:
+        assert there.info().photos == 40 and there.check() == []
+        for photo in sorted(folder.glob("000*")):
+            same = [[match.photo for match in each.search(photo, k=5, probes=8)] for each in (here, there)]
+            assert same[0] == same[1]

@@ -6,20 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster.made import MEMORY
+from tests.cluster.made import MEMORY, small_codebook
 from tests.collection.conftest import NAMES
 
 from homing._places import place
 from homing.activation import recipe_named
-from homing.codebooks import Codebook
 from homing.collection import Collection
 
 
-def test_a_bucket_is_released_into_a_bucket(bucket: str, tmp_path: Path, book: Codebook) -> None:
-    Collection.create(tmp_path / "c.homing", codebook=book).close()
+def test_a_bucket_is_released_into_a_bucket_by_a_collection_in_lance_there(bucket: str, tmp_path: Path) -> None:
+    lake = bucket.replace("photos", "references.lance")
+    Collection.create(lake, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()
     out = bucket.replace("photos", "released")
     place(f"{out}/rocket.jpg").write(b"theirs", new=True)
-    command = ["cluster", "activate", bucket, "--collection", tmp_path / "c.homing", "--out", out]
+    command = ["cluster", "activate", bucket, "--collection", lake, "--out", out]
     done = subprocess.run(
         [sys.executable, "-m", "homing", *map(str, command), "--recipe", "paper-fast", "--workers", "1"],
         env=os.environ | {"RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(MEMORY)},
@@ -30,7 +30,7 @@ def test_a_bucket_is_released_into_a_bucket(bucket: str, tmp_path: Path, book: C
     assert done.returncode == 1, done.stderr
     assert f"{bucket}/rocket.jpg: {out}/rocket.jpg exists and was not written for this photo" in done.stderr
     assert place(f"{out}/rocket.jpg").read_bytes() == b"theirs"
-    with Collection.open(tmp_path / "c.homing") as collection:
+    with Collection.open(lake) as collection:
         outcomes = collection.activate(bucket, out, recipe=recipe_named("paper-fast"))
         assert [outcome.state == "failed" for outcome in outcomes] == [False, False, False, True]
         assert f"{collection.info().activated} activated" in done.stdout, "nothing was left to do"

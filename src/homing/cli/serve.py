@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def serve(
-    collection: Annotated[
-        Path | None, typer.Argument(metavar="COLLECTION", readable=False, help="The collection's folder.")
-    ] = None,
+    collection: Annotated[str | None, typer.Argument(metavar="COLLECTION", help="The collection's folder.")] = None,
     host: Annotated[
         str, typer.Option(help="Where to listen; other addresses than this machine's own need keys.")
     ] = "127.0.0.1",
@@ -66,7 +64,8 @@ def serve(
     _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.of(limit or []))
 
 
-def _run(collection: Path, host: str, port: int, keys: Keys | None, limits: Limits) -> None:
+def _run(collection: str, host: str, port: int, keys: Keys | None, limits: Limits) -> None:
+    from homing._places import place, recorded
     from homing.collection import Collection
     from homing.errors import HomingError
     from homing.service import create_app
@@ -76,7 +75,7 @@ def _run(collection: Path, host: str, port: int, keys: Keys | None, limits: Limi
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
     # By its full path, which answers leave out: folders of this machine are told to nobody.
-    with bind(host, port) as bound, Collection.open(collection.absolute()) as opened:
+    with bind(host, port) as bound, Collection.open(recorded(place(collection))) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
         app = create_app(opened, keys=keys, limits=limits)

@@ -7,7 +7,9 @@ index was last brought up to date is searched in memory, by the codes that stand
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from itertools import repeat
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -38,16 +40,16 @@ def load_lance() -> ModuleType:
 
 
 def check_family(codebook: Codebook) -> None:
-    """Refuse a codebook whose codes Lance does not have: it knows product codes in cells, of 4 or 8 bits."""
+    """Refuse a codebook whose codes Lance does not have: it knows product codes in cells, of a byte for each part."""
     codec, transforms = codebook.quantiser.codec, codebook.quantiser.transforms
     rotated = all(
         isinstance(each, faiss.LinearTransform) and each.is_orthonormal and each.d_in == each.d_out
         for each in transforms
     )
-    if type(codec) is faiss.IndexIVFPQ and codec.by_residual and codec.pq.nbits in (4, 8) and rotated:
+    if type(codec) is faiss.IndexIVFPQ and codec.by_residual and codec.pq.nbits == 8 and rotated:
         return
     raise CodebookError(
-        f"'{codebook.spec}' is not kept in Lance, which has product codes of 4 or 8 bits in cells, rotated or not, "
+        f"'{codebook.spec}' is not kept in Lance, which has product codes of 8 bits in cells, rotated or not, "
         "such as IVF4096,PQ8x8 and OPQ8,IVF4096,PQ8x8; make a collection in a folder of this machine"
     )
 
@@ -130,18 +132,40 @@ def fold_in(dataset: Any, codebook: Codebook) -> None:
         dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
         return
     arrays, _ = as_arrays(codebook)
-    words = arrays["codewords"]
-    dataset.create_index(
-        VECTOR,
-        "IVF_PQ",
-        name=_NAME,
-        metric="L2",
-        num_partitions=len(arrays["centroids"]),
-        num_sub_vectors=len(words),
-        num_bits=int(np.log2(words.shape[1])),
-        ivf_centroids=arrays["centroids"],
-        pq_codebook=words,
-    )
+    with TemporaryDirectory() as folder:
+        dataset.create_index(
+            VECTOR,
+            "IVF_PQ",
+            name=_NAME,
+            metric="L2",
+            num_partitions=len(arrays["centroids"]),
+            num_sub_vectors=len(arrays["codewords"]),
+            ivf_centroids=arrays["centroids"],
+            pq_codebook=arrays["codewords"],
+            **_codes_as_they_are(dataset, codebook, folder),
+        )
+
+
+def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
+    """Codes in files, as Lance would make them of descriptors itself, which takes several times as long."""
+    arrow, start = load_extra("pyarrow", "lance"), codebook.code_size - codebook.quantiser.codec.code_size
+    size = codebook.quantiser.codec.code_size
+    fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}
+    schema = arrow.schema(list(fields.items()))
+
+    def pieces() -> Iterator[Any]:
+        for piece in dataset.scanner(columns=["_rowid", CODE]).to_batches():
+            codes = codes_of(piece)
+            cells = np.zeros((len(codes), 4), dtype=np.uint8)
+            cells[:, :start] = codes[:, :start]
+            words = arrow.FixedSizeListArray.from_arrays(arrow.array(codes[:, start:].ravel()), size)
+            yield arrow.record_batch([piece["_rowid"], arrow.array(cells.view("<u4")[:, 0]), words], schema=schema)
+
+    reader = arrow.RecordBatchReader.from_batches(schema, pieces())
+    # The format that the call below reads.
+    made = load_lance().write_dataset(reader, folder, mode="overwrite", data_storage_version="legacy")
+    files = [file.path for fragment in made.get_fragments() for file in fragment.data_files()]
+    return {"precomputed_shuffle_buffers": files, "precomputed_shuffle_buffers_path": f"{folder}/data"}
 
 
 def fragments_outside(dataset: Any) -> list[Any]:

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homing import __version__
 from homing.collection import Collection
+from homing.collection.folder import Folder
+from homing.errors import HomingError
 from homing.service import problems
 from homing.service.answers import Report
 from homing.service.keys import Keys
@@ -41,6 +43,10 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
 
     Who opened the collection closes it, after the app has stopped.
     """
+    if not isinstance(collection.folder, Folder):
+        raise HomingError(
+            f"{collection.folder.home} is kept in Lance; homing serve serves collections in a folder of this machine"
+        )
     service = Service(collection, keys, limits or Limits())
 
     @asynccontextmanager

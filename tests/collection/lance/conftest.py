@@ -11,6 +11,8 @@ from tests.collection.tiny import tiny_codebook, tiny_extractor
 
 from homing.collection import Collection
 
+LANCE = "IVF8,PQ12x8"
+
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -54,5 +56,5 @@ def opening() -> Callable[..., Collection]:
 @pytest.fixture
 def lake(address: str) -> Iterator[Collection]:
     """An empty collection in Lance."""
-    with Collection.create(address, codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
         yield made

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.codebooks.arrays import as_arrays
@@ -24,7 +25,7 @@ from homing.indexes.lance import drop_index
 
 def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
-    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as folder:
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as folder:
         for collection in (lake, folder):
             assert [each.state for each in collection.add(tmp_path / "photos")] == ["added"] * 12
             assert [each.state for each in collection.add(tmp_path / "photos")] == ["known"] * 12
@@ -175,7 +176,7 @@ def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> 
 
 def test_a_damaged_index_is_built_anew(opening, tmp_path: Path) -> None:
     photos, where = tiny_photos(tmp_path / "photos", 8), tmp_path / "c.lance"
-    with Collection.create(where, codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
         made.add(photos)
         assert isinstance(made, LanceCollection)
         made.compact()
@@ -200,7 +201,6 @@ def _give_other_cells(lake: Collection) -> None:
         name="cells",
         num_partitions=8,
         num_sub_vectors=len(words),
-        num_bits=4,
         ivf_centroids=arrays["centroids"][::-1].copy(),
         pq_codebook=words,
     )
@@ -221,12 +221,12 @@ def test_a_code_that_is_not_that_of_its_descriptor_is_found(lake: Collection, tm
 def test_it_opens_only_what_is_there(address: str, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         Collection.open(address)
-    Collection.create(address, codebook=tiny_codebook()).close()
+    Collection.create(address, codebook=tiny_codebook(LANCE)).close()
     with pytest.raises(CollectionError, match="is a collection already"):
-        Collection.create(address, codebook=tiny_codebook())
+        Collection.create(address, codebook=tiny_codebook(LANCE))
     with pytest.raises(HomingError, match="has no background"):
         Collection.create(f"{address}/other.lance", with_background=True)
-    Collection.create(tmp_path / "c.homing", codebook=tiny_codebook()).close()
+    Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(LANCE)).close()
     with pytest.raises(HomingError, match="keeps no versions"):
         Collection.open(tmp_path / "c.homing", version=2)
 
@@ -248,7 +248,7 @@ def test_it_answers_all_that_a_catalogue_is_asked() -> None:
 
 
 def test_found_by_name_after_it_was_renamed(tmp_path: Path) -> None:
-    Collection.create(tmp_path / "a.lance", codebook=tiny_codebook()).close()
+    Collection.create(tmp_path / "a.lance", codebook=tiny_codebook(LANCE)).close()
     (tmp_path / "a.lance").rename(tmp_path / "archive")
     with Collection.open(tmp_path / "archive", extractor=tiny_extractor()) as opened:
         (photo,) = tiny_photos(tmp_path / "photos", 1)

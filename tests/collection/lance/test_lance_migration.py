@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
 
 from homing._places import place
 from homing.collection import Collection, forget, migrate, switch
 from homing.errors import CollectionError
 
-OTHER = "IVF4,PQ12x4"
+OTHER = "IVF4,PQ12x8"
 
 
 def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
@@ -50,9 +51,9 @@ def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> No
     first, second = (migrate(home, tiny_codebook(OTHER)) for _ in range(2))
     assert first == second
     with pytest.raises(CollectionError, match="already; go on with that"):
-        migrate(home, tiny_codebook("IVF2,PQ12x4"))
+        migrate(home, tiny_codebook("IVF2,PQ12x8"))
     with pytest.raises(CollectionError, match="already"):
-        migrate(home, tiny_codebook())
+        migrate(home, tiny_codebook(LANCE))
 
 
 def test_released_files_that_are_gone_are_told_of(lake: Collection, tmp_path: Path) -> None:
