@@ -1,6 +1,6 @@
 """How an index grows from 10^4 to 10^7 references: time to add, bytes, search; and what it takes to choose a cell.
 
-python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 2 GB of memory, 1 GB of disk
+python benchmarks/scale.py --out scale        # some forty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
 Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json and
@@ -46,9 +46,11 @@ def main() -> None:
         print(json.dumps(_measure(sys.argv[2], Path(sys.argv[3]))))
         return
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 10_000_000])
+    asked.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 1_100_000, 10_000_000])
     asked.add_argument("--cells", type=_numbers, default=[4096, 65_536, 262_144], help="how many to choose one of")
-    asked.add_argument("--engine", type=_engines, default=["faiss"], help=f"of {', '.join(ENGINES)}, commas between")
+    asked.add_argument(
+        "--engine", type=_engines, default=list(ENGINES), help=f"of {', '.join(ENGINES)}, commas between"
+    )
     asked.add_argument("--out", type=Path, default=Path("scale"))
     given = asked.parse_args()
     codebook = codebooks.load("homing-1")
@@ -60,7 +62,7 @@ def main() -> None:
         "queries": QUERIES,
         "rows": list(_grow(codebook, given.references, given.engine)),
         "cells": [row for count in given.cells for row in _choose(codebook, count)],
-        "catalogue": list(record(codebook)),
+        "catalogue": list(record(codebook, given.engine)),
         "memory": memory_in_use(peak=True),
     }
     (given.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")

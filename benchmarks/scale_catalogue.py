@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,35 +13,50 @@ from typing import Any
 from million import descriptors_of_photos
 
 from homing.codebooks import Codebook
+from homing.collection import Collection
 from homing.collection.catalogue import Catalogue, NewPhotos, ReleaseRow
+from homing.collection.lance.collection import LanceCollection
 
-COUNT = 20_000
+COUNTS = {"faiss": 20_000, "lance": 4_000}  # every parcel is a version of a dataset: fewer tell as much
 PARCEL = 16  # photos that are recorded together: as many as travel together in a job of many machines
 _KINDS = {"passive": False, "activated": True}
 
 
-def record(codebook: Codebook) -> Iterator[dict[str, Any]]:
+def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Bytes a photo and photos a second, of those that are only added and of those that are released as well."""
-    for name, activated in _KINDS.items():
-        descriptors = descriptors_of_photos(codebook, COUNT)
-        codes = codebook.encode(descriptors)
-        with TemporaryDirectory(dir=Path.cwd()) as folder:
-            catalogue = Catalogue(file := Path(folder, "catalogue.sqlite"))
-            catalogue.create()
-            begun = time.perf_counter()
-            for first in range(0, COUNT, PARCEL):
-                some = slice(first, first + PARCEL)
-                names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(COUNT)[some]]
-                hashes = [_hash(each) for each in names]
-                rows = descriptors[some].numpy()
-                ids = catalogue.add(NewPhotos(hashes, names, codes[some], rows))
-                if activated:
-                    planned = [(number, _release(name)) for number, name in zip(ids, names, strict=True)]
-                    catalogue.plan_releases(planned, list(rows))
-                    catalogue.confirm_releases(planned)
-            took = time.perf_counter() - begun
-            catalogue.close()
-            yield {"kind": name, "bytes": file.stat().st_size / COUNT, "per_second": COUNT / took}
+    for engine in engines:
+        for kind, activated in _KINDS.items():
+            with TemporaryDirectory(dir=Path.cwd()) as folder:
+                home, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
+                with Collection.create(home, codebook=codebook) as collection:
+                    took = _fill(collection.folder.catalogue, codebook, count, activated=activated)
+                    if isinstance(collection, LanceCollection):  # of 16 photos, files are mostly what frames them
+                        collection.compact(older_than=timedelta(0))
+                files = [file for file in home.rglob("*") if file.is_file() and _holds_photos(file)]
+                size = sum(file.stat().st_size for file in files)
+                yield {"engine": engine, "kind": kind, "bytes": size / count, "per_second": count / took}
+
+
+def _fill(catalogue: Catalogue, codebook: Codebook, count: int, *, activated: bool) -> float:
+    """Seconds in which a catalogue takes so many photos."""
+    descriptors = descriptors_of_photos(codebook, count)
+    codes = codebook.encode(descriptors)
+    begun = time.perf_counter()
+    for first in range(0, count, PARCEL):
+        some = slice(first, first + PARCEL)
+        names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)[some]]
+        rows = descriptors[some].numpy()
+        ids = catalogue.add(NewPhotos([_hash(each) for each in names], names, codes[some], rows))
+        if activated:
+            planned = [(number, _release(name)) for number, name in zip(ids, names, strict=True) if number]
+            catalogue.plan_releases(planned, list(rows))
+            catalogue.confirm_releases(planned)
+    return time.perf_counter() - begun
+
+
+def _holds_photos(file: Path) -> bool:
+    """Neither a codebook nor an index, which are counted by themselves."""
+    return file.name.startswith("catalogue.sqlite") or "data" in file.parts
 
 
 def _release(name: str) -> ReleaseRow:

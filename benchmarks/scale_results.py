@@ -55,12 +55,15 @@ def tables(document: dict[str, Any]) -> str:
         [f"{row['cells']:,}", row["way"], f"{row['build_s']:.1f}", f"{row['p50']:.3f}", f"{row['same']:.3f}"]
         for row in document["cells"]
     ]
-    recording = [[row["kind"], f"{row['bytes']:,.0f}", f"{row['per_second']:,.0f}"] for row in document["catalogue"]]
+    recording = [
+        [f"{row['kind']}, {row['engine']}", f"{row['bytes']:,.0f}", f"{row['per_second']:,.0f}"]
+        for row in document["catalogue"]
+    ]
     heads = (
         ("engine", "references", "encoded /s", "codes added /s", "kept, s", "disk, MB", "memory, MB", "opened, s"),
         ("engine", "references", "search", "probes", "codes looked at", "p50, ms", "p99, ms"),
         ("cells", "chosen by", "built in, s", "one cell, p50, ms", "the nearest, share"),
-        ("photos", "catalogue, bytes a photo", "recorded a second, 16 at once"),
+        ("photos, engine", "catalogue, bytes a photo", "recorded a second, 16 at once"),
     )
     about = f"{document['hardware']}; {document['spec']}, {document['queries']:,} single queries; at most "
     about += f"{document['memory'] / 1e9:.1f} GB of memory\n\n"
@@ -83,22 +86,26 @@ def _mb(count: float) -> str:
 
 def toml(document: dict[str, Any]) -> str:
     """The rates that the tables stand for, as rates.toml has them."""
-    lines = ["[record]"]
-    kinds = {row["kind"]: row for row in document["catalogue"]}
-    lines += [_line(kind, "a second", f"{row['per_second']:,.0f}") for kind, row in kinds.items()]
-    lines += ["", "[catalogue]", *(_line(kind, "bytes", f"{row['bytes']:,.0f}") for kind, row in kinds.items())]
+    lines: list[str] = []
+    for engine in dict.fromkeys(row["engine"] for row in document["catalogue"]):
+        part = "" if engine == "faiss" else f".{engine}"
+        kinds = {row["kind"]: row for row in document["catalogue"] if row["engine"] == engine}
+        recorded = [_line(kind, "a second", f"{row['per_second']:,.0f}") for kind, row in kinds.items()]
+        sizes = [_line(kind, "bytes", f"{row['bytes']:,.0f}") for kind, row in kinds.items()]
+        lines += [f"[record{part}]", *recorded, "", f"[catalogue{part}]", *sizes, ""]
     for engine in dict.fromkeys(row["engine"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["engine"] == engine]
         lines += [
-            "",
             f"[search.{engine}]",
             _line("references", "references", [f"{row['references']:,}" for row in rows]),
         ]
         lines += [_line(part, "MB", [_mb(row[part]) for row in rows]) for part in ("disk", "memory")]
+        lines += [_line("kept", "s", [f"{row['keep_s']:.2f}" for row in rows])]
         for way in WAYS:
             units = {"probes": "cells", "codes": "codes", "p50": "ms", "p99": "ms"}
             lines += [_line(f"{way}_{each}", units[each], [_told(row[way])[each] for row in rows]) for each in units]
-    lines += ["", "[cells]"]
+        lines += [""]
+    lines += ["[cells]"]
     ways = {row["way"]: [each for each in document["cells"] if each["way"] == row["way"]] for row in document["cells"]}
     flat, graph = ways.values()
     lines += [_line("counts", "cells", [f"{row['cells']:,}" for row in flat])]

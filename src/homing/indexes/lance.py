@@ -127,7 +127,8 @@ class LanceIndex:
 
 def fold_in(dataset: Any, codebook: Codebook) -> None:
     """Bring the index of a dataset up to date; cells and codewords stay as they are."""
-    if any(each.name == _NAME for each in dataset.describe_indices()):
+    new = sum(each.count_rows() for each in fragments_outside(dataset))
+    if 2 * new < dataset.count_rows():
         # Merged with the one there, or else Lance would choose anew what its cells are.
         dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
         return
@@ -137,6 +138,7 @@ def fold_in(dataset: Any, codebook: Codebook) -> None:
             VECTOR,
             "IVF_PQ",
             name=_NAME,
+            replace=True,
             metric="L2",
             num_partitions=len(arrays["centroids"]),
             num_sub_vectors=len(arrays["codewords"]),
@@ -147,7 +149,7 @@ def fold_in(dataset: Any, codebook: Codebook) -> None:
 
 
 def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
-    """Codes in files, as Lance would make them of descriptors itself, which takes several times as long."""
+    """Codes in files, as Lance would make them of descriptors itself, which takes many times as long."""
     arrow, start = load_extra("pyarrow", "lance"), codebook.code_size - codebook.quantiser.codec.code_size
     size = codebook.quantiser.codec.code_size
     fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}

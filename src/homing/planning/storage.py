@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from homing.planning.answer import Part
 from homing.planning.question import DIM, Question
 from homing.planning.rates import measured
@@ -13,34 +15,34 @@ _WORDS = 256  # codewords of each byte of a code
 
 def storage(question: Question) -> list[Part]:
     """What lies in the bucket, on the disk of the collection, and in the memory of each machine that searches."""
-    kept, photos = _of_one(question), question.photos
+    photos, where = question.photos, "bucket" if question.engine == "lance" else "disk"
     released = [Part(name="released files", where="bucket", bytes=photos * question.file_bytes, basis="arithmetic")]
-    index = photos * (_ID + question.code_bytes)
-    return [
+    index, centres = photos * (_ID + question.code_bytes), _centres(question)
+    searching = measured()["serve.memory"].number * 1e6
+    kept = [
         *(released if question.activates else []),
-        *(Part(name=name, where="disk", bytes=photos * each, basis="measured") for name, each in kept.items()),
-        Part(name="snapshot of the index", where="disk", bytes=index + _centres(question), basis="arithmetic"),
-        Part(
-            name="process that searches",
-            where="memory",
-            bytes=measured()["serve.memory"].number * 1e6,
-            basis="measured",
-        ),
-        Part(name="index", where="memory", bytes=index + _centres(question) + _tables(question), basis="arithmetic"),
+        *(Part(name=name, where=where, bytes=photos * each, basis="measured") for name, each in _of_one(question)),
+        Part(name="snapshot of the index", where=where, bytes=index + centres, basis="arithmetic"),
+        Part(name="process that searches", where="memory", bytes=searching, basis="measured"),
     ]
+    if question.engine == "lance":  # which keeps in memory what it has read, as far as there is room
+        return [*kept, Part(name="centres of cells", where="memory", bytes=centres, basis="arithmetic")]
+    whole = index + centres + _tables(question)
+    return [*kept, Part(name="index", where="memory", bytes=whole, basis="arithmetic")]
 
 
-def _of_one(question: Question) -> dict[str, float]:
+def _of_one(question: Question) -> Iterable[tuple[str, float]]:
     """Bytes that the catalogue holds of one photo: together as many as were measured, but for longer codes."""
-    rate = measured()["catalogue.activated" if question.activates else "catalogue.passive"]
-    descriptors = DIM * _HALF * (2 if question.activates else 1)
+    lance, kind = question.engine == "lance", "activated" if question.activates else "passive"
+    rate = measured()[f"catalogue.lance.{kind}" if lance else f"catalogue.{kind}"]
+    descriptors = DIM * ((_SINGLE if lance else _HALF) + (_HALF if question.activates else 0))
     cell = _cell_bytes(4096)
     rest = rate.number - descriptors - _CODE - cell
     return {
         "catalogue: descriptors": descriptors,
         "catalogue: codes": question.code_bytes + _cell_bytes(question.cells),
         "catalogue: hashes, names, releases" if question.activates else "catalogue: hashes, names": rest,
-    }
+    }.items()
 
 
 def _cell_bytes(cells: int) -> int:

@@ -15,6 +15,17 @@ def stages(question: Question) -> list[Stage]:
     rates = measured()
     shared = [_activate(question)] if question.activates else [_decode(question), _describe(question)]
     kind = "activated" if question.activates else "passive"
+    if question.engine == "lance":  # which many write to at once
+        record, built, many = (
+            rates[f"record.lance.{kind}"],
+            rates["search.lance.kept"],
+            rates["search.lance.references"],
+        )
+        return [
+            *shared,
+            _stage(question, "record", record.seconds, [record]),
+            _stage(question, "index", built.numbers[-1] / many.numbers[-1], [built], spreads=False),
+        ]
     return [
         *shared,
         _stage(question, "record", rates[f"record.{kind}"].seconds, [rates[f"record.{kind}"]], spreads=False),

@@ -26,6 +26,7 @@ from homing.errors import GoneError
 from homing.indexes.lance import CODE, VECTOR, codes_of, ids_of, matrix_of
 
 REFERENCES, RELEASES = "references.lance", "releases.lance"
+_TOGETHER = 5_000  # references that one condition names
 _RELEASE = ("state", "path", "sha256", "recipe", "psnr", "ssim", "linf", "reason")
 
 
@@ -148,6 +149,10 @@ class LanceCatalogue:
 
         Gives the id of each that was there, its source, and the file that was released of it last.
         """
+        pieces = (ids[start : start + _TOGETHER] for start in range(0, len(ids), _TOGETHER))
+        return [each for some in pieces for each in self._remove(some)]
+
+    def _remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         rows = self.references.rows(["_rowid", "sha256", "source"], _numbers(ids))
         hashes = rows["sha256"].to_pylist()
         if not hashes:

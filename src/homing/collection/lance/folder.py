@@ -48,8 +48,9 @@ def belongs_in_lance(where: Place) -> bool:
     """Whether a collection at this place is, or would be, one in Lance: in a bucket, or called so."""
     if isinstance(where, Address):
         return True
-    # Of one that migrated only generations may be left, whose names say nothing.
-    return where.suffix == ".lance" if not where.is_dir() else any(where.glob(f"**/{REFERENCES}"))
+    if not where.is_dir():
+        return where.suffix == ".lance"
+    return (where / REFERENCES).is_dir() or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
 
 
 def create_lance(where: Place, codebook: Codebook) -> None:
