@@ -152,10 +152,10 @@ class Address:
             system, path = url_to_fs(self.full)
         except ImportError as error:
             extras = [_EXTRAS[scheme] for scheme in re.findall(r"(\w+)://", self.full.lower()) if scheme in _EXTRAS]
-            mend = f"get it: pip install 'homing[{extras[0]}]'" if extras else _line(error)
+            mend = f"get it: pip install 'homing[{extras[0]}]'" if extras else in_a_line(error)
             raise HomingError(f"{self}: the library for such addresses is missing; {mend}") from error
         except Exception as error:  # whatever a library says about settings and rights
-            raise HomingError(f"{self}: cannot be reached: {_line(error)}") from error
+            raise HomingError(f"{self}: cannot be reached: {in_a_line(error)}") from error
         return system, str(path)
 
 
@@ -216,10 +216,11 @@ def _as_os_error() -> Iterator[None]:
             raise OSError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
         if isinstance(error, FileNotFoundError):
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
-        raise OSError(errno.EIO, _line(error)) from error
+        raise OSError(errno.EIO, in_a_line(error)) from error
 
 
-def _line(error: Exception) -> str:
+def in_a_line(error: Exception) -> str:
+    """What an error says, without secrets."""
     return _without_secrets(" ".join(str(error).split())) or type(error).__name__
 
 

@@ -16,7 +16,7 @@ from homing.errors import CodebookError
 from homing.indexes import FaissIndex, LanceIndex
 from homing.indexes.lance import CODE, VECTOR, check_family, drop_index, fold_in, has_moved, load_lance
 
-QUERIES = descriptors(200, seed=9)  # asked in five ways after each of nine changes
+QUERIES = descriptors(200, seed=9)  # asked in five ways after each of eight changes
 OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"margin": 0.2}, {}]
 
 

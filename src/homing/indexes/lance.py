@@ -119,7 +119,7 @@ class LanceIndex:
 
     def some(self, count: int, *, below: int) -> np.ndarray:
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
-        places = np.random.default_rng(0).permutation(len(self))[:count]
+        places = np.random.default_rng(0).choice(len(self), min(count, len(self)), replace=False)
         ids = ids_of(self._dataset.take(np.sort(places).tolist(), columns=["_rowid"]))
         chosen: np.ndarray = ids[ids < below]
         return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from homing.planning.answer import Part
 from homing.planning.question import DIM, Question
@@ -15,7 +16,8 @@ _WORDS = 256  # codewords of each byte of a code
 
 def storage(question: Question) -> list[Part]:
     """What lies in the bucket, on the disk of the collection, and in the memory of each machine that searches."""
-    photos, where = question.photos, "bucket" if question.engine == "lance" else "disk"
+    photos = question.photos
+    where: Literal["bucket", "disk"] = "bucket" if question.engine == "lance" else "disk"
     released = [Part(name="released files", where="bucket", bytes=photos * question.file_bytes, basis="arithmetic")]
     index, centres = photos * (_ID + question.code_bytes), _centres(question)
     searching = measured()["serve.memory"].number * 1e6

@@ -15,7 +15,7 @@ def stages(question: Question) -> list[Stage]:
     rates = measured()
     shared = [_activate(question)] if question.activates else [_decode(question), _describe(question)]
     kind = "activated" if question.activates else "passive"
-    if question.engine == "lance":  # which many write to at once
+    if question.engine == "lance":
         record, built, many = (
             rates[f"record.lance.{kind}"],
             rates["search.lance.kept"],
@@ -23,7 +23,8 @@ def stages(question: Question) -> list[Stage]:
         )
         return [
             *shared,
-            _stage(question, "record", record.seconds, [record]),
+            # Many write at once, but their commits come one after the other.
+            _stage(question, "record", record.seconds, [record], basis="extrapolated", spreads=False),
             _stage(question, "index", built.numbers[-1] / many.numbers[-1], [built], spreads=False),
         ]
     return [

@@ -14,11 +14,13 @@ import torch
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
+from homing._places import place
 from homing.codebooks.arrays import as_arrays
 from homing.collection import Collection, check
 from homing.collection.catalogue import Catalogue
-from homing.collection.lance.catalogue import LanceCatalogue
+from homing.collection.lance.catalogue import LanceCatalogue, schemas
 from homing.collection.lance.collection import LanceCollection
+from homing.collection.lance.table import Table
 from homing.errors import CollectionError, GoneError, HomingError
 from homing.indexes.lance import drop_index
 
@@ -218,6 +220,47 @@ def test_a_code_that_is_not_that_of_its_descriptor_is_found(lake: Collection, tm
     assert finding.part == "reference" and "not that of its descriptor" in finding.problem
 
 
+def test_references_that_a_killed_compaction_left_in_the_index_are_not_told(lake: Collection, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 8)
+    lake.add(photos)
+    assert isinstance(lake, LanceCollection)
+    lake.compact()
+    lake.remove(photos[:3])
+    lake.folder.catalogue.references.latest().optimize.compact_files()  # and then a kill
+    assert {match.photo for match in lake.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
+
+
+def test_what_a_killed_removal_leaves_is_a_passive_reference(lake: Collection, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path / "photos", 1)
+    lake.activate(photo, tmp_path / "out", recipe=RECIPES[1])
+    catalogue, deleted = lake.folder.catalogue, []
+    delete = catalogue.references.delete
+    catalogue.references.delete = deleted.append  # the kill
+    lake.remove(photo)
+    assert deleted and lake.info().passive == lake.info().photos == 1
+    catalogue.references.delete = delete
+    assert [each.state for each in lake.remove(photo)] == ["removed"] and lake.info().photos == 0
+
+
+def test_parts_that_a_killed_init_left_are_made_anew(address: str, tmp_path: Path) -> None:
+    other = tiny_codebook("IVF8,PQ6x8")
+    for name, schema in schemas(other).items():
+        Table.create(place(address) / name, schema)
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        assert [each.state for each in made.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
+
+
+def test_an_empty_folder_of_this_name_becomes_one(tmp_path: Path) -> None:
+    (tmp_path / "photos.lance").mkdir()
+    with Collection.create(tmp_path / "photos.lance", codebook=tiny_codebook(LANCE)) as made:
+        assert isinstance(made, LanceCollection)
+
+
+def test_ids_that_can_be_none_name_none(lake: Collection, tmp_path: Path) -> None:
+    lake.add(tiny_photos(tmp_path / "photos", 1))
+    assert [each.state for each in lake.remove([0, -3, 10**30, 1])] == ["removed", "failed", "failed", "failed"]
+
+
 def test_it_opens_only_what_is_there(address: str, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         Collection.open(address)
@@ -242,7 +285,7 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
 
 
 def test_it_answers_all_that_a_catalogue_is_asked() -> None:
-    of_snapshots = {"fact", "set_facts", "recoded", "recode", "removed_since", "create", "upgrade"}
+    of_snapshots = {"codes", "fact", "set_facts", "recoded", "recode", "removed_since", "create", "upgrade"}
     asked = {name for name in dir(Catalogue) if not name.startswith("_")}
     assert asked - of_snapshots <= set(dir(LanceCatalogue))
 

@@ -56,9 +56,33 @@ def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> No
         migrate(home, tiny_codebook(LANCE))
 
 
-def test_released_files_that_are_gone_are_told_of(lake: Collection, tmp_path: Path) -> None:
-    photos, home = tiny_photos(tmp_path / "photos", 3), str(lake.folder.home)
-    lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+def test_a_removed_photo_leaves_every_generation(lake: Collection, opening, tmp_path: Path) -> None:
+    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    lake.add(photos)
+    migrate(home, tiny_codebook(OTHER))
+    lake.remove(photos[0])
+    with opening(home, generation="next") as following:
+        assert following.info().photos == 3
+    switch(home)
+    with pytest.raises(CollectionError, match="another one answers; open it again"):
+        lake.remove(photos[1])
+    with opening(home) as now:
+        now.remove(photos[1])
+        with opening(home, generation="previous") as before:
+            assert {match.photo for match in before.search(photos[1], k=9)} == set(map(str, photos[2:]))
+
+
+def test_what_others_add_until_the_switch_is_carried_over(lake: Collection, opening, tmp_path: Path) -> None:
+    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    lake.add(photos[:2])
+    migrate(home, tiny_codebook(OTHER))
+    with opening(home) as other:
+        other.add(photos[2:])
+    assert switch(home).photos == 4
+
+
+def test_there_must_be_a_generation_to_switch_to(lake: Collection) -> None:
+    home = str(lake.folder.home)
     with pytest.raises(CollectionError, match="has no next generation"):
         switch(home)
     with pytest.raises(CollectionError, match="has no previous generation"):

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
+import numpy as np
 from tests.collection.tiny import RECIPES, tiny_photos
 
 from homing.collection import Collection
+from homing.collection.catalogue import NewPhotos
+from homing.extractors import describe
+from homing.photo import Photo
 
 WRITER = """
 import os, sys, time
 from tests.collection.tiny import RECIPES, tiny_extractor
 from homing.collection import Collection
 where, photos, out, start = sys.argv[1:]
+print("ready", flush=True)
 while not os.path.exists(start):
     time.sleep(0.01)
 with Collection.open(where, extractor=tiny_extractor()) as collection:
@@ -44,11 +52,58 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
 def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
     running = [_start(lake.folder.home, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
+    for each in running:
+        assert each.stdout is not None and each.stdout.readline() == "ready\n"
     (tmp_path / "go").touch()
     for each in running:
         assert sorted(_end(each)) == sorted(map(str, photos))
     assert lake.info().photos == 40 and lake.check() == []
     assert {lake.search(photo, k=1)[0].photo for photo in photos} == set(map(str, photos))
+
+
+def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 5)
+    with opening(lake.folder.home) as other:
+        one, two = lake.folder.catalogue, other.folder.catalogue
+        new = NewPhotos(
+            [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos],
+            [str(photo) for photo in photos],
+            *_described(lake, photos),
+        )
+        # Both have looked before either has written.
+        rows = two._new_rows(new, list(range(5)))
+        first = one.add(new)
+        two.references.append(rows)
+        assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
+        (finding, *others) = other.check()
+        assert "is there 2 times" in finding.problem and len(others) == 4
+        assert all(each.mended for each in other.check(repair=True)) and other.check() == []
+        assert list(two.ids_of(new.hashes).values()) == first
+        assert two.add(new) == [None] * 5
+
+
+def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 30)
+    hashes = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos]
+    new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lake, photos))
+    others = [opening(lake.folder.home) for _ in range(3)]
+    barrier = Barrier(3)
+
+    def add(collection: Collection) -> list[int | None]:
+        assert collection.folder.catalogue.ids_of(hashes) == {}
+        barrier.wait(60)
+        return collection.folder.catalogue.add(new)
+
+    with ThreadPoolExecutor(3) as pool:
+        told = list(pool.map(add, others))
+    assert lake.info().photos == 30 and lake.check() == []
+    there = list(lake.folder.catalogue.ids_of(hashes).values())
+    assert all(number is None or number == there[place] for ids in told for place, number in enumerate(ids))
+
+
+def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+    descriptors = describe(collection.extractor, [Photo.load(photo).view() for photo in photos])
+    return collection.codebook.encode(descriptors), descriptors.numpy()
 
 
 def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: Path) -> None:
@@ -59,6 +114,7 @@ def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: 
     for _ in range(4):
         running = _start(lake.folder.home, tmp_path / "photos", out, tmp_path / "go")
         assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
         told |= {running.stdout.readline().strip()} - {""}
         time.sleep(rng.uniform(0, 0.5))
         running.kill()

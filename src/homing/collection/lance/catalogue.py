@@ -23,7 +23,7 @@ from homing.collection._transfer import SentOut
 from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow, State
 from homing.collection.lance.table import Table, one_of, quoted
 from homing.errors import GoneError
-from homing.indexes.lance import CODE, VECTOR, codes_of, ids_of, matrix_of
+from homing.indexes.lance import CODE, VECTOR, ids_of, matrix_of
 
 REFERENCES, RELEASES = "references.lance", "releases.lance"
 _TOGETHER = 5_000  # references that one condition names
@@ -103,32 +103,45 @@ class LanceCatalogue:
 
     def find(self, sha256: str) -> int | None:
         """The reference with this file hash."""
-        return next(iter(self._ids_of([sha256]).values()), None)
+        return next(iter(self.ids_of([sha256]).values()), None)
 
-    def _ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
+    def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
+        """The ids of photos, by their hashes."""
+        return {sha256: ids[0] for sha256, ids in self._all_ids_of(hashes).items()}
+
+    def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[int]]:
+        """The ids of each photo: one, but for those that two writers have just added at once."""
         rows = self.references.rows(["_rowid", "sha256"], one_of("sha256", hashes))
-        return dict(zip(rows["sha256"].to_pylist(), ids_of(rows).tolist(), strict=True))
+        found: dict[str, list[int]] = {}
+        for number, sha256 in sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True)):
+            found.setdefault(sha256, []).append(number)
+        return found
 
-    def _hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
+    def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
+        """The hashes of photos, by their ids."""
         rows = self.references.rows(["_rowid", "sha256"], _numbers(ids))
         return dict(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
 
     def find_released(self, sha256: str) -> int | None:
         """The reference of which a file with this hash was released."""
         photos = self.releases.rows(["photo"], f"sha256 = {quoted(sha256)}")["photo"].to_pylist()
-        return next(iter(self._ids_of(photos).values()), None)
+        return next(iter(self.ids_of(photos).values()), None)
 
     def add(self, photos: NewPhotos, *, instead_of: Sequence[int] = ()) -> list[int | None]:
         """Record references, all or none; gives the id of each, None where it was known.
 
         What they come `instead_of` is removed afterwards.
         """
-        known = self._ids_of(photos.hashes)
+        known = self.ids_of(photos.hashes)
         firsts = {sha256: place for place, sha256 in reversed(list(enumerate(photos.hashes))) if sha256 not in known}
         if firsts:
             self.references.insert_new(self._new_rows(photos, sorted(firsts.values())), "sha256")
             self.changed = True
-        numbers = self._ids_of(list(firsts))
+        there = self._all_ids_of(list(firsts))
+        numbers = {sha256: ids[0] for sha256, ids in there.items()}
+        # Whoever committed second sees both, and takes its own back; after a kill a repair does.
+        if twice := [number for ids in there.values() for number in ids[1:]]:
+            self.references.delete(_numbers(twice))
         if instead_of:
             self.remove(instead_of)
         return [numbers[sha256] if firsts.get(sha256) == place else None for place, sha256 in enumerate(photos.hashes)]
@@ -158,22 +171,22 @@ class LanceCatalogue:
         if not hashes:
             return []
         last = {row["photo"]: row["path"] for row in self._written(hashes)}  # the latest comes last
-        self.references.delete(one_of("sha256", hashes))
-        # In this order: releases that a kill leaves behind are of no reference, and count for none.
+        # In this order: a kill in between leaves a passive reference, which the same call removes.
         self.releases.delete(one_of("photo", hashes))
+        self.references.delete(_numbers(ids))
         self.changed = True
         found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
         return [(number, source, last.get(sha256)) for number, source, sha256 in sorted(found)]
 
     def move(self, photo: int, old: str, new: str) -> bool:
         """Say where the file of a reference lies now; False if it was said before."""
-        sha256 = self._hashes_of([photo]).get(photo, "")
+        sha256 = self.hashes_of([photo]).get(photo, "")
         same = f"sha256 = {quoted(sha256)} AND source = {quoted(old)}"
         return self.references.update({"source": new}, same) > 0
 
     def existing(self, ids: Sequence[int]) -> list[int]:
         """Those of the ids that references have."""
-        return list(self._hashes_of(ids))
+        return list(self.hashes_of(ids))
 
     def at(self, source: str) -> list[tuple[int, str]]:
         """The ids and hashes of references with this source."""
@@ -216,14 +229,15 @@ class LanceCatalogue:
 
     def confirm_releases(self, releases: Sequence[Planned]) -> None:
         """Say that the planned files are on disk; where that was said before, nothing is written."""
-        hashes = self._hashes_of([photo for photo, _ in releases])
+        hashes = self.hashes_of([photo for photo, _ in releases])
         done = {(row["photo"], row["path"], row["sha256"]) for row in self._written(list(hashes.values()))}
         new = [each for each in releases if (hashes.get(each[0]), each[1].path, each[1].sha256) not in done]
         if new:
             self._log(new, [None] * len(new), written=True)
 
     def _log(self, releases: Sequence[Planned], descriptors: Iterable[np.ndarray | None], *, written: bool) -> None:
-        hashes, now = self._hashes_of([photo for photo, _ in releases]), _now()
+        self.references.latest()  # somebody may have removed them
+        hashes, now = self.hashes_of([photo for photo, _ in releases]), _now()
         rows = [
             {"photo": hashes[photo], **{name: getattr(row, name) for name in _RELEASE}, "written": written}
             | {"changed": now, VECTOR: None if vector is None else as_halves(vector)}
@@ -239,14 +253,14 @@ class LanceCatalogue:
 
     def release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
         """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
-        hashes = list(self._hashes_of([photo]).values())
+        hashes = list(self.hashes_of([photo]).values())
         here = "" if path is None else f" AND path = {quoted(path)}"
         rows = self._logged(f"{one_of('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
         return _as_row(rows[-1]) if rows else None
 
     def last_release(self, photo: int) -> ReleaseRow | None:
         """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
-        rows = self._written(list(self._hashes_of([photo]).values()))
+        rows = self._written(list(self.hashes_of([photo]).values()))
         activated = [row for row in rows if row["state"] == "activated"]
         return _as_row((activated or rows)[-1]) if rows else None
 
@@ -273,11 +287,16 @@ class LanceCatalogue:
             files[logged.key] = logged
         return iter(files.values())
 
-    def take_release(self, photo: str, row: SentOut) -> None:
-        """Log what was released of a photo, as it is seen from here."""
-        values = row._asdict() | {"photo": photo, "written": bool(row.written)}
-        values[VECTOR] = None if row.vector is None else np.frombuffer(row.vector, np.float16)
-        self._append_to_log([values])
+    def take_releases(self, rows: Sequence[tuple[str, SentOut]]) -> None:
+        """Log what was released of photos, which their hashes name, as it is seen from here."""
+        self._append_to_log(
+            [
+                row._asdict()
+                | {"photo": photo, "written": bool(row.written)}
+                | {VECTOR: None if row.vector is None else np.frombuffer(row.vector, np.float16)}
+                for photo, row in rows
+            ]
+        )
 
     def describe(self, photo: int) -> tuple[str, State]:
         """The source of a reference, and its state: passive, activated or unchanged."""
@@ -299,12 +318,6 @@ class LanceCatalogue:
         rows = self.releases.rows(["photo", "state"], f"written AND {which}")
         least = rows.group_by("photo").aggregate([("state", "min")])
         return dict(zip(least["photo"].to_pylist(), least["state_min"].to_pylist(), strict=True))
-
-    def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """All ids (N,), or those that came after one, and their codes (N, bytes), in pieces."""
-        for piece in self.references.pieces(["_rowid", CODE], f"_rowid >= {after}", size):
-            rows = _as_table(piece)
-            yield ids_of(rows), codes_of(rows)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
@@ -333,16 +346,12 @@ class LanceCatalogue:
 
 
 def _numbers(ids: Sequence[int]) -> str:
-    """The condition that rows have these ids."""
-    return one_of("_rowid", [number - 1 for number in ids])
+    """The condition that rows have these ids; what can be none is passed over."""
+    return one_of("_rowid", [number - 1 for number in ids if 0 < number < 1 << 63])
 
 
 def _as_row(row: dict[str, Any]) -> ReleaseRow:
     return ReleaseRow(**{name: row[name] for name in _RELEASE})
-
-
-def _as_table(piece: Any) -> Any:
-    return load_extra("pyarrow", "lance").Table.from_batches([piece])
 
 
 def _now() -> datetime:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from homing._parallel import map_ahead
 from homing._places import place
 from homing.codebooks import agree
 from homing.collection.checking.findings import STALE, Findings
+from homing.collection.lance.catalogue import LanceCatalogue
 from homing.collection.lance.folder import LanceFolder
 from homing.collection.lance.table import one_of
 from homing.collection.outcome import Finding
@@ -21,12 +22,15 @@ from homing.errors import CollectionError, HomingError
 from homing.indexes.lance import VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
 from homing.photo import read_file
 
+_TOGETHER = 5_000  # photos that one condition names
 _UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
 
 
 def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
     """Verify datasets, codes, descriptors, the index, and released files against their hashes."""
     findings, catalogue = Findings(repair), folder.catalogue
+    if repair:
+        catalogue.references.refuse_if_old()
     for table in (catalogue.references, catalogue.releases):
         try:
             with table.telling("trusted"):
@@ -41,10 +45,11 @@ def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
 
 
 def _check_references(folder: LanceFolder, findings: Findings) -> None:
-    codebook, hashes = folder.codebook, Counter[str]()
+    codebook, numbers = folder.codebook, defaultdict[str, list[int]](list)
     columns = ["_rowid", "sha256", "source", "code", VECTOR]
     for piece in folder.catalogue.references.pieces(columns):
-        hashes.update(piece["sha256"].to_pylist())
+        for number, sha256 in zip(ids_of(piece).tolist(), piece["sha256"].to_pylist(), strict=True):
+            numbers[sha256].append(number)
         turned = np.ascontiguousarray(matrix_of(piece[VECTOR]))
         norms = np.linalg.norm(turned, axis=1)
         sound = np.isfinite(norms) & (np.abs(norms - 1) <= _UNIT)
@@ -57,15 +62,19 @@ def _check_references(folder: LanceFolder, findings: Findings) -> None:
                 problem = "has a code that is not that of its descriptor" if is_sound else "has no sound descriptor"
                 again = f"homing remove {folder.home} {number}, then add {source} again"
                 findings.leave("reference", f"reference {number}, {source}, {problem}", again)
-    for sha256, count in hashes.items():
-        if count > 1:
-            findings.leave("reference", f"the photo {sha256[:12]}… is there {count} times", "remove all but one by id")
+    references = folder.catalogue.references
+    for sha256, ids in numbers.items():
+        if len(ids) > 1:
+            drop = partial(references.delete, one_of("_rowid", [number - 1 for number in sorted(ids)[1:]]))
+            problem = f"the photo {sha256[:12]}… is there {len(ids)} times"
+            findings.mend("reference", problem, "the first stays", drop, "run homing check --repair again")
 
 
 def _check_index(folder: LanceFolder, findings: Findings) -> None:
     def rebuild() -> None:
-        drop_index(references.latest())
-        fold_in(references.latest(), folder.codebook)
+        with references.telling("indexed"):
+            drop_index(references.latest())
+            fold_in(references.latest(), folder.codebook)
 
     references, problem = folder.catalogue.references, None
     try:
@@ -91,7 +100,7 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
             left.add(row["photo"])
     if left:
         problem = f"releases of {len(left):,} photos that are no references any more are left"
-        forget = partial(catalogue.releases.delete, one_of("photo", sorted(left)))
+        forget = partial(_forget, catalogue, sorted(left))
         findings.mend("release", problem, "forgotten", forget, "run homing check --repair again")
     for (path, rows), found in zip(by_path.items(), map_ahead(_hash, by_path), strict=True):
         same = [row for row in rows if row["sha256"] == found]
@@ -104,6 +113,11 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
         elif any(row["written"] for row in rows):
             what = "is gone, or cannot be read" if found is None else "is not what was released there"
             findings.leave("release", f"{path} {what}", "put it back, or release the photo again")
+
+
+def _forget(catalogue: LanceCatalogue, photos: list[str]) -> None:
+    for start in range(0, len(photos), _TOGETHER):
+        catalogue.releases.delete(one_of("photo", photos[start : start + _TOGETHER]))
 
 
 def _hash(path: str) -> str | None:

@@ -48,7 +48,7 @@ def belongs_in_lance(where: Place) -> bool:
     """Whether a collection at this place is, or would be, one in Lance: in a bucket, or called so."""
     if isinstance(where, Address):
         return True
-    if not where.is_dir():
+    if not where.is_dir() or not any(where.iterdir()):
         return where.suffix == ".lance"
     return (where / REFERENCES).is_dir() or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
 
@@ -68,12 +68,22 @@ def create_lance(where: Place, codebook: Codebook) -> None:
         if isinstance(where, Path) and where.exists() and any(each.name not in _PARTS for each in where.iterdir()):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         for name, schema in schemas(codebook).items():
-            if not (where / name).exists():  # a kill may have left it
-                Table.create(where / name, schema)
-        write_whole(where / _CODEBOOK, codebook.to_bytes(), new=False)
+            Table.create(where / name, schema)
+        _put_codebook(where / _CODEBOOK, codebook.to_bytes())
         write_whole(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
     except OSError as error:
         raise CollectionError(f"cannot make a collection at {where}: {error.strerror}") from error
+
+
+def _put_codebook(file: Place, data: bytes) -> None:
+    """Two who make a collection at once do not take each other's codebook away."""
+    try:
+        write_whole(file, data, new=True)
+    except FileExistsError:
+        if file.read_bytes() != data:
+            raise CollectionError(
+                f"{file} is another codebook, left by an init that was cut short; delete it"
+            ) from None
 
 
 _PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)

@@ -50,13 +50,19 @@ class LanceLive:
             # Nothing is lost: what is not in the index is searched in memory, and the next one may do it.
             logging.getLogger("homing").warning("%s: the index is left as it is: %s", self._folder.path, error)
 
+    def fold_in(self) -> None:
+        """Bring the index up to date: what was removed leaves it, too."""
+        references = self._folder.catalogue.references
+        references.refuse_if_old()
+        with references.telling("indexed"):
+            fold_in(references.latest(), self._folder.codebook)
+
     def compact(self, older_than: timedelta | None = None) -> None:
         """Index what is not yet, put small files together, and forget versions that are older."""
         catalogue = self._folder.catalogue
-        with catalogue.references.telling("compacted"):
-            if len(self.current()):
-                # Removed references leave the index first: of rows that compaction drops it would go on to tell.
-                fold_in(catalogue.references.latest(), self._folder.codebook)
+        catalogue.references.refuse_if_old()
+        if len(self.current()):
+            self.fold_in()  # first: of removed rows that compaction drops it would go on to tell
         for name, columns in _BY_VALUE.items():
             table: Table = getattr(catalogue, name)
             with table.telling("compacted"):
@@ -68,7 +74,6 @@ class LanceLive:
                 dataset.optimize.optimize_indices(index_names=[f"{column}_idx" for column in columns])
                 if older_than is not None:
                     dataset.cleanup_old_versions(older_than=older_than)
-        with catalogue.references.telling("compacted"):
-            if len(self.current()):  # what somebody removed meanwhile
-                fold_in(catalogue.references.latest(), self._folder.codebook)
+        if len(self.current()):
+            self.fold_in()  # what somebody removed meanwhile
         catalogue.changed = False

@@ -13,7 +13,7 @@ import numpy as np
 from homing._places import Place
 from homing.codebooks import Codebook
 from homing.collection._carrying import GONE, Carrying
-from homing.collection._transfer import PhotoRow
+from homing.collection._transfer import PhotoRow, SentOut
 from homing.collection.catalogue import NewPhotos
 from homing.collection.generations import forget_previous, generation, make_current, place_of
 from homing.collection.lance.catalogue import LanceCatalogue
@@ -47,7 +47,10 @@ def migrate_lance(home: Place, codebook: Codebook, extractor: Extractor | None, 
 
 
 def switch_lance(home: Place, extractor: Extractor | None, *, leave_missing: bool) -> Migration:
-    """Let the next generation answer in place of the current one, with all that was added meanwhile."""
+    """Let the next generation answer in place of the current one, with all that was added meanwhile.
+
+    Nobody is held up. So what others record until they are done, in the generation before, is carried over once more.
+    """
     old, new = open_lance(home), open_lance(home, which="next")
     done = _carried(old, new, extractor, lambda: None)
     if done.missing and not leave_missing:
@@ -56,7 +59,7 @@ def switch_lance(home: Place, extractor: Extractor | None, *, leave_missing: boo
             f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
         )
     make_current(old.home)
-    return done
+    return _carried(old, new, extractor, lambda: None)
 
 
 def forget_lance(home: Place) -> None:
@@ -92,6 +95,7 @@ class LanceCarrying(Carrying):
     def carry(self, old: LanceCatalogue, new: LanceCatalogue) -> None:
         """Make the next generation hold what the current one holds now."""
         self.missing.clear()
+        old.look_again()
         self._carry_references(old, new)
         self._carry_log(old, new)
 
@@ -123,14 +127,19 @@ class LanceCarrying(Carrying):
             yield PhotoRow(0, row["sha256"], row["source"], "", "", code.tobytes(), vector.tobytes())
 
     def _carry_log(self, old: LanceCatalogue, new: LanceCatalogue) -> None:
-        carried = {row.key: row for row in new.sent_out()}
+        carried, ready = {row.key: row for row in new.sent_out()}, list[tuple[str, SentOut]]()
         for row in old.sent_out():
             number, before = new.find(row.photo), carried.get(row.key)
             # What nobody could tell is asked again.
             if number is None or (before and before.written == row.written and before.reason != GONE):
                 continue
             (judged,) = self._judged([row.as_row(number)], new.descriptors(np.array([number])))
-            new.take_release(row.photo, judged)
+            ready.append((row.photo, judged))
+            if len(ready) == _PIECE:
+                new.take_releases(ready)
+                ready = []
+        if ready:
+            new.take_releases(ready)
 
 
 def _as_new(rows: list[PhotoRow]) -> NewPhotos:

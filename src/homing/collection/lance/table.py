@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
-from homing._places import Address, Place
+from homing._places import Address, Place, in_a_line
 from homing.errors import CollectionError
 from homing.indexes.lance import load_lance
 
@@ -29,11 +29,16 @@ class Table:
 
     @staticmethod
     def create(where: Place, schema: Any) -> None:
-        """A new, empty dataset, whose rows keep their numbers for good."""
+        """A new, empty dataset, whose rows keep their numbers for good; in place of what a kill left of another."""
+        if where.exists():
+            with suppress(CollectionError):  # else it is none
+                if Table(where).dataset.schema == schema:
+                    return
         with _telling(where, "made"):
             load_lance().write_dataset(
                 schema.empty_table(),
                 _uri(where),
+                mode="overwrite",
                 storage_options=_options(where),
                 enable_stable_row_ids=True,
             )
@@ -85,12 +90,16 @@ class Table:
 
     @contextmanager
     def _changing(self) -> Iterator[Any]:
+        self.refuse_if_old()
         with self._lock, self.telling("changed"):
-            if self._version is not None:
-                raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
             changed = self._opened(self._dataset.session())
             yield changed
             self._dataset = changed
+
+    def refuse_if_old(self) -> None:
+        """An earlier version can be looked at, and no more."""
+        if self._version is not None:
+            raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
 
     def telling(self, what: str) -> Any:
         """Whatever Lance raises is told in one line."""
@@ -102,8 +111,7 @@ def _telling(where: Place, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:  # of Lance, with a trace of its own behind the first line
-        reason = " ".join(str(error).split())
-        raise CollectionError(f"{where} cannot be {what}: {reason[:300]}") from error
+        raise CollectionError(f"{where} cannot be {what}: {in_a_line(error)[:300]}") from error
 
 
 def quoted(text: str) -> str:
