@@ -14,7 +14,9 @@ def compact(
     collection: CollectionPath,
     keep_days: Annotated[
         float | None,
-        typer.Option(min=0, help="Forget versions that are older than so many days.", show_default="keep all"),
+        typer.Option(
+            min=0, max=36_500, help="Forget versions that are older than so many days.", show_default="keep all"
+        ),
     ] = None,
 ) -> None:
     """Index what was added since, and put small files together, in a collection in Lance; searches go on meanwhile.

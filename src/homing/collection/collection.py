@@ -111,6 +111,8 @@ class Collection:
     @classmethod
     def from_export(cls, path: str | Path, export: str | Path, *, extractor: Extractor | None = None) -> Collection:
         """A new collection of what `export` wrote as Parquet: the same references, releases and answers."""
+        if belongs_in_lance(place(path)):
+            raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
 

@@ -179,6 +179,12 @@ def fragments_outside(dataset: Any) -> list[Any]:
     return [each for each in dataset.get_fragments() if each.fragment_id not in inside]
 
 
+def is_behind(dataset: Any) -> bool:
+    """Whether the index of a dataset lacks rows, or holds some that were removed."""
+    removed = any(each.num_deletions for each in dataset.get_fragments())
+    return removed or bool(fragments_outside(dataset))
+
+
 def has_moved(dataset: Any, codebook: Codebook) -> bool:
     """Whether the cells of a dataset's index, if it has one, are others than the codebook's."""
     if not any(each.name == _NAME for each in dataset.describe_indices()):

@@ -14,10 +14,11 @@ import torch
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
-from homing._places import place
+from homing._places import place, write_whole
 from homing.codebooks.arrays import as_arrays
 from homing.collection import Collection, check
 from homing.collection.catalogue import Catalogue
+from homing.collection.generations import delete
 from homing.collection.lance.catalogue import LanceCatalogue, schemas
 from homing.collection.lance.collection import LanceCollection
 from homing.collection.lance.table import Table
@@ -113,7 +114,7 @@ def test_versions_can_be_searched_as_they_were(lake: Collection, opening, tmp_pa
         assert {match.photo for match in then.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
         with pytest.raises(CollectionError, match="is as it was; open the latest"):
             then.remove(photos[1])
-    with pytest.raises(CollectionError, match="cannot be opened"):
+    with pytest.raises(CollectionError, match=r"version 99 of .* is not there, or was forgotten"):
         opening(lake.folder.home, version=99)
     assert lake.info().photos == 3
 
@@ -174,6 +175,53 @@ def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> 
     assert mended == {"index": True, "release": True}
     (left,) = lake.check()
     assert left.problem.endswith("is not what was released there")
+
+
+def test_settings_and_a_codebook_of_ours_are_put_back(tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    Collection.create(where).close()
+    before = {name: (where / name).read_bytes() for name in ("collection.toml", "codebook")}
+    for name, data in before.items():
+        (where / name).write_bytes(b"damaged")
+        assert [each.mended for each in check(where)] == [False]
+        assert [each.mended for each in check(where, repair=True)] == [True]
+        assert (where / name).read_bytes() == data and check(where) == []
+
+
+def test_nothing_is_made_over_references_that_are_there(address: str, tmp_path: Path) -> None:
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.add(tiny_photos(tmp_path / "photos", 2))
+    settings = (place(address) / "collection.toml").read_bytes()
+    for book in (tiny_codebook(LANCE), tiny_codebook("IVF8,PQ6x8")):
+        delete(place(address) / "collection.toml")
+        with pytest.raises(CollectionError, match="whose collection.toml is gone"):
+            Collection.create(address, codebook=book)
+        write_whole(place(address) / "collection.toml", settings, new=True)
+    with Collection.open(address, extractor=tiny_extractor()) as opened:
+        assert opened.info().photos == 2 and opened.check() == []
+
+
+@pytest.mark.parametrize("wrong", ["s3://bucket/a%20b.lance", "s3://bucket/a#1.lance", "s3://", "memory://c.lance"])
+def test_addresses_that_lance_reads_otherwise_are_refused(wrong: str) -> None:
+    with pytest.raises(CollectionError, match="is no address for a collection"):
+        Collection.create(wrong, codebook=tiny_codebook(LANCE))
+
+
+def test_lookups_that_are_damaged_are_built_anew(opening, tmp_path: Path) -> None:
+    photos, where = tiny_photos(tmp_path / "photos", 3), tmp_path / "c.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.activate(photos, tmp_path / "out", recipe=RECIPES[0])
+        assert isinstance(made, LanceCollection)
+        made.compact()
+    for name in ("references.lance", "releases.lance"):
+        shutil.rmtree(where / name / "_indices")
+    with opening(where) as opened:
+        with pytest.raises(CollectionError, match=r"cannot be (searched|read)"):
+            opened.search(photos[0])
+        assert len(opened.check(repair=True)) == 5
+    with opening(where) as opened:
+        assert opened.check() == [] and opened.search(photos[0], k=1)[0].photo == str(photos[0])
+        assert {each.state for each in opened.add(photos)} == {"known"}
 
 
 def test_a_damaged_index_is_built_anew(opening, tmp_path: Path) -> None:

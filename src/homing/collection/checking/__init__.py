@@ -19,8 +19,8 @@ from homing.collection.checking.releases import check_releases
 from homing.collection.checking.snapshot import check_snapshot
 from homing.collection.folder import Folder, open_folder
 from homing.collection.generations import beside, generation, place_of
-from homing.collection.lance.checking import check_lance
-from homing.collection.lance.folder import belongs_in_lance, open_lance
+from homing.collection.lance.checking import check_lance_at
+from homing.collection.lance.folder import belongs_in_lance
 from homing.collection.outcome import Finding
 from homing.errors import CollectionError, FormatError
 from homing.extractors import Extractor
@@ -34,7 +34,7 @@ def check(path: str | Place, *, repair: bool = False, extractor: Extractor | Non
     """
     where, findings = place(path), Findings(repair)
     if belongs_in_lance(where):
-        return check_lance(open_lance(where), repair=repair)
+        return check_lance_at(where, repair=repair)
     assert isinstance(where, Path)
     home = where
     refuse_no_collection(generation(home))

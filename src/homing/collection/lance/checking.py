@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from homing import codebooks
 from homing._parallel import map_ahead
-from homing._places import place
-from homing.codebooks import agree
+from homing._places import Place, place, write_whole
+from homing.codebooks import Codebook, agree
 from homing.collection.checking.findings import STALE, Findings
+from homing.collection.generations import generation
 from homing.collection.lance.catalogue import LanceCatalogue
-from homing.collection.lance.folder import LanceFolder
-from homing.collection.lance.table import one_of
+from homing.collection.lance.folder import LanceFolder, open_lance
+from homing.collection.lance.live import BY_VALUE
+from homing.collection.lance.table import Table, one_of
 from homing.collection.outcome import Finding
-from homing.errors import CollectionError, HomingError
+from homing.collection.settings import read_settings, settings_text
+from homing.errors import CodebookError, CollectionError, FormatError, HomingError
 from homing.indexes.lance import VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
 from homing.photo import read_file
 
@@ -26,8 +31,48 @@ _TOGETHER = 5_000  # photos that one condition names
 _UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
 
 
+def check_lance_at(where: Place, *, repair: bool) -> list[Finding]:
+    """The same for one that is not open: what it is made of is looked at first."""
+    findings, path = Findings(repair), generation(where)
+    if not (_check_codebook(path, findings) and _check_settings(path, findings)):
+        return findings.found
+    return findings.found + check_lance(open_lance(where), repair=repair)
+
+
+def _check_codebook(path: Place, findings: Findings) -> bool:
+    file, same = path / "codebook", None
+    try:
+        Codebook.from_bytes(file.read_bytes(), str(file))
+        return True
+    except (OSError, CodebookError) as error:
+        problem = f"{file} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
+    by_hand = f"put the codebook that the collection was made with back as {file}"
+    with suppress(CollectionError):
+        fingerprint = read_settings(path)["fingerprint"]
+        bundled = (codebooks.load(name) for name in codebooks.available())
+        same = next((book for book in bundled if book.fingerprint == fingerprint), None)
+    if same is None:
+        findings.leave("codebook", problem, by_hand)
+        return False
+    mend = partial(write_whole, file, same.to_bytes(), new=False)
+    return findings.mend("codebook", problem, "put back as it comes with homing", mend, by_hand)
+
+
+def _check_settings(path: Place, findings: Findings) -> bool:
+    try:
+        read_settings(path)
+        return True
+    except FormatError:
+        raise
+    except CollectionError as error:
+        problem = str(error).partition("; mend it")[0]
+    codebook = Codebook.from_bytes((path / "codebook").read_bytes(), str(path))
+    mend = partial(write_whole, path / "collection.toml", settings_text(codebook, None).encode(), new=False)
+    return findings.mend("settings", problem, "written anew from the codebook", mend, "restore it from a backup")
+
+
 def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
-    """Verify datasets, codes, descriptors, the index, and released files against their hashes."""
+    """Verify datasets, codes, descriptors, indexes, and released files against their hashes."""
     findings, catalogue = Findings(repair), folder.catalogue
     if repair:
         catalogue.references.refuse_if_old()
@@ -38,6 +83,7 @@ def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
         except CollectionError as error:
             findings.leave("catalogue", str(error), "restore it from a backup, or open an earlier version")
             return findings.found
+    _check_lookups(folder, findings)
     _check_references(folder, findings)
     _check_index(folder, findings)
     _check_releases(folder, findings)
@@ -68,6 +114,24 @@ def _check_references(folder: LanceFolder, findings: Findings) -> None:
             drop = partial(references.delete, one_of("_rowid", [number - 1 for number in sorted(ids)[1:]]))
             problem = f"the photo {sha256[:12]}… is there {len(ids)} times"
             findings.mend("reference", problem, "the first stays", drop, "run homing check --repair again")
+
+
+def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
+    """Whether rows can be looked for by what they are looked for by."""
+    for name, columns in BY_VALUE.items():
+        table: Table = getattr(folder.catalogue, name)
+        for column in columns:
+            try:
+                table.rows([column], f"{column} = ''")
+            except CollectionError as error:
+                mend = partial(_look_up_anew, table, column)
+                findings.mend("index", str(error), "built anew", mend, "run homing check --repair again")
+
+
+def _look_up_anew(table: Table, column: str) -> None:
+    with table.telling("indexed"):
+        table.latest().create_scalar_index(column, "BTREE", replace=True)
+    table.latest()
 
 
 def _check_index(folder: LanceFolder, findings: Findings) -> None:

@@ -85,12 +85,13 @@ class LanceCollection(Collection):
 
     def search_descriptors(self, descriptors: Tensor, **options: Any) -> list[list[Match]]:
         """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times."""
-        try:
-            return super().search_descriptors(descriptors, **options)
-        except GoneError:
-            # A kill in the middle of compaction left removed references in the index.
-            self._live.fold_in()
-            return super().search_descriptors(descriptors, **options)
+        with self.folder.catalogue.references.telling("searched"):
+            try:
+                return super().search_descriptors(descriptors, **options)
+            except GoneError:
+                # A kill in the middle of compaction left removed references in the index.
+                self._live.fold_in()
+                return super().search_descriptors(descriptors, **options)
 
     def find(self, what: What | Iterable[What]) -> Named:
         """The references that are meant: by ids, by the paths they were added from, or by folders of these."""

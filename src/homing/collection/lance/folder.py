@@ -25,6 +25,7 @@ from homing.collection.settings import read_settings, settings_text
 from homing.errors import CollectionError
 from homing.indexes.lance import check_family, load_lance
 
+_SCHEMES = ("s3", "gs", "az")
 _SETTINGS, _CODEBOOK = "collection.toml", "codebook"
 
 
@@ -50,16 +51,18 @@ def belongs_in_lance(where: Place) -> bool:
         return True
     if not where.is_dir() or not any(where.iterdir()):
         return where.suffix == ".lance"
-    return (where / REFERENCES).is_dir() or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
+    return any((where / each).is_dir() for each in (REFERENCES, RELEASES)) or any(
+        where.glob(f"generation-*/{REFERENCES}")
+    )  # when the first is forgotten
 
 
 def create_lance(where: Place, codebook: Codebook) -> None:
     """Make a new collection, empty; it is one when all of it is there."""
     load_lance()
     check_family(codebook)
-    where = where if isinstance(where, Address) else Path(os.path.abspath(where))
+    where = _reachable(where)
     try:
-        if (where / _SETTINGS).is_file():
+        if (where / _SETTINGS).exists():
             about = read_settings(where)
             raise CollectionError(
                 f"{where} is a collection already, made with codebook '{about['codebook']}' "
@@ -67,12 +70,24 @@ def create_lance(where: Place, codebook: Codebook) -> None:
             )
         if isinstance(where, Path) and where.exists() and any(each.name not in _PARTS for each in where.iterdir()):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
+        _put_codebook(where / _CODEBOOK, codebook.to_bytes())
         for name, schema in schemas(codebook).items():
             Table.create(where / name, schema)
-        _put_codebook(where / _CODEBOOK, codebook.to_bytes())
         write_whole(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
     except OSError as error:
         raise CollectionError(f"cannot make a collection at {where}: {error.strerror}") from error
+
+
+def _reachable(where: Place) -> Place:
+    """A place that Lance reaches under the same name as others do."""
+    if not isinstance(where, Address):
+        return Path(os.path.abspath(where))
+    if where.scheme not in _SCHEMES or len(where.way.parts) < 3 or set("%#?") & set(where.full):
+        raise CollectionError(
+            f"{where} is no address for a collection: it begins with {', '.join(f'{each}://' for each in _SCHEMES)}, "
+            "names a folder in a bucket, and has no %, # or ?"
+        )
+    return where
 
 
 def _put_codebook(file: Place, data: bytes) -> None:
@@ -82,7 +97,7 @@ def _put_codebook(file: Place, data: bytes) -> None:
     except FileExistsError:
         if file.read_bytes() != data:
             raise CollectionError(
-                f"{file} is another codebook, left by an init that was cut short; delete it"
+                f"{file} is another codebook, of a collection whose collection.toml is gone; choose another name"
             ) from None
 
 
@@ -92,10 +107,10 @@ _PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)
 def open_lance(home: Place, which: str = "current", version: int | None = None) -> LanceFolder:
     """The parts of a collection, checked against what its settings say; its references at a version, or as they are."""
     load_lance()
-    home = home if isinstance(home, Address) else Path(os.path.abspath(home))
+    home = _reachable(home)
     try:
         path: Place = generation(home, which)
-        if not (path / _SETTINGS).is_file():
+        if not (path / _SETTINGS).exists():
             raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
         settings, file = read_settings(path), path / _CODEBOOK
         codebook = Codebook.from_bytes(file.read_bytes(), str(file))

@@ -9,12 +9,12 @@ from threading import Lock
 from homing.collection.lance.folder import LanceFolder
 from homing.collection.lance.table import Table
 from homing.errors import CollectionError
-from homing.indexes.lance import LanceIndex, fold_in
+from homing.indexes.lance import LanceIndex, fold_in, is_behind
 
 # What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
 # than to look for them in a bucket.
 _TAIL, _SHARE = 20_000, 0.1
-_BY_VALUE = {"references": ("sha256", "source"), "releases": ("photo", "sha256")}  # what rows are looked for by
+BY_VALUE = {"references": ("sha256", "source"), "releases": ("photo", "sha256")}  # what rows are looked for by
 
 
 class LanceLive:
@@ -61,19 +61,20 @@ class LanceLive:
         """Index what is not yet, put small files together, and forget versions that are older."""
         catalogue = self._folder.catalogue
         catalogue.references.refuse_if_old()
-        if len(self.current()):
+        if len(self.current()) and is_behind(catalogue.references.dataset):
             self.fold_in()  # first: of removed rows that compaction drops it would go on to tell
-        for name, columns in _BY_VALUE.items():
+        dropped = False
+        for name, columns in BY_VALUE.items():
             table: Table = getattr(catalogue, name)
             with table.telling("compacted"):
                 dataset = table.latest()
-                dataset.optimize.compact_files()
+                dropped |= dataset.optimize.compact_files().fragments_removed > 0
                 for column in columns:
                     if f"{column}_idx" not in {each.name for each in dataset.describe_indices()}:
                         dataset.create_scalar_index(column, "BTREE")
                 dataset.optimize.optimize_indices(index_names=[f"{column}_idx" for column in columns])
                 if older_than is not None:
                     dataset.cleanup_old_versions(older_than=older_than)
-        if len(self.current()):
-            self.fold_in()  # what somebody removed meanwhile
+        if dropped and len(self.current()):
+            self.fold_in()  # somebody may have removed more meanwhile
         catalogue.changed = False

@@ -12,6 +12,11 @@ from homing._places import Address, Place, in_a_line
 from homing.errors import CollectionError
 from homing.indexes.lance import load_lance
 
+
+class _NoDatasetError(CollectionError):
+    """What lies there is none, or is damaged."""
+
+
 _TRIES = 50  # of a commit: whoever comes second to change the same rows begins again
 
 
@@ -20,8 +25,13 @@ class Table:
 
     def __init__(self, where: Place, version: int | None = None) -> None:
         self._where, self._version, self._lock = where, version, Lock()
-        with self.telling("opened"):
-            self._dataset = self._opened()
+        try:
+            with self.telling("opened"):
+                self._dataset = self._opened()
+        except CollectionError as error:
+            if version is not None:
+                raise CollectionError(f"version {version} of {where} is not there, or was forgotten") from error
+            raise _NoDatasetError(str(error)) from error
 
     def _opened(self, session: Any = None) -> Any:
         options = _options(self._where)
@@ -31,8 +41,14 @@ class Table:
     def create(where: Place, schema: Any) -> None:
         """A new, empty dataset, whose rows keep their numbers for good; in place of what a kill left of another."""
         if where.exists():
-            with suppress(CollectionError):  # else it is none
-                if Table(where).dataset.schema == schema:
+            with suppress(_NoDatasetError):
+                there = Table(where).dataset
+                if there.count_rows():
+                    raise CollectionError(
+                        f"{where} holds {there.count_rows():,} rows of a collection whose collection.toml is gone; "
+                        "put that back, or choose another name"
+                    )
+                if there.schema == schema:
                     return
         with _telling(where, "made"):
             load_lance().write_dataset(
@@ -111,7 +127,7 @@ def _telling(where: Place, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:  # of Lance, with a trace of its own behind the first line
-        raise CollectionError(f"{where} cannot be {what}: {in_a_line(error)[:300]}") from error
+        raise CollectionError(f"{where} cannot be {what}: {in_a_line(error).partition(', /home/')[0][:300]}") from error
 
 
 def quoted(text: str) -> str:
