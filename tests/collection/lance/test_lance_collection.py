@@ -194,7 +194,7 @@ def test_nothing_is_made_over_references_that_are_there(address: str, tmp_path: 
     settings = (place(address) / "collection.toml").read_bytes()
     for book in (tiny_codebook(LANCE), tiny_codebook("IVF8,PQ6x8")):
         delete(place(address) / "collection.toml")
-        with pytest.raises(CollectionError, match="whose collection.toml is gone"):
+        with pytest.raises(CollectionError, match=r"whose collection\.toml is gone"):
             Collection.create(address, codebook=book)
         write_whole(place(address) / "collection.toml", settings, new=True)
     with Collection.open(address, extractor=tiny_extractor()) as opened:
