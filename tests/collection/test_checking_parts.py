@@ -1,5 +1,6 @@
 """A collection too damaged to be opened is checked all the same, and opens after a repair where there is a way."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -200,4 +201,18 @@ def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path,
     found = check(own, repair=True, extractor=tiny_extractor())
     assert all(each.mended for each in found)
     assert words in found[0].problem
+    assert check(own) == []
+
+
+def test_an_upload_that_is_no_reference_goes_at_once_with_what_a_crash_left_in_it(own: Path) -> None:
+    """To remove the file first would make its folder look as if it were new."""
+    upload = own / "uploads" / ("0" * 64)
+    upload.mkdir(parents=True)
+    left = upload / ".0123456789abcdef.tmp"
+    left.write_bytes(b"half")
+    for each in (left, upload):
+        os.utime(each, (0, 0))
+    found = check(own, repair=True)
+    assert [each.mended for each in found] == [True] * len(found) != []
+    assert not upload.exists()
     assert check(own) == []

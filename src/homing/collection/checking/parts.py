@@ -119,6 +119,10 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
 
     And what is left of generations that were forgotten, and of uploads that are no references.
     """
+    # First of all: to remove something inside one would make it look as if it were new.
+    for file in _unclaimed(folder):
+        problem = f"{file} holds an upload that is no reference"
+        findings.mend("file", problem, "removed", partial(delete, file), "remove it")
     released = (place(path) for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases"))
     inside = {folder.home.absolute(), *folder.home.absolute().glob("generation-*")}
     outside = {each.parent for each in released if isinstance(each, Path)}
@@ -127,9 +131,6 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
             findings.mend("file", f"{file} was left by a crash", "removed", partial(delete, file), "remove it")
     for file in forgotten(folder.home):
         problem = f"{file} is left of a generation that was forgotten"
-        findings.mend("file", problem, "removed", partial(delete, file), "remove it")
-    for file in _unclaimed(folder):
-        problem = f"{file} holds an upload that is no reference"
         findings.mend("file", problem, "removed", partial(delete, file), "remove it")
 
 
