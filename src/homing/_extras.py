@@ -30,5 +30,10 @@ def version_of_extra(library: str, extra: str) -> str:
         raise _missing(library, extra) from error
 
 
+def to_get(extra: str) -> str:
+    """What brings the libraries of an extra."""
+    return f"pip install 'homing[{extra}]'"
+
+
 def _missing(library: str | None, extra: str) -> HomingError:
-    return HomingError(f"{library} is missing; get it: pip install 'homing[{extra}]'")
+    return HomingError(f"{library} is missing; get it: {to_get(extra)}")

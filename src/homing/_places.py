@@ -12,7 +12,8 @@ from http import HTTPStatus
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from homing._files import make_folder, make_out, write_atomically
+from homing._extras import to_get
+from homing._files import bytes_in, make_folder, make_out, write_atomically
 from homing.errors import HomingError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
@@ -144,6 +145,15 @@ class Address:
                 raise HomingError(f"{self} holds a file whose name leads out of it, {name}; it is not read")
             yield name
 
+    def names(self) -> list[str]:
+        """What lies in it, files and folders; what a console puts there to show an empty folder is nothing."""
+        system, path = self._reached()
+        with _as_os_error():
+            system.invalidate_cache()
+            found = system.ls(path, detail=False) if self.exists() else []
+        start = path.rstrip("/") + "/"
+        return [name for each in found if (name := each.removeprefix(start))]
+
     def _reached(self) -> tuple[Any, str]:
         """The file system of it, and its path there."""
         from fsspec.core import url_to_fs
@@ -152,7 +162,7 @@ class Address:
             system, path = url_to_fs(self.full)
         except ImportError as error:
             extras = [_EXTRAS[scheme] for scheme in re.findall(r"(\w+)://", self.full.lower()) if scheme in _EXTRAS]
-            mend = f"get it: pip install 'homing[{extras[0]}]'" if extras else in_a_line(error)
+            mend = f"get it: {to_get(extras[0])}" if extras else in_a_line(error)
             raise HomingError(f"{self}: the library for such addresses is missing; {mend}") from error
         except Exception as error:  # whatever a library says about settings and rights
             raise HomingError(f"{self}: cannot be reached: {in_a_line(error)}") from error
@@ -187,6 +197,18 @@ def is_below(where: Place, folder: Place) -> bool:
 def is_taken(where: Place) -> bool:
     """Whether there is anything under this name."""
     return where.exists() if isinstance(where, Address) else os.path.lexists(where)
+
+
+def names_in(where: Place) -> list[str]:
+    """What lies in a folder, by names; nothing where there is none."""
+    if isinstance(where, Address):
+        return where.names()
+    return [each.name for each in where.iterdir()] if where.exists() else []
+
+
+def bytes_at(where: Place) -> int:
+    """How many bytes the files in a folder take, at any depth."""
+    return where.size() if isinstance(where, Address) else bytes_in(where)
 
 
 def make_ready(out: Place) -> None:

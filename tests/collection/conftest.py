@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import secrets
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,6 +14,7 @@ import fsspec
 import pytest
 from tests.collection.tiny import tiny_codebook, tiny_extractor
 
+from homing._places import place
 from homing.collection import Collection
 
 NAMES = ["camera.png", "chelsea.png", "deep/flower.jpg", "rocket.jpg"]
@@ -112,27 +112,11 @@ def memory(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def bucket(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket on a real S3 server on this machine."""
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    s3fs.S3FileSystem.clear_instance_cache()
-    system = s3fs.S3FileSystem()
-    agency = f"agency-{secrets.token_hex(4)}"  # all servers of one process have the same buckets
-    system.mkdir(agency)
+def bucket(folder: Path, s3: str) -> str:
+    """The photos in a bucket."""
     for name in [*NAMES, *OTHERS]:
-        system.pipe_file(f"{agency}/photos/{name}", (folder / name).read_bytes())
-    yield f"s3://{agency}/photos"
-    s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
+        (place(s3) / "photos" / name).write((folder / name).read_bytes(), new=True)
+    return f"{s3}/photos"
 
 
 @pytest.fixture

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
 from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.errors import CodebookError
 from homing.indexes import FaissIndex, LanceIndex
-from homing.indexes.lance import CODE, VECTOR, check_family, drop_index, fold_in, has_moved, load_lance
+from homing.indexes.lance import CODE, VECTOR, check_family, drop_index, fold_in, has_moved, lists_of, load_lance
 
-QUERIES = descriptors(200, seed=9)  # asked in five ways after each of eight changes
+QUERIES = descriptors(80, seed=9)  # asked in five ways after each of eight changes
 OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"margin": 0.2}, {}]
 
 
@@ -35,7 +35,7 @@ class Both:
     def add(self, count: int) -> None:
         new = descriptors(count, seed=self.made + 1)
         codes = self.book.encode(new)
-        rows = pa.table({CODE: _lists(codes), VECTOR: _lists(self.book.turn(new))})
+        rows = pa.table({CODE: lists_of(codes), VECTOR: lists_of(self.book.turn(new))})
         mode = "append" if self.made else "create"
         load_lance().write_dataset(rows, self.uri, mode=mode, enable_stable_row_ids=True)
         self.faiss.add(codes, np.arange(self.made, self.made + count) + 1)
@@ -45,18 +45,23 @@ class Both:
         self.dataset.delete(f"_rowid >= {ids.start - 1} AND _rowid < {ids.stop - 1}")
         self.faiss.remove(np.array(ids))
 
+    def index(self, *, in_memory: bool) -> LanceIndex:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("homing.indexes.lance.IN_MEMORY", len(self.faiss) if in_memory else 0)
+            return LanceIndex(self.book, self.dataset)
+
     def agree(self, tail: int) -> None:
-        index = LanceIndex(self.book, self.dataset)
-        assert (len(index), index.tail) == (len(self.faiss), tail)
-        for options in OPTIONS:
-            distances, ids = index.search(QUERIES, 10, **options)
-            expected, same = self.faiss.search(QUERIES, 10, **options)
-            there = same >= 0
-            assert np.array_equal(ids >= 0, there)
-            np.testing.assert_allclose(distances[there], expected[there], atol=2e-6)
-            # Two that lie as far away, but for rounding, may change places.
-            swapped = (ids != same) & there
-            assert np.abs(np.diff(expected, axis=1))[swapped[:, 1:] | swapped[:, :-1]].max(initial=0) < 2e-6
+        for index in (self.index(in_memory=False), self.index(in_memory=True)):
+            assert (len(index), index.tail) == (len(self.faiss), tail)
+            for options in OPTIONS:
+                distances, ids = index.search(QUERIES, 10, **options)
+                expected, same = self.faiss.search(QUERIES, 10, **options)
+                there = same >= 0
+                assert np.array_equal(ids >= 0, there)
+                np.testing.assert_allclose(distances[there], expected[there], atol=2e-6)
+                # Two that lie as far away, but for rounding, may change places.
+                swapped = (ids != same) & there
+                assert np.abs(np.diff(expected, axis=1))[swapped[:, 1:] | swapped[:, :-1]].max(initial=0) < 2e-6
 
 
 @pytest.mark.parametrize("spec", ["IVF8,PQ4x8", "OPQ4,IVF8,PQ4x8", "IVF300,PQ8x8"])
@@ -88,10 +93,21 @@ def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_pat
     fold_in(both.dataset, both.book)
     both.add(300)
     several = QUERIES[:60].reshape(20, 3, -1)
-    distances, ids = LanceIndex(both.book, both.dataset).search(several, 5, probes=3)
+    distances, ids = both.index(in_memory=False).search(several, 5, probes=3)
     expected, same = both.faiss.search(several, 5, probes=3)
     np.testing.assert_allclose(distances, expected, atol=2e-6)
     assert (ids == same).mean() > 0.99
+
+
+def test_few_references_are_searched_where_their_codes_are_in_memory(tmp_path: Path) -> None:
+    both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
+    both.add(600)
+    fold_in(both.dataset, both.book)
+    small = LanceIndex(both.book, both.dataset)
+    shutil.rmtree(both.uri)
+    distances, ids = small.search(QUERIES, 5)
+    expected, same = both.faiss.search(QUERIES, 5)
+    assert np.array_equal(distances, expected) and np.array_equal(ids, same)
 
 
 def test_cells_that_somebody_trained_anew_are_noticed(tmp_path: Path) -> None:
@@ -124,8 +140,3 @@ def test_some_ids_are_always_the_same(tmp_path: Path) -> None:
 def test_codes_that_lance_does_not_have_are_refused(spec: str) -> None:
     with pytest.raises(CodebookError, match="is not kept in Lance"):
         check_family(train(spec))
-
-
-def _lists(rows: np.ndarray | torch.Tensor) -> Any:
-    array = np.ascontiguousarray(rows)
-    return pa.FixedSizeListArray.from_arrays(pa.array(array.reshape(-1)), array.shape[1])

@@ -41,6 +41,6 @@ def compact(
         versions = opened.versions()
     screen.print(
         f"Version {versions[-1].number:,} of {collection}: {versions[-1].photos:,} photos, all of them in its index;"
-        f" {len(versions):,} versions are kept.",
+        f" {len(versions):,} {'version is' if len(versions) == 1 else 'versions are'} kept.",
         highlight=False,
     )

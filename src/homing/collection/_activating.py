@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from inspect import unwrap
 from typing import TYPE_CHECKING
 
-from homing._parallel import map_ahead
+from homing._parallel import map_ahead, map_behind
 from homing._places import Place
 from homing.activation import Activation, Recipe, activate
 from homing.activation.batch import Loop
@@ -47,25 +48,27 @@ class ActivationJob:
         """Release photos; each one's file is on disk when it is reported."""
         tasks = tasks_for(found, self.out, self.format, self.collection)
         outcomes = []
-        for batch in self._activated(tasks):
-            for outcome in release(batch, self._releases):
+        for batch in self._released(tasks):
+            for outcome in batch:
                 report(outcome)
                 outcomes.append(outcome)
         return outcomes
 
-    def _activated(self, tasks: Sequence[Task]) -> Iterator[list[tuple[Task, Activation | PhotoError | Outcome]]]:
+    def _released(self, tasks: Sequence[Task]) -> Iterator[list[Outcome]]:
         """What came of the photos, batch by batch, in order."""
         device = self.collection.extractor.device
+        finish = partial(release, releases=self._releases)
         # Workers load the network by its name, and run the engine.
         elsewhere = self.processes and self.loop is optimise and not self.collection.extractor_given
         if elsewhere and pays_off(len(tasks), device):
             compiled = worth_compiling(len(tasks), self.recipe)
             work = Work(self.collection.codebook, self.recipe, self.format, compiled)
-            return in_workers(map_ahead(self._read, tasks), work)
+            # Batches come so fast that to wait for the disk, and only then for the next one, would halve the pace.
+            return map_behind(finish, in_workers(map_ahead(self._read, tasks), work))
         size = size_for(device)
         if unwrap(self.loop) is not optimise:  # compared with as it would be run by itself: a batch after the other
             size = replace(size, at_once=1, threads=None)
-        return in_batches(map_ahead(self._load, tasks), self._activate, size)
+        return map(finish, in_batches(map_ahead(self._load, tasks), self._activate, size))
 
     def _read(self, task: Task) -> tuple[Task, File | Outcome]:
         photo = read(task)

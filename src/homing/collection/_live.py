@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,13 +15,23 @@ from homing._files import write_atomically
 from homing.collection._writing import one_keeper
 from homing.collection.folder import BACKGROUND_IDS, Folder
 from homing.errors import BusyError, CollectionError, GoneError
-from homing.indexes import FaissIndex
+from homing.indexes import FaissIndex, Index
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
 
 Options = ParamSpec("Options")
 Answer = TypeVar("Answer")
+
+
+class Live(Protocol):
+    """What every opened collection has, whatever it is kept in."""
+
+    def current(self) -> Index:
+        """The index of all references there are now."""
+
+    def keep(self) -> None:
+        """Leave the index for the next opening, if that pays off; nothing is lost where it fails."""
 
 
 class LiveIndex:

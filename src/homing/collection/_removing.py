@@ -73,7 +73,10 @@ def _at(catalogue: Catalogue, what: str | Place) -> list[int]:
         return []  # no reference has such a path
     if isinstance(path, Address):
         inner, chain, outer = str(path).partition("::")
-        below = [number for number in catalogue.below(inner) if catalogue.describe(number)[0].endswith(chain + outer)]
+        below = catalogue.below(inner)
+        if chain:  # other archives may have a folder of the same name
+            sources = catalogue.describe_all(below)
+            below = [number for number in below if sources[number][0].endswith(chain + outer)]
         return [*(number for number, _ in catalogue.at(str(path))), *below]
     spellings = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
     return [

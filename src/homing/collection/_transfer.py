@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import NamedTuple
 
 from homing.codebooks import Codebook
@@ -38,7 +39,7 @@ class SentOut(NamedTuple):
     linf: float
     reason: str | None
     written: int
-    changed: str
+    changed: str | datetime  # as the catalogue has it
     vector: bytes | None
 
 

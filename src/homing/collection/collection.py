@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 
 from torch import Tensor
 
-from homing import codebooks, extractors
-from homing._files import bytes_in
+from homing import codebooks
 from homing._places import Address, Place, place
 from homing.activation import Recipe, recipe_named
 from homing.activation.batch import Loop
 from homing.activation.engine import optimise
 from homing.collection._activating import ActivationJob
 from homing.collection._adding import add_photos
-from homing.collection._exporting import Export, export_folder, import_folder
-from homing.collection._live import LiveIndex, settled
+from homing.collection._exporting import import_folder
+from homing.collection._live import settled
+from homing.collection._opened import Opened
 from homing.collection._removing import Named, find_named, remove_named
 from homing.collection._searching import Plan, plan_search, run_search
 from homing.collection._sources import left_passive, passive_photos
-from homing.collection._writing import changing
-from homing.collection.catalogue import NewPhotos
-from homing.collection.checking import check_opened
-from homing.collection.folder import Folder, create_folder, open_folder
-from homing.collection.generations import beside, place_of
+from homing.collection.folder import create_folder, open_folder
 from homing.collection.lance.folder import belongs_in_lance, create_lance, open_lance
-from homing.collection.outcome import Finding, Info, Match, Outcome
-from homing.collection.settings import read_settings
+from homing.collection.outcome import Match, Outcome
 from homing.collection.turning import turns
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
-from homing.indexes import Index
 from homing.photo import Photo, gather
 
 Paths = str | Place | Iterable[str | Place]
@@ -42,20 +33,13 @@ What = int | str | Place
 Report = Callable[[Outcome], None]
 
 
-class Collection:
+class Collection(Opened):
     """References of one user in one folder. Use it as a context manager, or close it.
 
     What `add`, `activate` and `remove` report is on disk by then: it survives a crash. Interrupted jobs continue when
     called again. One job at a time changes a collection, a second one is refused; searches go on meanwhile, and see
     what others change.
     """
-
-    def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
-        self.folder = folder
-        self._live = LiveIndex(folder)
-        self.extractor_given = extractor is not None  # by the user, and perhaps known under no name
-        if extractor is not None:
-            self.extractor = extractor
 
     @classmethod
     def create(
@@ -103,10 +87,7 @@ class Collection:
         if version is not None:
             raise HomingError(f"{where} keeps no versions; collections in Lance do")
         assert isinstance(where, Path)
-        folder = open_folder(where, generation)
-        if extractor is not None:
-            folder.codebook.check(extractor)
-        return cls(folder, extractor)
+        return cls(open_folder(where, generation), extractor)
 
     @classmethod
     def from_export(cls, path: str | Path, export: str | Path, *, extractor: Extractor | None = None) -> Collection:
@@ -115,27 +96,6 @@ class Collection:
             raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
-
-    @cached_property
-    def extractor(self) -> Extractor:
-        """The network the codebook was trained for."""
-        extractor = extractors.load(self.codebook.extractor)
-        self.codebook.check(extractor)
-        return extractor
-
-    @property
-    def codebook(self) -> codebooks.Codebook:
-        """The codebook this collection is tied to."""
-        return self.folder.codebook
-
-    @property
-    def index(self) -> Index:
-        """The index of all references the catalogue holds now, whoever added them."""
-        return self._live.current()
-
-    def changing(self) -> AbstractContextManager[None]:
-        """Hold the collection for a job that changes it; who comes second is refused at once: BusyError."""
-        return changing(self.folder)
 
     def add(self, photos: Paths, *, replace: bool = False, report: Report | None = None) -> list[Outcome]:
         """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
@@ -258,67 +218,11 @@ class Collection:
         """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
         return plan_search(self.index, self.codebook, k, probes, margin, rerank)
 
-    def export(self, out: str | Place, *, format: str = "parquet") -> Export:
-        """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
-
-        A README.md there says how to read it. `arrays` is the quantiser alone.
-        """
-        return export_folder(self.folder, place(out), format)
-
-    def info(self) -> Info:
-        """What the collection holds."""
-        counts, home = self.folder.catalogue.counts(), self.folder.home
-        others = {which: read_settings(place_of(home, which))["codebook"] for which in beside(home)}
-        return Info(
-            path=home,
-            codebook=self.codebook.name,
-            spec=self.codebook.spec,
-            fingerprint=self.codebook.fingerprint,
-            extractor=self.codebook.extractor,
-            background=len(self.folder.background) if self.folder.background is not None else 0,
-            bytes_on_disk=bytes_in(home),
-            next_codebook=others.get("next"),
-            previous_codebook=others.get("previous"),
-            **counts,
-        )
-
-    def check(self, *, repair: bool = False) -> list[Finding]:
-        """What is not as it should be on disk; `repair` mends what can be mended without losing anything.
-
-        A collection too damaged to be opened is checked by `homing.collection.check`.
-        """
-        return check_opened(self.folder, lambda: self.extractor, repair=repair)
-
-    def close(self) -> None:
-        """Keep a snapshot of the index for the next opening, and let go of the files."""
-        try:
-            self._live.keep()
-        finally:
-            self.folder.catalogue.close()
-
-    def __enter__(self) -> Collection:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def record(self, photos: NewPhotos, *, instead_of: Sequence[int] = ()) -> list[int | None]:
-        """Put references into the catalogue, which the index follows; gives the id of each, None where it was known.
-
-        What they come `instead_of` is removed at once. The job that records them holds the lock, or is the only one.
-        """
-        return self.folder.catalogue.add(photos, instead_of=instead_of)
-
 
 def _opened_in_lance(where: Place, extractor: Extractor | None, which: str, version: int | None) -> Collection:
     from homing.collection.lance.collection import LanceCollection  # which is made of this class
 
-    folder = open_lance(where, which, version)
-    if extractor is not None:
-        folder.codebook.check(extractor)
-    return LanceCollection(folder, extractor)
+    return LanceCollection(open_lance(where, which, version), extractor)  # type: ignore[arg-type]
 
 
 def _as_paths(photos: Paths) -> list[str | Place]:

@@ -23,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 
 from homing._files import whole_folder, write_atomically
+from homing._places import Place
 from homing.codebooks import Background, Codebook
 from homing.collection._likeness import CollectionLikeness
 from homing.collection.catalogue import Catalogue
@@ -52,6 +53,16 @@ class Folder:
         return CollectionLikeness(self.catalogue.descriptors, self.codebook, numbers)
 
 
+def refuse_if_collection(path: Place) -> None:
+    """Say so where a collection is there already, whichever of its generations answers."""
+    if ((current := place_of(path, "current")) / "collection.toml").is_file():
+        about = read_settings(current)
+        raise CollectionError(
+            f"{path} is a collection already, made with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
+            "use it as it is, or choose another name"
+        )
+
+
 def create_folder(
     path: Path,
     codebook: Codebook,
@@ -60,12 +71,7 @@ def create_folder(
 ) -> None:
     """Make a new collection; it appears whole or not at all. It is empty but for what `fill` puts into its draft."""
     path = Path(os.path.abspath(path))
-    if ((current := place_of(path, "current")) / "collection.toml").is_file():
-        about = read_settings(current)
-        raise CollectionError(
-            f"{path} is a collection already, made with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
-            "use it as it is, or choose another name"
-        )
+    refuse_if_collection(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise CollectionError(f"{path} exists and is not empty; choose another name for the collection")
     try:

@@ -7,11 +7,12 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-from homing.codebooks import Codebook
-
 # Looking at this many codes of a million, and into the cells they lie in, takes about half a millisecond; by default
 # a search looks at no more.
 FAST_CODES = 20_000
+# Lance takes a millisecond for some fifty cells, and a search among few references looks into thousands. The codes of
+# up to so many are read when it is opened, some 2 MB, and searched in memory.
+IN_MEMORY = 200_000
 
 
 class Index(Protocol):
@@ -31,7 +32,6 @@ class Index(Protocol):
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
 
 
-def fast_probes(codebook: Codebook, references: int) -> int:
-    """As many probes as stay fast among so many references."""
-    cells = codebook.quantiser.ivf.nlist if codebook.has_cells else 1
-    return int(min(cells, max(1, FAST_CODES * cells // max(references, 1))))
+def fast_probes(cells: int, references: int) -> int:
+    """As many probes of so many cells as stay fast among so many references."""
+    return min(cells, max(1, FAST_CODES * cells // max(references, 1)))

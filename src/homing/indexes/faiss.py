@@ -123,7 +123,7 @@ class FaissIndex:
 
     def fast_probes(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        return fast_probes(self._codebook, len(self))
+        return fast_probes(self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1, len(self))
 
     def some(self, count: int, *, below: int) -> np.ndarray:
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""

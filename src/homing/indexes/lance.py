@@ -1,14 +1,14 @@
 """The Lance engine: codes on object storage, searched there, by cells and codewords that are the codebook's own.
 
 Lance is given all centroids and codewords, so it trains nothing, and its codes are those of FAISS. What came since its
-index was last brought up to date is searched in memory, by the codes that stand beside the descriptors.
+index was last brought up to date is searched in memory, by the codes that stand beside the descriptors; and so is all
+of a small dataset.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import repeat
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from homing._parallel import map_ahead
 from homing.codebooks import Codebook
 from homing.codebooks.arrays import as_arrays
 from homing.errors import CodebookError
-from homing.indexes.base import fast_probes
+from homing.indexes.base import IN_MEMORY, fast_probes
 from homing.indexes.faiss import FaissIndex
 from homing.indexes.ranking import merge
 
@@ -57,25 +57,23 @@ def check_family(codebook: Codebook) -> None:
 class LanceIndex:
     """One version of a dataset whose rows hold codes and, as the quantiser sees them, descriptors.
 
-    An id is the number of a row, which it keeps for good, and one more: none is 0.
+    An id is the number of a row, which it keeps for good, and one more: none is 0. The `tail` is how many of the rows
+    the index of the dataset does not hold yet.
     """
 
     def __init__(self, codebook: Codebook, dataset: Any) -> None:
         self._codebook, self._dataset = codebook, dataset
         self._count = int(dataset.count_rows())
-        self._tail = FaissIndex(codebook)
         outside = fragments_outside(dataset)
-        if outside:
-            rows = dataset.scanner(columns=["_rowid", CODE], fragments=outside).to_table()
-            self._tail.add(codes_of(rows), ids_of(rows))
+        self.tail = sum(each.count_rows() for each in outside)
+        self._in_memory = FaissIndex(codebook)
+        held = dataset.get_fragments() if self._count <= IN_MEMORY else outside
+        if held:
+            rows = dataset.scanner(columns=["_rowid", CODE], fragments=held).to_table()
+            self._in_memory.add(codes_of(rows), ids_of(rows))
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def tail(self) -> int:
-        """How many references the index of the dataset does not hold yet."""
-        return len(self._tail)
 
     def search(
         self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
@@ -83,10 +81,10 @@ class LanceIndex:
         """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
         k = min(k, max(len(self), 1))
         if margin is None:
-            probes = probes or self.fast_probes()
+            probes = probes or self.fast_probes()  # among all, not among those in memory
         several = descriptors if descriptors.ndim == 3 else descriptors[:, None]
-        found = [_widened(*self._tail.search(several, k, probes, margin), k)]
-        if self.tail < len(self):
+        found = [_widened(*self._in_memory.search(several, k, probes, margin), k)]
+        if len(self._in_memory) < len(self):
             found += self._in_dataset(several, k, probes, margin)
         distances, ids = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return merge(distances, ids)
@@ -95,10 +93,10 @@ class LanceIndex:
         self, several: Tensor, k: int, probes: int | None, margin: float | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The nearest that the index of the dataset holds, for each of the T descriptors of the queries."""
-        cells = self._tail.cells(several, probes, margin)
+        cells = self._in_memory.cells(several, probes, margin)
         turned = self._codebook.turn(several.flatten(0, -2))
-        wanted = zip(turned, (cells >= 0).sum(axis=1).tolist(), repeat(k), strict=False)
-        nearest = list(map_ahead(lambda each: self._nearest(*each), list(wanted)))
+        wanted = zip(turned, (cells >= 0).sum(axis=1).tolist(), strict=True)
+        nearest = list(map_ahead(lambda each: self._nearest(*each, k), wanted))
         shape = (*several.shape[:2], k)
         distances, ids = (np.stack(each).reshape(shape) for each in zip(*nearest, strict=True))
         return [(distances[:, each], ids[:, each]) for each in range(shape[1])]
@@ -115,7 +113,7 @@ class LanceIndex:
 
     def fast_probes(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        return fast_probes(self._codebook, len(self))
+        return fast_probes(self._codebook.quantiser.ivf.nlist, len(self))
 
     def some(self, count: int, *, below: int) -> np.ndarray:
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
@@ -150,8 +148,8 @@ def fold_in(dataset: Any, codebook: Codebook) -> None:
 
 def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
     """Codes in files, as Lance would make them of descriptors itself, which takes many times as long."""
-    arrow, start = load_extra("pyarrow", "lance"), codebook.code_size - codebook.quantiser.codec.code_size
-    size = codebook.quantiser.codec.code_size
+    arrow, size = load_extra("pyarrow", "lance"), codebook.quantiser.codec.code_size
+    start = codebook.code_size - size
     fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}
     schema = arrow.schema(list(fields.items()))
 
@@ -160,8 +158,8 @@ def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[st
             codes = codes_of(piece)
             cells = np.zeros((len(codes), 4), dtype=np.uint8)
             cells[:, :start] = codes[:, :start]
-            words = arrow.FixedSizeListArray.from_arrays(arrow.array(codes[:, start:].ravel()), size)
-            yield arrow.record_batch([piece["_rowid"], arrow.array(cells.view("<u4")[:, 0]), words], schema=schema)
+            columns = [piece["_rowid"], arrow.array(cells.view("<u4")[:, 0]), lists_of(codes[:, start:])]
+            yield arrow.record_batch(columns, schema=schema)
 
     reader = arrow.RecordBatchReader.from_batches(schema, pieces())
     # The format that the call below reads.
@@ -214,6 +212,12 @@ def matrix_of(column: Any) -> np.ndarray:
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     flat: np.ndarray = whole.flatten().to_numpy()
     return flat.reshape(len(column), -1)
+
+
+def lists_of(rows: np.ndarray) -> Any:
+    """An array (N, length) as a column of lists."""
+    arrow = load_extra("pyarrow", "lance")
+    return arrow.FixedSizeListArray.from_arrays(arrow.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
 
 
 def _widened(distances: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

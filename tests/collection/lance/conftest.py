@@ -1,8 +1,7 @@
-"""Collections in Lance that are quick to work with: in a folder, and in a bucket on a real S3 server."""
+"""Collections in Lance that are quick to work with: in a folder, and in a bucket."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,27 +11,6 @@ from tests.collection.tiny import tiny_codebook, tiny_extractor
 from homing.collection import Collection
 
 LANCE = "IVF8,PQ12x8"
-
-
-@pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an empty bucket."""
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    s3fs.S3FileSystem.clear_instance_cache()
-    bucket = f"lake-{secrets.token_hex(4)}"
-    s3fs.S3FileSystem().mkdir(bucket)
-    yield f"s3://{bucket}"
-    s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -53,8 +31,22 @@ def opening() -> Callable[..., Collection]:
     return opened
 
 
+@pytest.fixture(autouse=True)
+def _in_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few they are, references are searched where Lance keeps them, as very many are."""
+    monkeypatch.setattr("homing.indexes.lance.IN_MEMORY", 0)
+
+
 @pytest.fixture
 def lake(address: str) -> Iterator[Collection]:
-    """An empty collection in Lance."""
+    """An empty collection in Lance, in a folder and in a bucket."""
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        yield made
+
+
+@pytest.fixture
+def pond(tmp_path: Path) -> Iterator[Collection]:
+    """The same in a folder alone, for what goes on in its datasets wherever they lie."""
+    where = tmp_path / "photos.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
         yield made

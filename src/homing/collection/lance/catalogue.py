@@ -1,16 +1,15 @@
 """The truth about a collection in Lance: one dataset of references, and one of what was released of them.
 
 Answers what the catalogue of a folder does. References are added by their hashes, so that many may add at once and each
-photo is there once. Releases are a log, which is only appended to: of a file that was planned, then written, there are
-two rows. Releases name their photo by its hash: ids are those of one dataset.
+photo is there once.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,75 +17,42 @@ import torch
 from homing._extras import load_extra
 from homing._places import Place
 from homing.codebooks import Codebook
-from homing.collection._blobs import as_halves
-from homing.collection._transfer import SentOut
 from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow, State
-from homing.collection.lance.table import Table, one_of, quoted
+from homing.collection.lance.log import RELEASES, ReleaseLog, log_schema
+from homing.collection.lance.table import Table, numbered, one_of, quoted
 from homing.errors import GoneError
-from homing.indexes.lance import CODE, VECTOR, ids_of, matrix_of
+from homing.indexes.lance import CODE, VECTOR, ids_of, lists_of, matrix_of
 
-REFERENCES, RELEASES = "references.lance", "releases.lance"
+REFERENCES = "references.lance"
 _TOGETHER = 5_000  # references that one condition names
-_RELEASE = ("state", "path", "sha256", "recipe", "psnr", "ssim", "linf", "reason")
 
 
 def schemas(codebook: Codebook) -> dict[str, Any]:
     """What the two datasets of a collection hold."""
     arrow = load_extra("pyarrow", "lance")
-    when = arrow.timestamp("ms", tz="UTC")
     code, turned = arrow.list_(arrow.uint8(), codebook.code_size), arrow.list_(arrow.float32(), codebook.dim)
-    texts = ("photo", "state", "path", "sha256", "recipe")
+    texts = [(name, arrow.string()) for name in ("sha256", "source")]
+    added = ("added", arrow.timestamp("ms", tz="UTC"))
     return {
-        REFERENCES: arrow.schema(
-            [("sha256", arrow.string()), ("source", arrow.string()), ("added", when), (CODE, code), (VECTOR, turned)]
-        ),
-        RELEASES: arrow.schema(
-            [
-                *((name, arrow.string()) for name in texts),
-                *((name, arrow.float64()) for name in ("psnr", "ssim", "linf")),
-                ("reason", arrow.string()),
-                ("written", arrow.bool_()),
-                ("changed", when),
-                (VECTOR, arrow.list_(arrow.float16(), codebook.dim)),  # of an activated file
-            ]
-        ),
+        REFERENCES: arrow.schema([*texts, added, (CODE, code), (VECTOR, turned)]),
+        RELEASES: log_schema(codebook),
     }
-
-
-class Logged(NamedTuple):
-    """What was released of a photo, which its hash names, into a file."""
-
-    photo: str
-    state: str
-    path: str
-    sha256: str
-    recipe: str
-    psnr: float
-    ssim: float
-    linf: float
-    reason: str | None
-    written: bool
-    changed: datetime
-    vector: bytes | None
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """What tells it from others."""
-        return self.photo, self.path, self.sha256
-
-    def as_row(self, photo: int) -> SentOut:
-        """The same for the id of its photo."""
-        return SentOut(**self._asdict() | {"photo": photo})
 
 
 class LanceCatalogue:
     """Which photos there are, and what was released of them; safe to use from several threads, and many machines."""
 
     def __init__(self, where: Place, codebook: Codebook, version: int | None = None) -> None:
-        self._codebook, self._schemas = codebook, schemas(codebook)
+        self._codebook, self._schema = codebook, schemas(codebook)[REFERENCES]
         self.references = Table(where / REFERENCES, version)
         self.releases = Table(where / RELEASES)
+        self.log = ReleaseLog(self.releases, codebook)
         self.changed = False  # by this one, since it was opened
+
+    @property
+    def lookups(self) -> list[tuple[Table, tuple[str, ...]]]:
+        """Both datasets, and the columns by whose values their rows are looked for."""
+        return [(self.references, ("sha256", "source")), (self.releases, ("photo", "sha256"))]
 
     def close(self) -> None:
         """Nothing is held."""
@@ -119,12 +85,12 @@ class LanceCatalogue:
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
         """The hashes of photos, by their ids."""
-        rows = self.references.rows(["_rowid", "sha256"], _numbers(ids))
+        rows = self.references.rows(["_rowid", "sha256"], numbered(ids))
         return dict(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
 
     def find_released(self, sha256: str) -> int | None:
         """The reference of which a file with this hash was released."""
-        photos = self.releases.rows(["photo"], f"sha256 = {quoted(sha256)}")["photo"].to_pylist()
+        photos = [photo for photo, _ in self.log.releases(f"sha256 = {quoted(sha256)}")]
         return next(iter(self.ids_of(photos).values()), None)
 
     def add(self, photos: NewPhotos, *, instead_of: Sequence[int] = ()) -> list[int | None]:
@@ -141,7 +107,7 @@ class LanceCatalogue:
         numbers = {sha256: ids[0] for sha256, ids in there.items()}
         # Whoever committed second sees both, and takes its own back; after a kill a repair does.
         if twice := [number for ids in there.values() for number in ids[1:]]:
-            self.references.delete(_numbers(twice))
+            self.references.delete(numbered(twice))
         if instead_of:
             self.remove(instead_of)
         return [numbers[sha256] if firsts.get(sha256) == place else None for place, sha256 in enumerate(photos.hashes)]
@@ -152,10 +118,10 @@ class LanceCatalogue:
             "sha256": [photos.hashes[place] for place in places],
             "source": [photos.sources[place] for place in places],
             "added": [_now()] * len(places),
-            CODE: list(np.asarray(photos.codes)[places]),
-            VECTOR: list(self._codebook.turn(descriptors)),
+            CODE: lists_of(np.asarray(photos.codes)[places]),
+            VECTOR: lists_of(self._codebook.turn(descriptors)),
         }
-        return load_extra("pyarrow", "lance").table(values, schema=self._schemas[REFERENCES])
+        return load_extra("pyarrow", "lance").table(values, schema=self._schema)
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         """Remove references with all that is known of them.
@@ -166,14 +132,14 @@ class LanceCatalogue:
         return [each for some in pieces for each in self._remove(some)]
 
     def _remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        rows = self.references.rows(["_rowid", "sha256", "source"], _numbers(ids))
+        rows = self.references.rows(["_rowid", "sha256", "source"], numbered(ids))
         hashes = rows["sha256"].to_pylist()
         if not hashes:
             return []
-        last = {row["photo"]: row["path"] for row in self._written(hashes)}  # the latest comes last
+        last = {photo: row.path for photo, row in self.log.written(hashes)}  # the latest comes last
         # In this order: a kill in between leaves a passive reference, which the same call removes.
         self.releases.delete(one_of("photo", hashes))
-        self.references.delete(_numbers(ids))
+        self.references.delete(numbered(ids))
         self.changed = True
         found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
         return [(number, source, last.get(sha256)) for number, source, sha256 in sorted(found)]
@@ -202,7 +168,7 @@ class LanceCatalogue:
 
     def passive(self) -> list[tuple[str, str]]:
         """The sources and hashes of references of which nothing was released."""
-        released = set(self.releases.rows(["photo"], "written")["photo"].to_pylist())
+        released = self.log.states()
         return [
             (row["source"], row["sha256"])
             for piece in self.references.pieces(["source", "sha256"])
@@ -225,78 +191,37 @@ class LanceCatalogue:
 
         Each has the descriptor of what is released, if it is another than that of the original.
         """
-        self._log(releases, descriptors, written=False)
+        self._note(releases, descriptors, written=False)
 
     def confirm_releases(self, releases: Sequence[Planned]) -> None:
         """Say that the planned files are on disk; where that was said before, nothing is written."""
         hashes = self.hashes_of([photo for photo, _ in releases])
-        done = {(row["photo"], row["path"], row["sha256"]) for row in self._written(list(hashes.values()))}
+        done = {(photo, row.path, row.sha256) for photo, row in self.log.written(list(hashes.values()))}
         new = [each for each in releases if (hashes.get(each[0]), each[1].path, each[1].sha256) not in done]
         if new:
-            self._log(new, [None] * len(new), written=True)
+            self._note(new, [None] * len(new), written=True)
 
-    def _log(self, releases: Sequence[Planned], descriptors: Iterable[np.ndarray | None], *, written: bool) -> None:
+    def _note(self, releases: Sequence[Planned], descriptors: Sequence[np.ndarray | None], *, written: bool) -> None:
         self.references.latest()  # somebody may have removed them
-        hashes, now = self.hashes_of([photo for photo, _ in releases]), _now()
-        rows = [
-            {"photo": hashes[photo], **{name: getattr(row, name) for name in _RELEASE}, "written": written}
-            | {"changed": now, VECTOR: None if vector is None else as_halves(vector)}
-            for (photo, row), vector in zip(releases, descriptors, strict=True)
-            if photo in hashes  # or it was removed meanwhile
-        ]
-        if rows:
-            self._append_to_log(rows)
-
-    def _append_to_log(self, rows: list[dict[str, Any]]) -> None:
-        self.releases.append(load_extra("pyarrow", "lance").Table.from_pylist(rows, schema=self._schemas[RELEASES]))
-        self.changed = True
+        hashes = self.hashes_of([photo for photo, _ in releases])
+        there = [place for place, (photo, _) in enumerate(releases) if photo in hashes]
+        if there:
+            rows = [(hashes[releases[place][0]], releases[place][1]) for place in there]
+            self.log.note(rows, [descriptors[place] for place in there], _now(), written=written)
+            self.changed = True
 
     def release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
         """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
         hashes = list(self.hashes_of([photo]).values())
         here = "" if path is None else f" AND path = {quoted(path)}"
-        rows = self._logged(f"{one_of('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
-        return _as_row(rows[-1]) if rows else None
+        rows = self.log.releases(f"{one_of('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
+        return rows[-1][1] if rows else None
 
     def last_release(self, photo: int) -> ReleaseRow | None:
         """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
-        rows = self._written(list(self.hashes_of([photo]).values()))
-        activated = [row for row in rows if row["state"] == "activated"]
-        return _as_row((activated or rows)[-1]) if rows else None
-
-    def _written(self, hashes: Sequence[str]) -> list[dict[str, Any]]:
-        return self._logged(f"written AND {one_of('photo', hashes)}")
-
-    def _logged(self, where: str) -> list[dict[str, Any]]:
-        """Rows of the log, the latest last."""
-        rows = self.releases.rows(["photo", *_RELEASE, "changed"], where).to_pylist()
-        return sorted(rows, key=lambda row: cast(datetime, row["changed"]))  # which is stable
-
-    def sent_out(self) -> Iterator[Logged]:
-        """What was released of each photo into each file, or was planned to be: its rows of the log as one."""
-        columns = ["photo", *_RELEASE, "written", "changed", VECTOR]
-        files: dict[tuple[str, str, str], Logged] = {}
-        for row in sorted(self.releases.rows(columns).to_pylist(), key=lambda row: cast(datetime, row["changed"])):
-            vector = row.pop(VECTOR)
-            logged = Logged(**row, vector=None if vector is None else np.asarray(vector, np.float16).tobytes())
-            before = files.get(logged.key)
-            if before is not None:
-                logged = logged._replace(
-                    written=before.written or logged.written, vector=logged.vector or before.vector
-                )
-            files[logged.key] = logged
-        return iter(files.values())
-
-    def take_releases(self, rows: Sequence[tuple[str, SentOut]]) -> None:
-        """Log what was released of photos, which their hashes name, as it is seen from here."""
-        self._append_to_log(
-            [
-                row._asdict()
-                | {"photo": photo, "written": bool(row.written)}
-                | {VECTOR: None if row.vector is None else np.frombuffer(row.vector, np.float16)}
-                for photo, row in rows
-            ]
-        )
+        rows = [row for _, row in self.log.written(list(self.hashes_of([photo]).values()))]
+        activated = [row for row in rows if row.state == "activated"]
+        return (activated or rows)[-1] if rows else None
 
     def describe(self, photo: int) -> tuple[str, State]:
         """The source of a reference, and its state: passive, activated or unchanged."""
@@ -304,54 +229,36 @@ class LanceCatalogue:
 
     def describe_all(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         """The source and the state of each of these references, which are distinct."""
-        rows = self.references.rows(["_rowid", "sha256", "source"], _numbers(ids))
+        rows = self.references.rows(["_rowid", "sha256", "source"], numbered(ids))
         hashes = rows["sha256"].to_pylist()
         if len(hashes) < len(ids):
             gone = min(set(ids) - set(ids_of(rows).tolist()))
             raise GoneError(f"the catalogue has no reference {gone}, but the index does")
-        states = self._states(one_of("photo", hashes))
+        states = self.log.states(hashes)
         found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
         return {number: (source, states.get(sha256, "passive")) for number, source, sha256 in found}
 
-    def _states(self, which: str = "true") -> dict[str, State]:
-        """Of photos, by their hashes, what was released of them; 'activated', first in the alphabet, counts."""
-        rows = self.releases.rows(["photo", "state"], f"written AND {which}")
-        least = rows.group_by("photo").aggregate([("state", "min")])
-        return dict(zip(least["photo"].to_pylist(), least["state_min"].to_pylist(), strict=True))
-
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
-        rows = self.references.rows(["_rowid", "sha256", VECTOR], _numbers(ids.tolist()))
+        rows = self.references.rows(["_rowid", "sha256", VECTOR], numbered(ids.tolist()))
         if not len(rows):
             return {}
         originals = self._codebook.quantiser.turn_back(np.ascontiguousarray(matrix_of(rows[VECTOR])))
         hashes = rows["sha256"].to_pylist()
-        released: dict[str, dict[str, np.ndarray]] = {}  # a file that was planned twice counts once
-        log = self.releases.rows(["photo", "sha256", VECTOR], f"{VECTOR} IS NOT NULL AND {one_of('photo', hashes)}")
-        for row in log.to_pylist():
-            released.setdefault(row["photo"], {})[row["sha256"]] = np.asarray(row[VECTOR], dtype=np.float32)
+        released = self.log.descriptors(hashes)
         return {
-            number: np.stack([original, *released.get(sha256, {}).values()])
+            number: np.stack([original, *released.get(sha256, [])])
             for number, sha256, original in zip(ids_of(rows).tolist(), hashes, originals, strict=True)
         }
 
     def counts(self) -> dict[str, int]:
         """How many references there are in each state, and in all under `photos`."""
-        states = list(self._states().values())
+        states = list(self.log.states().values())
         return {
             "photos": int(self.references.dataset.count_rows()),
             "activated": states.count("activated"),
             "unchanged": states.count("unchanged"),
         }
-
-
-def _numbers(ids: Sequence[int]) -> str:
-    """The condition that rows have these ids; what can be none is passed over."""
-    return one_of("_rowid", [number - 1 for number in ids if 0 < number < 1 << 63])
-
-
-def _as_row(row: dict[str, Any]) -> ReleaseRow:
-    return ReleaseRow(**{name: row[name] for name in _RELEASE})
 
 
 def _now() -> datetime:

@@ -17,17 +17,14 @@ from homing._places import Place, place, write_whole
 from homing.codebooks import Codebook, agree
 from homing.collection.checking.findings import STALE, Findings
 from homing.collection.generations import generation
-from homing.collection.lance.catalogue import LanceCatalogue
 from homing.collection.lance.folder import LanceFolder, open_lance
-from homing.collection.lance.live import BY_VALUE
-from homing.collection.lance.table import Table, one_of
+from homing.collection.lance.table import Table, numbered, one_of
 from homing.collection.outcome import Finding
 from homing.collection.settings import read_settings, settings_text
 from homing.errors import CodebookError, CollectionError, FormatError, HomingError
-from homing.indexes.lance import VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
+from homing.indexes.lance import CODE, VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
 from homing.photo import read_file
 
-_TOGETHER = 5_000  # photos that one condition names
 _UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
 
 
@@ -92,7 +89,7 @@ def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
 
 def _check_references(folder: LanceFolder, findings: Findings) -> None:
     codebook, numbers = folder.codebook, defaultdict[str, list[int]](list)
-    columns = ["_rowid", "sha256", "source", "code", VECTOR]
+    columns = ["_rowid", "sha256", "source", CODE, VECTOR]
     for piece in folder.catalogue.references.pieces(columns):
         for number, sha256 in zip(ids_of(piece).tolist(), piece["sha256"].to_pylist(), strict=True):
             numbers[sha256].append(number)
@@ -111,15 +108,14 @@ def _check_references(folder: LanceFolder, findings: Findings) -> None:
     references = folder.catalogue.references
     for sha256, ids in numbers.items():
         if len(ids) > 1:
-            drop = partial(references.delete, one_of("_rowid", [number - 1 for number in sorted(ids)[1:]]))
+            drop = partial(references.delete, numbered(sorted(ids)[1:]))
             problem = f"the photo {sha256[:12]}… is there {len(ids)} times"
             findings.mend("reference", problem, "the first stays", drop, "run homing check --repair again")
 
 
 def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
     """Whether rows can be looked for by what they are looked for by."""
-    for name, columns in BY_VALUE.items():
-        table: Table = getattr(folder.catalogue, name)
+    for table, columns in folder.catalogue.lookups:
         for column in columns:
             try:
                 table.rows([column], f"{column} = ''")
@@ -164,7 +160,7 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
             left.add(row["photo"])
     if left:
         problem = f"releases of {len(left):,} photos that are no references any more are left"
-        forget = partial(_forget, catalogue, sorted(left))
+        forget = partial(catalogue.releases.delete, one_of("photo", sorted(left)))
         findings.mend("release", problem, "forgotten", forget, "run homing check --repair again")
     for (path, rows), found in zip(by_path.items(), map_ahead(_hash, by_path), strict=True):
         same = [row for row in rows if row["sha256"] == found]
@@ -177,11 +173,6 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
         elif any(row["written"] for row in rows):
             what = "is gone, or cannot be read" if found is None else "is not what was released there"
             findings.leave("release", f"{path} {what}", "put it back, or release the photo again")
-
-
-def _forget(catalogue: LanceCatalogue, photos: list[str]) -> None:
-    for start in range(0, len(photos), _TOGETHER):
-        catalogue.releases.delete(one_of("photo", photos[start : start + _TOGETHER]))
 
 
 def _hash(path: str) -> str | None:

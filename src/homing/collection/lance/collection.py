@@ -4,29 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from homing._files import bytes_in
 from homing._places import Place
-from homing.codebooks import Codebook
 from homing.collection._exporting import Export
 from homing.collection._removing import Named, removed_outcomes
 from homing.collection.catalogue import NewPhotos
 from homing.collection.collection import Collection, What
 from homing.collection.generations import beside, earlier, place_of
-from homing.collection.lance.catalogue import LanceCatalogue
 from homing.collection.lance.checking import check_lance
-from homing.collection.lance.folder import LanceFolder
+from homing.collection.lance.folder import LanceFolder, lance_at
 from homing.collection.lance.live import LanceLive
 from homing.collection.outcome import Finding, Info, Match, Outcome
-from homing.collection.settings import read_settings
 from homing.errors import CollectionError, GoneError
-from homing.extractors import Extractor
 from homing.indexes import LanceIndex
 
 # Photos after which a job puts small files together: every batch of them is one, and looking through thousands of
@@ -51,14 +45,11 @@ class LanceCollection(Collection):
     """
 
     folder: LanceFolder  # type: ignore[assignment]  # answers what a folder does
+    _live: LanceLive
+    _recorded = 0  # since small files were last put together
 
-    def __init__(self, folder: LanceFolder, extractor: Extractor | None = None) -> None:
-        self.folder = folder
-        self._live: LanceLive = LanceLive(folder)  # type: ignore[assignment]
-        self._recorded = 0  # since small files were last put together
-        self.extractor_given = extractor is not None
-        if extractor is not None:
-            self.extractor = extractor
+    def _following(self) -> LanceLive:
+        return LanceLive(self.folder)
 
     @property
     def index(self) -> LanceIndex:
@@ -100,13 +91,15 @@ class LanceCollection(Collection):
 
     def remove(self, what: What | Iterable[What]) -> list[Outcome]:
         """Remove the references that are meant, as `find` finds them; files that were released are left."""
+        home, catalogue = self.folder.home, self.folder.catalogue
         with self.changing():
             named = self.find(what)
-        home, hashes = self.folder.home, list(self.folder.catalogue.hashes_of(named.ids).values())
-        for which in [*earlier(home), *([place_of(home, "next")] if "next" in beside(home) else [])]:
-            there = LanceCatalogue(which, Codebook.from_bytes((which / "codebook").read_bytes(), str(which)))
-            there.remove(list(there.ids_of(hashes).values()))
-        return removed_outcomes(self.folder.catalogue.remove(named.ids), named)
+            hashes = list(catalogue.hashes_of(named.ids).values())
+            # From here last: after a kill the same call still finds them, and goes on.
+            for path in [*earlier(home), *([place_of(home, "next")] if "next" in beside(home) else [])]:
+                there = lance_at(home, path).catalogue
+                there.remove(list(there.ids_of(hashes).values()))
+            return removed_outcomes(catalogue.remove(named.ids), named)
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
         """Bring the index up to date, put small files together, and forget versions that are older than this."""
@@ -130,23 +123,7 @@ class LanceCollection(Collection):
     def info(self) -> Info:
         """What the collection holds."""
         self.folder.catalogue.look_again()
-        home, counts = self.folder.home, self.folder.catalogue.counts()
-        others = {which: read_settings(place_of(home, which))["codebook"] for which in beside(home)}
-        return Info(
-            path=home,
-            codebook=self.codebook.name,
-            spec=self.codebook.spec,
-            fingerprint=self.codebook.fingerprint,
-            extractor=self.codebook.extractor,
-            background=0,
-            bytes_on_disk=bytes_in(home) if isinstance(home, Path) else home.size(),
-            next_codebook=others.get("next"),
-            previous_codebook=others.get("previous"),
-            version=self.folder.catalogue.revision,
-            photos=counts["photos"],
-            activated=counts["activated"],
-            unchanged=counts["unchanged"],
-        )
+        return replace(super().info(), version=self.folder.catalogue.revision)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
         """What is not as it should be; `repair` mends what can be mended without losing anything."""

@@ -10,16 +10,18 @@ s3://bucket/photos.lance/
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from homing._places import Address, Place, write_whole
+from homing._places import Address, Place, names_in, write_whole
 from homing.codebooks import Codebook
 from homing.collection._likeness import CollectionLikeness
-from homing.collection.folder import BACKGROUND_IDS
+from homing.collection.folder import BACKGROUND_IDS, refuse_if_collection
 from homing.collection.generations import generation
-from homing.collection.lance.catalogue import REFERENCES, RELEASES, LanceCatalogue, schemas
+from homing.collection.lance.catalogue import REFERENCES, LanceCatalogue, schemas
+from homing.collection.lance.log import RELEASES
 from homing.collection.lance.table import Table
 from homing.collection.settings import read_settings, settings_text
 from homing.errors import CollectionError
@@ -27,6 +29,8 @@ from homing.indexes.lance import check_family, load_lance
 
 _SCHEMES = ("s3", "gs", "az")
 _SETTINGS, _CODEBOOK = "collection.toml", "codebook"
+_UNREADABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and bytes that are no UTF-8
+_PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,13 @@ def belongs_in_lance(where: Place) -> bool:
     """Whether a collection at this place is, or would be, one in Lance: in a bucket, or called so."""
     if isinstance(where, Address):
         return True
-    if not where.is_dir() or not any(where.iterdir()):
-        return where.suffix == ".lance"
-    return any((where / each).is_dir() for each in (REFERENCES, RELEASES)) or any(
-        where.glob(f"generation-*/{REFERENCES}")
-    )  # when the first is forgotten
+    try:
+        if not where.is_dir() or not any(where.iterdir()):
+            return where.suffix == ".lance"
+    except OSError as error:  # nobody may look into it, or no disk has names so long
+        raise CollectionError(f"{where} cannot be read: {error.strerror}") from error
+    first_generation = any((where / each).is_dir() for each in (REFERENCES, RELEASES))
+    return first_generation or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
 
 
 def create_lance(where: Place, codebook: Codebook) -> None:
@@ -62,13 +68,8 @@ def create_lance(where: Place, codebook: Codebook) -> None:
     check_family(codebook)
     where = _reachable(where)
     try:
-        if (where / _SETTINGS).exists():
-            about = read_settings(where)
-            raise CollectionError(
-                f"{where} is a collection already, made with codebook '{about['codebook']}' "
-                f"({about['fingerprint'][:12]}); use it as it is, or choose another name"
-            )
-        if isinstance(where, Path) and where.exists() and any(each.name not in _PARTS for each in where.iterdir()):
+        refuse_if_collection(where)
+        if not set(names_in(where)) <= set(_PARTS):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         _put_codebook(where / _CODEBOOK, codebook.to_bytes())
         for name, schema in schemas(codebook).items():
@@ -81,7 +82,12 @@ def create_lance(where: Place, codebook: Codebook) -> None:
 def _reachable(where: Place) -> Place:
     """A place that Lance reaches under the same name as others do."""
     if not isinstance(where, Address):
-        return Path(os.path.abspath(where))
+        whole = os.path.abspath(where)
+        if _UNREADABLE.search(whole):
+            raise CollectionError(
+                f"Lance takes no name that is not UTF-8, or has line breaks, got {where}; choose another"
+            )
+        return Path(whole)
     if where.scheme not in _SCHEMES or len(where.way.parts) < 3 or set("%#?") & set(where.full):
         raise CollectionError(
             f"{where} is no address for a collection: it begins with {', '.join(f'{each}://' for each in _SCHEMES)}, "
@@ -101,24 +107,33 @@ def _put_codebook(file: Place, data: bytes) -> None:
             ) from None
 
 
-_PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)
-
-
 def open_lance(home: Place, which: str = "current", version: int | None = None) -> LanceFolder:
-    """The parts of a collection, checked against what its settings say; its references at a version, or as they are."""
-    load_lance()
+    """The generation of a collection that answers, or another; its references at a version, or as they are."""
     home = _reachable(home)
     try:
         path: Place = generation(home, which)
+    except OSError as error:
+        raise _unreadable(home, error) from error
+    return lance_at(home, path, version)
+
+
+def lance_at(home: Place, path: Place, version: int | None = None) -> LanceFolder:
+    """What lies at the place of a generation, checked against what its settings say."""
+    load_lance()
+    try:
         if not (path / _SETTINGS).exists():
             raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
         settings, file = read_settings(path), path / _CODEBOOK
         codebook = Codebook.from_bytes(file.read_bytes(), str(file))
     except OSError as error:
-        raise CollectionError(f"{home} cannot be read: {error.strerror}") from error
+        raise _unreadable(home, error) from error
     if codebook.fingerprint != settings["fingerprint"]:
         raise CollectionError(
             f"{path} was made with codebook '{settings['codebook']}' ({settings['fingerprint'][:12]}), "
             f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); put the right codebook back"
         )
     return LanceFolder(home, path, codebook, LanceCatalogue(path, codebook, version))
+
+
+def _unreadable(home: Place, error: OSError) -> CollectionError:
+    return CollectionError(f"{home} cannot be read: {error.strerror}")

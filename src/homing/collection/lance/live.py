@@ -7,14 +7,12 @@ from datetime import timedelta
 from threading import Lock
 
 from homing.collection.lance.folder import LanceFolder
-from homing.collection.lance.table import Table
 from homing.errors import CollectionError
 from homing.indexes.lance import LanceIndex, fold_in, is_behind
 
 # What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
 # than to look for them in a bucket.
 _TAIL, _SHARE = 20_000, 0.1
-BY_VALUE = {"references": ("sha256", "source"), "releases": ("photo", "sha256")}  # what rows are looked for by
 
 
 class LanceLive:
@@ -64,8 +62,7 @@ class LanceLive:
         if len(self.current()) and is_behind(catalogue.references.dataset):
             self.fold_in()  # first: of removed rows that compaction drops it would go on to tell
         dropped = False
-        for name, columns in BY_VALUE.items():
-            table: Table = getattr(catalogue, name)
+        for table, columns in catalogue.lookups:
             with table.telling("compacted"):
                 dataset = table.latest()
                 dropped |= dataset.optimize.compact_files().fragments_removed > 0

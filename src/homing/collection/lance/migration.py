@@ -23,7 +23,7 @@ from homing.collection.lance.table import one_of
 from homing.collection.outcome import Migration, Released
 from homing.errors import CollectionError
 from homing.extractors import Extractor
-from homing.indexes.lance import VECTOR, codes_of, matrix_of
+from homing.indexes.lance import CODE, VECTOR, codes_of, matrix_of
 
 _PIECE = 1_000  # references that are looked for at once
 Advance = Callable[[], None]
@@ -73,8 +73,8 @@ def _carried(old: LanceFolder, new: LanceFolder, extractor: Extractor | None, ad
     carrying.carry(old.catalogue, new.catalogue)
     LanceLive(new).compact()
     verdicts: dict[str, list[Released]] = {"keep": [], "again": [], "unknown": []}
-    for row in old.catalogue.sent_out():
-        there = new.catalogue.find(row.photo) if row.state == "activated" and row.written else None
+    for (photo, *_), row in old.catalogue.log.sent_out().items():
+        there = new.catalogue.find(photo) if row.state == "activated" and row.written else None
         seen = None if there is None else new.catalogue.release(there, row.path, row.sha256)
         if there is not None and seen is not None:
             kind = "keep" if seen.state == "activated" else "unknown" if seen.reason == GONE else "again"
@@ -100,7 +100,7 @@ class LanceCarrying(Carrying):
         self._carry_log(old, new)
 
     def _carry_references(self, old: LanceCatalogue, new: LanceCatalogue) -> None:
-        for piece in old.references.pieces(["sha256", "source", "code", VECTOR], size=_PIECE):
+        for piece in old.references.pieces(["sha256", "source", CODE, VECTOR], size=_PIECE):
             rows = list(self._as_rows(piece))
             hashes = [row.sha256 for row in rows]
             there = new.references.rows(["sha256", "source"], one_of("sha256", hashes))
@@ -127,19 +127,19 @@ class LanceCarrying(Carrying):
             yield PhotoRow(0, row["sha256"], row["source"], "", "", code.tobytes(), vector.tobytes())
 
     def _carry_log(self, old: LanceCatalogue, new: LanceCatalogue) -> None:
-        carried, ready = {row.key: row for row in new.sent_out()}, list[tuple[str, SentOut]]()
-        for row in old.sent_out():
-            number, before = new.find(row.photo), carried.get(row.key)
+        carried, ready = new.log.sent_out(), list[tuple[str, SentOut]]()
+        for sent, row in old.log.sent_out().items():
+            number, before = new.find(sent[0]), carried.get(sent)
             # What nobody could tell is asked again.
             if number is None or (before and before.written == row.written and before.reason != GONE):
                 continue
-            (judged,) = self._judged([row.as_row(number)], new.descriptors(np.array([number])))
-            ready.append((row.photo, judged))
+            (judged,) = self._judged([row._replace(photo=number)], new.descriptors(np.array([number])))
+            ready.append((sent[0], judged))
             if len(ready) == _PIECE:
-                new.take_releases(ready)
+                new.log.take(ready)
                 ready = []
         if ready:
-            new.take_releases(ready)
+            new.log.take(ready)
 
 
 def _as_new(rows: list[PhotoRow]) -> NewPhotos:

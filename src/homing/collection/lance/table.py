@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Lock
 from typing import Any
 
@@ -17,6 +17,7 @@ class _NoDatasetError(CollectionError):
     """What lies there is none, or is damaged."""
 
 
+_VERSIONS = range(1, 1 << 64)  # that Lance can count
 _TRIES = 50  # of a commit: whoever comes second to change the same rows begins again
 
 
@@ -25,6 +26,8 @@ class Table:
 
     def __init__(self, where: Place, version: int | None = None) -> None:
         self._where, self._version, self._lock = where, version, Lock()
+        if version is not None and version not in _VERSIONS:
+            raise CollectionError(f"{where} has no version {version}: they are counted from 1 on")
         try:
             with self.telling("opened"):
                 self._dataset = self._opened()
@@ -72,10 +75,10 @@ class Table:
                 self._dataset = self._opened(self._dataset.session())
             return self._dataset
 
-    def rows(self, columns: Sequence[str], where: str | None = None, **options: Any) -> Any:
+    def rows(self, columns: Sequence[str], where: str | None = None) -> Any:
         """The rows for which a condition holds, as a table of these columns."""
         with self.telling("read"):
-            return self._dataset.scanner(columns=list(columns), filter=where, **options).to_table()
+            return self._dataset.scanner(columns=list(columns), filter=where).to_table()
 
     def pieces(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
         """The same, some rows at a time."""
@@ -117,7 +120,7 @@ class Table:
         if self._version is not None:
             raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
 
-    def telling(self, what: str) -> Any:
+    def telling(self, what: str) -> AbstractContextManager[None]:
         """Whatever Lance raises is told in one line."""
         return _telling(self._where, what)
 
@@ -140,6 +143,11 @@ def one_of(column: str, values: Sequence[str] | Sequence[int]) -> str:
     if not values:
         return "false"
     return f"{column} IN ({', '.join(quoted(each) if isinstance(each, str) else str(each) for each in values)})"
+
+
+def numbered(ids: Sequence[int]) -> str:
+    """The condition that rows have these ids; what can be none is passed over."""
+    return one_of("_rowid", [number - 1 for number in ids if 0 < number < 1 << 63])
 
 
 def _uri(where: Place) -> str:

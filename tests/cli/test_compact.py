@@ -1,0 +1,15 @@
+"""`homing compact`: what it says."""
+
+from pathlib import Path
+
+from tests.evaluation.small import homing
+
+
+def test_it_says_how_many_versions_are_kept(photos: Path, tmp_path: Path) -> None:
+    homing("init", tmp_path / "c.lance")
+    homing("add", tmp_path / "c.lance", photos / "rocket.jpg")
+    assert " versions are kept." in homing("compact", tmp_path / "c.lance")
+    homing("add", tmp_path / "c.lance", photos / "flower.jpg")
+    assert "2 photos, all of them in its index; 1 version is kept." in homing(
+        "compact", tmp_path / "c.lance", "--keep-days", 0
+    )
