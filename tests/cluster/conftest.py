@@ -17,14 +17,14 @@ __all__ = ["book", "bucket", "folder", "ray"]
 
 @pytest.fixture(scope="session")
 def ray() -> Iterator[None]:
-    """Ray on two cores, which all jobs of these tests use."""
+    """Ray on two cores, which all jobs of these tests use; it takes our word that there is a GPU beside them."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ray
         import ray.data
 
-        ray.init(num_cpus=2, object_store_memory=MEMORY, include_dashboard=False, log_to_driver=False)
+        ray.init(num_cpus=2, num_gpus=1, object_store_memory=MEMORY, include_dashboard=False, log_to_driver=False)
         yield
         ray.shutdown()
 

@@ -26,18 +26,20 @@ def home(tmp_path: Path, book: Codebook) -> Path:
     return tmp_path / "c.homing"
 
 
-def activated(photos: Path, home: Path, out: Path, **options: object) -> dict[str, Outcome]:
+def activated(photos: Path, home: Path, out: Path, gpus: int = 0) -> dict[str, Outcome]:
     outcomes: list[Outcome] = []
-    took = cluster.activate(gather([photos]), str(home), out, recipe=RECIPES[0], report=outcomes.append, **options)
+    found, machines = gather([photos]), cluster.Machines(gpus=gpus)
+    took = cluster.activate(found, str(home), out, recipe=RECIPES[0], machines=machines, report=outcomes.append)
     assert [stage.stage for stage in took] == ["read", "decode", "activate", "write"]
     told = {outcome.photo.name: outcome for outcome in outcomes}
     assert len(told) == len(outcomes)
     return told
 
 
-def test_every_photo_is_released_once_and_not_again(home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_every_photo_is_released_once_and_not_again(home: Path, tmp_path: Path, gpus: int) -> None:
     paths = tiny_photos(tmp_path / "photos", 40)
-    first = activated(tmp_path / "photos", home, tmp_path / "out")
+    first = activated(tmp_path / "photos", home, tmp_path / "out", gpus)
     assert {outcome.state for outcome in first.values()} <= {"activated", "unchanged"}
     assert sum(outcome.state == "activated" for outcome in first.values()) > 20
     with Collection.open(home) as collection:
@@ -83,7 +85,7 @@ def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
     tiny_photos(tmp_path / "photos", 2)
     arguments = ["cluster", "activate", tmp_path / "photos", "--collection", home, "--out", tmp_path / "out"]
     done = CliRunner().invoke(
-        app, [*map(str, arguments), "--recipe", "paper-fast", "--format", "png", "--workers", "1"]
+        app, [*map(str, arguments), "--recipe", "paper-fast", "--format", "png", "--gpus", "0", "--workers", "1"]
     )
     assert done.exit_code == 0, done.output
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["0000.png", "0001.png"]

@@ -28,21 +28,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def added(photos: Path, collection: Path) -> list[Outcome]:
+def added(photos: Path, collection: Path, gpus: int = 0) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    took = cluster.add(gather([photos]), str(collection), report=outcomes.append)
+    machines = cluster.Machines(gpus=gpus)
+    took = cluster.add(gather([photos]), str(collection), machines=machines, report=outcomes.append)
     assert [stage.stage for stage in took] == ["read", "decode", "describe", "record"]
     return outcomes
 
 
-def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp_path: Path, gpus: int) -> None:
     for photo in photos.iterdir():  # real ones, too
         (folder / photo.name).write_bytes(photo.read_bytes())
     with Collection.create(tmp_path / "one.homing") as one:
         told = one.add(folder)
         expected = references(one)
     Collection.create(tmp_path / "many.homing").close()
-    outcomes = added(folder, tmp_path / "many.homing")
+    outcomes = added(folder, tmp_path / "many.homing", gpus)
     with Collection.open(tmp_path / "many.homing") as many:
         assert references(many) == expected
         assert len(expected) == 44
@@ -84,7 +86,7 @@ def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, boo
     home = tmp_path / "c.homing"
     with Collection.create(home, codebook=book) as collection, collection.changing(), pytest.raises(BusyError):
         added(folder, home)
-    with pytest.raises(HomingError, match="2 GPUs were asked for, there are 0"):
+    with pytest.raises(HomingError, match="2 GPUs were asked for, there are 1"):
         cluster.add(gather([folder]), str(home), machines=cluster.Machines(gpus=2), report=print)
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
@@ -92,15 +94,24 @@ def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, boo
         cluster.activate(gather([folder]), str(home), "memory://out", recipe=None, report=print)
 
 
-def test_a_cluster_that_is_not_there_is_said_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("127.0.0.1:9", "[Errno 111] Connection refused"),
+        ("127.0.0.1:99999999999999999999", "a port is a number up to 65535, got 99999999999999999999"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_said_in_one_line(
+    folder: Path, tmp_path: Path, book: Codebook, address: str, says: str
+) -> None:
     Collection.create(tmp_path / "c.homing", codebook=book).close()
-    command = ["cluster", "add", folder, "--collection", tmp_path / "c.homing", "--address", "127.0.0.1:9"]
+    command = ["cluster", "add", folder, "--collection", tmp_path / "c.homing", "--address", address]
     done = subprocess.run(
         [sys.executable, "-m", "homing", *map(str, command)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert "no Ray cluster lets us in at 127.0.0.1:9: [Errno 111] Connection refused" in line
+    assert f"no Ray cluster lets us in at {address}: {says}" in line
 
 
 def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:

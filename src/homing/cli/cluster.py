@@ -32,7 +32,9 @@ Address = Annotated[
 ]
 WorkerCount = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes that hold the network.", show_default="one for each GPU, or each core"),
+    typer.Option(
+        min=1, help="Processes that hold the network, each on one core.", show_default="one for each GPU, or each core"
+    ),
 ]
 GpuCount = Annotated[int | None, typer.Option(min=0, help="GPUs to use.", show_default="all there are")]
 

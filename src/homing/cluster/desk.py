@@ -33,8 +33,8 @@ class Desk:
         self._collection.close()
 
 
-class _Counter:
-    """The desk as workers know it: asked like its clerk, it passes questions on, and errors back."""
+class _FarClerk:
+    """The clerk as workers know it: passes questions on to the desk, and answers and errors back."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
@@ -64,7 +64,7 @@ def open_desk(collection: str, clerk: Callable[[Collection], Clerk]) -> Iterator
         .remote(collection, clerk)
     )
     try:
-        yield cast(Clerk, _Counter(actor))
+        yield cast(Clerk, _FarClerk(actor))
         ray.get(actor.close.remote())
     finally:
         ray.kill(actor)

@@ -4,41 +4,38 @@ from __future__ import annotations
 
 import logging
 import pickle
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import filterfalse
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from homing._extras import load_extra
-from homing.cluster.machines import Workers
+from homing.cluster.machines import SHARES, Workers
 from homing.collection import Outcome
 from homing.errors import HomingError
 
 Item = TypeVar("Item")
 
-_TOGETHER = 16  # photos in a parcel; a worker that is killed repeats as many
+_TOGETHER = 16  # photos in a parcel
+# Parcels that a worker has: one it computes, one whose files it waits for; if it is killed both are repeated.
+_AT_ONCE = 2
 _LEG = 200_000  # photos that Ray plans at once: its memory for that grows with them
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is done with the items of a parcel: by tasks that take a share of a core, or by workers that stay.
+    """What is done with the items of a parcel, and what it takes: files that are waited for, a core, or the network.
 
-    What takes neither is done by the one who runs the job, parcel after parcel in their order, when all else is done.
+    What is done here is done by the one who runs the job, parcel after parcel in their order, when all else is done.
     """
 
     name: str
     work: Callable[[list[Any]], Sequence[Any]]
-    cpus: float = 0.0
-    workers: Workers | None = None
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether Ray has it done."""
-        return self.workers is not None or self.cpus > 0
+    takes: Literal["files", "core", "network", "here"]
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,12 @@ class _Parcel:
         )
 
 
-def run(items: Sequence[Any], stages: Sequence[Stage], report: Callable[[Outcome], None]) -> list[Throughput]:
+def run(
+    items: Sequence[Any], stages: Sequence[Stage], workers: Workers, report: Callable[[Outcome], None]
+) -> list[Throughput]:
     """Send items through all stages, in their order, and report what comes of each as it comes."""
     totals = [Throughput(stage.name) for stage in stages]
-    for parcel in _flow(items, stages):
+    for parcel in _flow(items, stages, workers):
         totals = [total + took for total, took in zip(totals, parcel.took, strict=True)]
         assert not parcel.items
         for outcome in parcel.outcomes:
@@ -89,25 +88,25 @@ def run(items: Sequence[Any], stages: Sequence[Stage], report: Callable[[Outcome
     return totals
 
 
-def _flow(items: Sequence[Any], stages: Sequence[Stage]) -> Iterator[_Parcel]:
+def _flow(items: Sequence[Any], stages: Sequence[Stage], workers: Workers) -> Iterator[_Parcel]:
     ray = load_extra("ray", "ray")
     data = load_extra("ray.data", "ray")
-    context = data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.preserve_order = True  # so that references have the ids that one machine would give
     # What goes wrong is raised, and told in one line; what Ray advises is for those who write its plans.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="ray")
+    context = data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.preserve_order = True  # so that references have the ids that one machine would give
     try:
         for leg in _cut(items, _LEG):
             parcels = [_packed(_Parcel(list(some))) for some in _cut(leg, _TOGETHER)]
             way = data.from_arrow(parcels)
-            for stage in filter(lambda each: each.is_elsewhere, stages):
-                way = _through(way, stage, len(parcels), data)
+            for some in _hands([stage for stage in stages if stage.takes != "here"], workers):
+                way = _through(way, some, workers, len(parcels), data)
             for packed in way.iter_batches(batch_size=1, batch_format="pyarrow"):
                 parcel = _unpacked(packed)
-                for stage in filterfalse(lambda each: each.is_elsewhere, stages):
-                    parcel = parcel.after(stage)
+                for stage in stages:
+                    parcel = parcel.after(stage) if stage.takes == "here" else parcel
                 yield parcel
     except ray.exceptions.RayError as error:
         told = _told(error, ray)
@@ -116,33 +115,52 @@ def _flow(items: Sequence[Any], stages: Sequence[Stage]) -> Iterator[_Parcel]:
         raise told from error
 
 
-def _through(way: Any, stage: Stage, parcels: int, data: Any) -> Any:
-    """The way with one stage more: one parcel a call, so that what is repeated after a kill is one parcel."""
+def _hands(stages: list[Stage], workers: Workers) -> list[list[Stage]]:
+    """The stages that are done by one hand.
+
+    Beside GPUs each has its own, as cores are there to keep them busy. Where the network computes on the cores too, the
+    worker does all: tasks would wait for cores that workers hold, and parcels would be copied between them.
+    """
+    return [[stage] for stage in stages] if workers.gpus else [stages]
+
+
+def _through(way: Any, stages: list[Stage], workers: Workers, parcels: int, data: Any) -> Any:
+    """The way with some stages more: one parcel a call, so that little is repeated after a kill."""
     called = partial(way.map_batches, batch_size=1, batch_format="pyarrow")
-    if stage.workers is None:
-        return called(partial(_step, stage=stage), num_cpus=stage.cpus)
-    workers = stage.workers
+    if all(stage.takes != "network" for stage in stages):
+        return called(partial(_step, stages=stages), num_cpus=sum(SHARES[stage.takes] for stage in stages))
     return called(
         _Worker,
-        fn_constructor_args=(stage,),
-        compute=data.ActorPoolStrategy(size=min(workers.count, parcels)),
+        fn_constructor_args=(stages,),
+        compute=data.ActorPoolStrategy(
+            size=min(workers.count, parcels),
+            max_concurrent_calls_per_actor=_AT_ONCE,
+            enable_true_multi_threading=True,
+        ),
         num_cpus=workers.cpus,
         num_gpus=workers.gpus or None,
     )
 
 
-def _step(packed: Any, stage: Stage) -> Any:
-    return _packed(_unpacked(packed).after(stage))
+def _step(packed: Any, stages: list[Stage]) -> Any:
+    parcel = _unpacked(packed)
+    for stage in stages:
+        parcel = parcel.after(stage)
+    return _packed(parcel)
 
 
 class _Worker:
-    """A process that stays, and holds what its stage needs."""
+    """A process that stays, holds the network, and computes one parcel at a time."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, stages: list[Stage]) -> None:
+        self._stages, self._core = stages, threading.Lock()
 
     def __call__(self, packed: Any) -> Any:
-        return _step(packed, self._stage)
+        parcel = _unpacked(packed)
+        for stage in self._stages:
+            with nullcontext() if stage.takes == "files" else self._core:
+                parcel = parcel.after(stage)
+        return _packed(parcel)
 
 
 def _packed(parcel: _Parcel) -> Any:

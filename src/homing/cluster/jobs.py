@@ -6,8 +6,9 @@
                             |                             |
     activating  listed -> read -> decode -> activate -> write -> told
 
-Tasks read, decode and write, on any machine; workers stay, and hold the network; who runs the job lists, records and
-tells. What is known or done already leaves the flow where it is read.
+Workers stay, and hold the network. Without GPUs each has a core, and does all that is between listed and told but to
+record; beside GPUs tasks read, decode and write, on any machine. Who runs the job lists, records and tells. What is
+known or done already leaves the flow where it is read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from homing.cluster.flow import Stage, Throughput, run
 from homing.cluster.machines import Machines
 from homing.collection import Collection, Outcome
 from homing.collection.adding import Adding
-from homing.collection.releasing import Releases, tasks_for
+from homing.collection.releasing import Releases, release, tasks_for
 from homing.errors import HomingError
 from homing.photo import FoundAt, format_name
 
@@ -45,12 +46,12 @@ def add(
         book.check(opened.extractor)
         with open_desk(where, Adding) as desk:
             flow = [
-                Stage("read", partial(stages.read, desk=desk), cpus=stages.WAITING),
-                Stage("decode", partial(stages.decode, network_name=book.extractor), cpus=stages.COMPUTING),
-                Stage("describe", stages.Describe(book, workers.device), workers=workers),
-                Stage("record", desk.record),
+                Stage("read", partial(stages.read, desk=desk), takes="files"),
+                Stage("decode", partial(stages.decode, network_name=book.extractor), takes="core"),
+                Stage("describe", stages.Describe(book, workers.device), takes="network"),
+                Stage("record", desk.record, takes="here"),
             ]
-            return run(photos, flow, report)
+            return run(photos, flow, workers, report)
 
 
 def activate(
@@ -80,12 +81,12 @@ def activate(
         ):
             compiled = worth_compiling(len(tasks), recipe)
             flow = [
-                Stage("read", partial(stages.read_tasks, desk=desk), cpus=stages.WAITING),
-                Stage("decode", stages.decode_tasks, cpus=stages.COMPUTING),
-                Stage("activate", Work(book, recipe, written, compiled, workers.device), workers=workers),
-                Stage("write", partial(stages.write, desk=desk), cpus=stages.WAITING),
+                Stage("read", partial(stages.read_tasks, desk=desk), takes="files"),
+                Stage("decode", stages.decode_tasks, takes="core"),
+                Stage("activate", Work(book, recipe, written, compiled, workers.device), takes="network"),
+                Stage("write", partial(release, releases=desk), takes="files"),
             ]
-            return run(tasks, flow, report)
+            return run(tasks, flow, workers, report)
 
 
 def _anywhere(where: Place) -> Place:

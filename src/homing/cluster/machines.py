@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 from collections.abc import Iterator
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from homing._extras import load_extra
-from homing.cluster.stages import COMPUTING
 from homing.errors import HomingError
 
-_SHARE = 0.75  # of a core, that a worker takes at most: where there is one for each core, tasks have room beside
+SHARES = {"files": 0.25, "core": 0.5}  # of a core, that tasks take beside GPUs: to wait for files is no work
+_SHARE = 0.75  # of a core, that a worker takes at most beside a GPU: tasks have room
+
+_PORTS = range(1 << 16)
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,18 @@ class Machines:
         count = self.workers or gpus or max(1, int(cpus))
         if count < gpus:
             raise HomingError(f"each GPU needs a worker: got {count} for {gpus}; ask for more, or for fewer GPUs")
-        if cpus <= COMPUTING:
+        if cpus < 1:
             raise HomingError(f"a core is needed at least, there are {cpus:g}")
-        return Workers(count, min(_SHARE, (cpus - COMPUTING) / count), gpus / count)
+        most_each = min(_SHARE, (cpus - SHARES["core"]) / count) if gpus else min(1.0, cpus / count)
+        return Workers(count, math.floor(10_000 * most_each) / 10_000, gpus / count)  # Ray would round up
 
 
 def _knock(address: str | None) -> None:
-    """Whether anybody listens at HOST:PORT: Ray would try for minutes. OSError if nobody does."""
+    """Whether anybody listens at HOST:PORT: Ray would try for minutes. OSError or ValueError if nobody does."""
     host, _, port = (address or "").rpartition(":")
     if port.isdecimal():
+        if int(port) not in _PORTS:
+            raise ValueError(f"a port is a number up to {_PORTS[-1]}, got {port}")
         socket.create_connection((host, int(port)), timeout=10).close()
 
 

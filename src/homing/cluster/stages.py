@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from homing._parallel import map_ahead
 from homing._places import Place
@@ -17,8 +16,6 @@ from homing.collection.releasing import Releases, Task
 from homing.errors import PhotoError
 from homing.photo import Photo
 
-WAITING = 0.25  # of a core, that a task takes which waits for disks and networks
-COMPUTING = 0.5
 _AT_ONCE = 16  # files of one task that are waited for
 _PIXELS = 64 * 2**20  # bytes of decoded photos that travel together; the worker decodes the others
 
@@ -74,8 +71,3 @@ def decode_tasks(items: Sequence[tuple[Task, File]]) -> list[tuple[Task, Photo |
         size += photo.pixels.nbytes if isinstance(photo, Photo) else 0
         decoded.append((task, photo))
     return decoded
-
-
-def write(items: Sequence[tuple[Task, Any]], desk: Releases) -> list[Outcome]:
-    """Files that may be released, planned before and confirmed after."""
-    return releasing.release(items, desk)
