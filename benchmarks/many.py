@@ -37,14 +37,15 @@ def main() -> None:
         files = [(*pair, photos, given.size) for pair in enumerate(islice(cycle(sources), given.count))]
         with ProcessPoolExecutor() as pool:
             list(pool.map(_make, files, chunksize=64))
-        collection = Collection.create(Path(folder, "many.homing"))
-        times, states = [time.perf_counter()], []
+        times, states = list[float](), list[str]()
 
         def report(outcome: Outcome) -> None:
             times.append(time.perf_counter())
             states.append(outcome.state)
 
-        collection.activate([photos], released, recipe=given.recipe, report=report, processes=True)
+        with Collection.create(Path(folder, "many.homing")) as collection:
+            times.append(time.perf_counter())
+            collection.activate([photos], released, recipe=given.recipe, report=report, processes=True)
     begin, end = len(times) // 10, len(times) * 9 // 10
     rows = [
         ["photos", f"{len(states):,}"],

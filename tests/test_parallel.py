@@ -1,11 +1,13 @@
 """Work ahead: in order, bounded, and errors come out where they belong."""
 
 import os
+import threading
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
 
-from homing._parallel import MANY, map_ahead, map_many
+from homing._parallel import MANY, map_ahead, map_behind, map_many
 from homing.errors import HomingError
 
 
@@ -40,3 +42,32 @@ def test_no_more_is_begun_than_needed() -> None:
     next(results)
     results.close()
     assert len(begun) <= 4
+
+
+def test_what_is_mapped_behind_is_done_one_by_one_in_order_while_the_next_come() -> None:
+    begun, taken = threading.Event(), threading.Event()
+    busy: list[int] = []
+
+    def items() -> Iterator[int]:
+        yield 0
+        assert begun.wait(10)  # the first is being worked on
+        taken.set()
+        yield from range(1, 6)
+
+    def work(item: int) -> int:
+        busy.append(item)
+        begun.set()
+        assert taken.wait(10)  # the next came meanwhile
+        assert len(busy) == 1
+        busy.clear()
+        return 2 * item
+
+    assert list(map_behind(work, items())) == [0, 2, 4, 6, 8, 10]
+
+
+def test_what_fails_behind_is_raised() -> None:
+    def work(item: int) -> float:
+        return 1 / item
+
+    with pytest.raises(ZeroDivisionError):
+        list(map_behind(work, [1, 0, 2]))

@@ -1,7 +1,7 @@
 """Compares recipes by what users will have of them, on photos that nothing else is measured on.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
-    python tools/choose_recipe.py SPLIT OUT homing homing,steps=10,rate=0.15 homing,budget=jnd-printed …
+    python tools/choose_recipe.py SPLIT OUT homing homing,steps=10,power=0.7,fading=yes homing,budget=jnd-printed …
 
 A candidate is the name of a recipe, and what differs from it. Each releases the photos of SPLIT/validation, which are
 edited and searched for, with one probe, among SPLIT/strangers. What is done stays in OUT.
@@ -69,7 +69,9 @@ def _setting(recipe: Recipe, change: str) -> tuple[str, Any]:
     name, _, value = change.partition("=")
     if name == "budget":
         return name, budget_named(value)(psnr=recipe.budget.psnr)
-    if name not in ("steps", "rate", "views", "fidelity"):
+    if name == "fading":
+        return name, value == "yes"
+    if name not in ("steps", "rate", "views", "fidelity", "power"):
         raise typer.BadParameter(f"there is no setting '{name}'")
     return name, type(getattr(recipe, name))(value)
 

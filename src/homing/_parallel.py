@@ -28,6 +28,11 @@ def map_ahead(work: Callable[[Item], Result], items: Iterable[Item], *, threads:
     yield from _ahead(ThreadPoolExecutor(threads), work, items, waiting=threads)
 
 
+def map_behind(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Like map, one after the other in one thread: the next items come while it works on those before."""
+    yield from _ahead(ThreadPoolExecutor(1), work, items, waiting=2)
+
+
 def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
     """The same for short work on many items, which threads would spend waiting for each other: in processes.
 

@@ -33,17 +33,34 @@ def test_the_bounded_walk_is_adam_on_what_the_paper_writes(rooms: torch.Tensor) 
     torch.testing.assert_close(ours.arrived(), torch.tanh(delta).detach())
 
 
-def test_the_loose_walk_takes_steps_as_loud_as_its_rate_by_the_root_of_the_gradient(rooms: torch.Tensor) -> None:
+@pytest.mark.parametrize("power", [0.5, 0.7])
+def test_the_loose_walk_takes_steps_as_loud_as_its_rate_by_a_power_of_the_gradient(
+    rooms: torch.Tensor, power: float
+) -> None:
     pull = torch.randn(rooms.shape, generator=torch.Generator().manual_seed(1))
     allowed = TYPICAL * loudness(rooms)
-    walk = Loose(rooms, rate=0.2)
+    walk = Loose(rooms, rate=0.2, power=power)
     walk.step(pull)
     torch.testing.assert_close(loudness(rooms * walk.pattern), 0.2 * allowed)
-    ratio = walk.pattern[0].flatten().square() / pull[0].flatten().abs()  # the pattern is as the root
+    ratio = walk.pattern[0].flatten().abs() / pull[0].flatten().abs().pow(power)
     torch.testing.assert_close(ratio, ratio[0].expand_as(ratio), rtol=1e-3, atol=0)
     assert ((walk.pattern * pull) < 0).all()
     walk.step(pull)
     torch.testing.assert_close(loudness(rooms * walk.pattern), (0.2 + 0.2 * (1 + MOMENTUM)) * allowed)
+
+
+def test_steps_fade_to_nothing(rooms: torch.Tensor) -> None:
+    """By a third of the rate from step to step, of three; what came before goes on with momentum."""
+    pull = torch.randn(rooms.shape, generator=torch.Generator().manual_seed(1))
+    walk = walk_of(Recipe(name="r", summary="", loose=True, steps=3, rate=0.15, fading=True), rooms)
+    paces, before = [], torch.zeros_like(rooms)
+    for _ in range(3):
+        walk.step(pull)
+        paces.append(loudness(rooms * (walk.pattern - before)) / (TYPICAL * loudness(rooms)))
+        before = walk.pattern.clone()
+    expected = [0.15, 0.1 + MOMENTUM * 0.15, 0.05 + MOMENTUM * (0.1 + MOMENTUM * 0.15)]
+    for pace, so_loud in zip(paces, expected, strict=True):
+        torch.testing.assert_close(pace, torch.full_like(pace, so_loud), rtol=1e-3, atol=0)
 
 
 def test_a_loose_walk_never_grows_louder_than_allowed_and_arrives_there(rooms: torch.Tensor) -> None:

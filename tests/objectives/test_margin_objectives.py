@@ -85,11 +85,20 @@ def test_cell_margin_is_the_formula_of_the_method() -> None:
     index = codebook.new_faiss()
     centroids = index.quantizer.reconstruct_n(0, 16)
     stored = codebook.reconstruct(originals).numpy()
-    expected = [
-        cross_entropy(np.square(row - centroids).sum(1), cell, 0.05) + 0.5 * np.square(row - code).sum()
-        for row, cell, code in zip(moved.double().numpy(), codebook.cells(originals), stored, strict=True)
+    rows = moved.double().numpy()
+    margins = [
+        cross_entropy(np.square(row - centroids).sum(1), cell, 0.05)
+        for row, cell in zip(rows, codebook.cells(originals), strict=True)
     ]
-    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(moved), expected, rtol=1e-4)
+    objective = objective_for(codebook, originals, margin=True)
+    np.testing.assert_allclose(objective(moved), margins + 0.5 * np.square(rows - stored).sum(1), rtol=1e-4)
+    np.testing.assert_allclose(objective.of_copies(moved), margins, rtol=1e-4)
+
+
+@pytest.mark.parametrize("spec", ["PQ4x6", "SQ4", "LSH"])
+def test_without_cells_copies_are_asked_for_the_same(spec: str) -> None:
+    objective = objective_for(train(spec), descriptors(5, 1), margin=True)
+    assert torch.equal(objective.of_copies(descriptors(5, 2)), objective(descriptors(5, 2)))
 
 
 @pytest.mark.parametrize("spec", ["PQ4x3", "OPQ4_16,PQ4x3", "PQ4x4fs"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import numpy as np
 import torch
@@ -102,10 +103,12 @@ def _pull(
     """The gradient of the objective at (B, 3, S, S) squares, mean over so many views of each."""
     pixels = squares.pixels.requires_grad_()
     at_once = max(1, images_at_once(extractor) // len(squares))
+    losses_of: Iterator[Callable[[Tensor], Tensor]] = chain([objective], repeat(objective.of_copies))
     for views in views_of(squares, count, at_once, rng, edited):
         # Batch by batch, so that memory does not grow with the number of views.
         seen = views.detach().requires_grad_()
-        losses = [objective(each) for each in torch.split(in_loop(extractor, seen), len(squares))]
+        parts = torch.split(in_loop(extractor, seen), len(squares))
+        losses = [loss_of(each) for each, loss_of in zip(parts, losses_of, strict=False)]
         (torch.cat(losses).sum() / count).backward()  # type: ignore[no-untyped-call]
         views.backward(seen.grad)  # type: ignore[no-untyped-call]
     assert pixels.grad is not None

@@ -18,6 +18,8 @@ class Recipe:
     summary: str
     steps: int = 10
     rate: float = 1.0  # Adam's; of a loose recipe, how loud a step is, as a share of the budget
+    fading: bool = False  # of a loose recipe: steps grow fainter, from the rate down to nothing
+    power: float = 0.5  # of a loose recipe: of the gradient, by which pixels move
     margin: bool = False  # keep clear of other cells, instead of going to one point as in the paper
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference; loose recipes have none
     budget: Budget = PAPER_BUDGET
@@ -31,6 +33,8 @@ class Recipe:
             raise HomingError(f"a recipe needs a whole number of views, at least 1, got {self.views}")
         if not self.rate > 0 or not self.fidelity >= 0:
             raise HomingError(f"rate must be above 0 and fidelity not below, got {self.rate:g} and {self.fidelity:g}")
+        if not 0 <= self.power <= 1:
+            raise HomingError(f"power must lie between 0, where signs alone count, and 1, got {self.power:g}")
 
     def __str__(self) -> str:
         views = f" of {self.views} views" if self.views > 1 else ""
@@ -63,7 +67,9 @@ RECIPES = {
             margin=True,
             loose=True,
             steps=30,
-            rate=0.1,
+            rate=0.15,
+            fading=True,
+            power=1.0,
             views=16,
         ),
         Recipe(name="paper", summary="Active Image Indexing as published"),

@@ -40,7 +40,7 @@ class Activation:
     descriptor_after: np.ndarray | None
     """Of what is released, where it is activated."""
     code: np.ndarray
-    loss_before: float  # what the objective of the codebook's family says of the original, and of what is released
+    loss_before: float  # what the recipe's objective says of the original, and of what is released
     loss_after: float
 
 

@@ -20,12 +20,10 @@ class Written(Protocol):
     @property
     def strength(self) -> float:
         """Times the change."""
-        ...
 
     @property
     def psnr(self) -> float:
         """Of the file, decoded again."""
-        ...
 
 
 File = TypeVar("File", bound=Written)

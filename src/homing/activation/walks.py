@@ -20,11 +20,9 @@ class Walk(Protocol):
 
     def step(self, pull: Tensor) -> None:
         """Go on, given the gradient at the pixels, (B, 3, S, S)."""
-        ...
 
     def arrived(self) -> Tensor:
         """The pattern to release."""
-        ...
 
 
 def walk_of(recipe: Recipe, rooms: Tensor) -> Walk:
@@ -32,7 +30,13 @@ def walk_of(recipe: Recipe, rooms: Tensor) -> Walk:
     if not recipe.loose:
         return Bounded(rooms, recipe.rate, recipe.fidelity)
     # Who states how far pixels may move means each of them.
-    return Loose(rooms, recipe.rate, most=None if recipe.budget.alpha is None else 1.0)
+    return Loose(
+        rooms,
+        recipe.rate,
+        fade=recipe.rate / recipe.steps if recipe.fading else 0.0,
+        power=recipe.power,
+        most=None if recipe.budget.alpha is None else 1.0,
+    )
 
 
 class Bounded:
@@ -59,16 +63,19 @@ class Bounded:
 
 
 class Loose:
-    """Ours: a change keeps the budget as a whole, and a pixel moves by the root of its gradient.
+    """Ours: a change keeps the budget as a whole, and a pixel moves by a power of its gradient.
 
     Adam's first steps go by the sign alone: pixels that hardly matter move as far as those that do, and what they cost
     is missing elsewhere. In proportion to the gradient, a few pixels would take all. Each step is as loud as the
-    budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down. Where there is a
-    `most`, no pixel goes beyond that share of its room all the same.
+    budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down. Where copies are
+    drawn anew at each step, the last ones would blur what all of them have in common: from step to step the rate
+    `fade`s. Where there is a `most`, no pixel goes beyond that share of its room all the same.
     """
 
-    def __init__(self, rooms: Tensor, rate: float, most: float | None = None) -> None:
-        self._rooms, self._rate, self._most = rooms, rate, most
+    def __init__(
+        self, rooms: Tensor, rate: float, *, fade: float = 0.0, power: float = 0.5, most: float | None = None
+    ) -> None:
+        self._rooms, self._rate, self._fade, self._power, self._most = rooms, rate, fade, power, most
         self._allowed = TYPICAL * _loudness(rooms)
         self._velocity = torch.zeros_like(rooms)
         self.pattern = torch.zeros_like(rooms)
@@ -76,8 +83,9 @@ class Loose:
     @torch.no_grad()
     def step(self, pull: Tensor) -> None:
         """One step with momentum."""
-        step = pull.sign() * pull.abs().sqrt()
+        step = pull.sign() * pull.abs().pow(self._power)
         self._velocity.mul_(MOMENTUM).add_(step * self._gain(step), alpha=-self._rate)
+        self._rate -= self._fade
         self.pattern = self.pattern + self._velocity
         self.pattern *= self._gain(self.pattern).clamp_max(1)
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
-from homing._extras import load_extra
+from homing._extras import load_extra, to_get
 from homing._files import writing
 from homing._places import recorded
 from homing.collection import Collection, Outcome
@@ -123,7 +123,7 @@ def demo_photos() -> dict[str, bytes]:
             for name in names.split()
         }
     except ModuleNotFoundError as error:
-        raise HomingError(f"the demo's photos come with {error.name}; get them: pip install 'homing[demo]'") from error
+        raise HomingError(f"the demo's photos come with {error.name}; get them: {to_get('demo')}") from error
 
 
 def _clear(out: Path, names: Iterable[str]) -> None:

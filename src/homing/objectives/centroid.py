@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.objectives.base import Objective
 
 
-class Centroid:
+class Centroid(Objective):
     """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where a copy is lost when it leaves its original's cell.
 
     The sign margin would lead away from the centre: with IVF256,RaBitQ it lowers the recall that this one raises.

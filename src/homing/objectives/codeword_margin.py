@@ -7,12 +7,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.objectives.base import Objective
 
 TEMPERATURE = 0.05  # in squared distance, shared out among the sub-spaces: at 0.4 it helps no more than the paper's
 CODE = 0.5  # weight of the code
 
 
-class CodewordMargin:
+class CodewordMargin(Objective):
     """Σ T · cross-entropy of −‖x_m − c_mj‖²/T over the codewords j of each of M sub-spaces m, plus ½ ‖x − q(x_o)‖².
 
     Any choice of codewords is a code, and their squared distances add up: the sum is T times the cross-entropy over all

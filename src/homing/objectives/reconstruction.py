@@ -5,9 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.objectives.base import Objective
 
 
-class Reconstruction:
+class Reconstruction(Objective):
     """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells, which q brings along.
 
     Codes for fast scans are, by default, not of residuals: there q knows nothing of the cell. Halfway between q and the

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.codebooks.transforms import differentiable, in_turn
+from homing.objectives.base import Objective
 
 
-class SignMargin:
+class SignMargin(Objective):
     """−1/L Σ sign(b_j(x_o)) · (w_jᵀx − t_j): for LSH behind any projection (PCA, ITQ, …), and for RaBitQ.
 
     The planes of LSH stand at its thresholds, those of RaBitQ at the mean of what it learnt from. To let go of bits

@@ -32,9 +32,7 @@ class Quality:
 
 def psnr(first: Tensor, second: Tensor) -> float:
     """Peak signal-to-noise ratio in dB of two (3, H, W) views; infinite when they are equal."""
-    bands = [(one - other).square_().sum(dim=2).sum(dtype=torch.float64) for one, other in _bands(first, second)]
-    error = float(torch.stack(bands).sum())
-    return 10 * math.log10(first.numel() / error) if error else math.inf
+    return _decibels(float(_error(first, second)), first.numel())
 
 
 def measure(first: Tensor, second: Tensor) -> Quality:
@@ -42,13 +40,24 @@ def measure(first: Tensor, second: Tensor) -> Quality:
     if first.shape != second.shape:
         sizes = " and ".join(f"{view.shape[2]}×{view.shape[1]}" for view in (first, second))
         raise HomingError(f"the two photos must have the same size, got {sizes}")
-    if torch.equal(first, second):
-        return Quality(math.inf, 1.0, 0.0)
     with torch.inference_mode():
-        largest = torch.stack([(one - other).abs_().max() for one, other in _bands(first, second)])
+        largest = torch.stack([(one - other).abs_().max() for one, other in _bands(first, second)]).max()
         similar = [_similarity(one, other).sum(dtype=torch.float64) for one, other in _bands(first, second, _REACH)]
-        ssim = float(torch.stack(similar).sum()) / first.numel()
-        return Quality(psnr(first, second), ssim, round(255 * float(largest.max()), 3))
+        # All at once: each question to a GPU waits for it.
+        error, alike, most = torch.stack([_error(first, second), torch.stack(similar).sum(), largest.double()]).tolist()
+    if not error:
+        return Quality(math.inf, 1.0, 0.0)
+    return Quality(_decibels(error, first.numel()), alike / first.numel(), round(255 * most, 3))
+
+
+def _error(first: Tensor, second: Tensor) -> Tensor:
+    """The sum of squares of what two views are apart."""
+    bands = [(one - other).square_().sum(dim=2).sum(dtype=torch.float64) for one, other in _bands(first, second)]
+    return torch.stack(bands).sum()
+
+
+def _decibels(error: float, count: int) -> float:
+    return 10 * math.log10(count / error) if error else math.inf
 
 
 def _bands(first: Tensor, second: Tensor, reach: int = 0) -> Iterator[tuple[Tensor, Tensor]]:

@@ -18,6 +18,7 @@ from homing.activation import Recipe
 from homing.activation.engine import optimise
 from homing.errors import HomingError
 from homing.extractors import Extractor
+from homing.objectives import Objective
 from homing.perception import Budget
 from homing.watermarks.copies import edited
 from homing.watermarks.settings import BITS
@@ -78,7 +79,7 @@ class SslWatermark:
         )
 
 
-class Hinge:
+class Hinge(Objective):
     """How far photos are from being a margin deep on the right side of every direction."""
 
     def __init__(self, messages: Tensor) -> None:
