@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 from collections.abc import Callable
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
 def default_device() -> torch.device:
@@ -35,6 +39,19 @@ def compiled(
         return function
     made: Callable[..., Tensor] = torch.compile(function, dynamic=dynamic)
     return made
+
+
+@cache
+def keep_memory() -> None:
+    """Let this process keep what it frees, up to half a gigabyte, and all threads draw from that. glibc, so Linux.
+
+    A network frees each of its layers and asks for the next: to be given fresh pages took a third of the time.
+    """
+    settings = {_MMAP_THRESHOLD: 128 * 2**20, _TRIM_THRESHOLD: 512 * 2**20, _ARENA_MAX: 1}
+    if platform.libc_ver()[0] == "glibc":
+        library = ctypes.CDLL(None)
+        for name, value in settings.items():
+            library.mallopt(name, value)
 
 
 def send(numbers: np.ndarray, device: torch.device) -> Tensor:

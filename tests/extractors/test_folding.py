@@ -1,5 +1,8 @@
 """Batch norms folded into convolutions: the same network."""
 
+import subprocess
+import sys
+
 import pytest
 import timm
 import torch
@@ -76,3 +79,13 @@ def test_the_default_network_is_folded_and_still_itself() -> None:
     assert norms(extractor._network) == 0 < norms(given._network)
     assert given.fingerprint == extractor.fingerprint
     torch.testing.assert_close(extractor(images), given(images), rtol=0, atol=1e-5)
+
+
+def test_without_convolutions_nothing_but_pytorch_is_imported() -> None:
+    script = (
+        "import sys\nfrom torch import nn\nfrom homing.collection import Collection\n"
+        "from homing.extractors import NetworkExtractor\n"
+        "NetworkExtractor(nn.AdaptiveAvgPool2d(2), name='tiny', size=8, device='cpu')\n"
+        "sys.exit('timm' in sys.modules or 'torchvision' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homing._machine import compiled, computes_in_half, default_device
+from homing._machine import compiled, computes_in_half, default_device, keep_memory
 from homing.extractors.folding import folded
 
 
@@ -48,6 +48,8 @@ class NetworkExtractor:
     ) -> None:
         self.name, self.size = name, size
         self.device = torch.device(device) if device else default_device()
+        if self.device.type == "cpu":
+            keep_memory()
         for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
             parameter.requires_grad_(False)
         self._mean = torch.tensor(mean, device=self.device)[:, None, None]

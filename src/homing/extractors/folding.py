@@ -6,7 +6,6 @@ import copy
 from typing import Any
 
 import torch
-from timm.layers import BatchNormAct2d
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
@@ -19,9 +18,13 @@ def folded(network: nn.Module, example: Tensor) -> nn.Module:
 
     `example` (1, 3, S, S) is run through it, to see which norm reads what which convolution writes.
     """
-    if isinstance(network, torch.jit.ScriptModule):
+    if isinstance(network, torch.jit.ScriptModule) or not any(
+        isinstance(each, nn.Conv2d) for each in network.modules()
+    ):
         return network
-    pairs = _pairs(network, example)
+    from timm.layers import BatchNormAct2d  # takes as long as PyTorch itself, which most commands have no time for
+
+    pairs = _pairs(network, example, (nn.BatchNorm2d, BatchNormAct2d))
     if not pairs:
         return network
     lighter = copy.deepcopy(network)
@@ -35,8 +38,8 @@ def folded(network: nn.Module, example: Tensor) -> nn.Module:
     return lighter if same else network  # what a convolution wrote was read elsewhere, too
 
 
-def _pairs(network: nn.Module, example: Tensor) -> list[tuple[str, str]]:
-    """The names of each convolution and the norm that reads what it writes, where both are used once."""
+def _pairs(network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ...]) -> list[tuple[str, str]]:
+    """The names of each convolution and of the norm, of these kinds, that reads what it writes; both are used once."""
     written: dict[int, str] = {}
     pairs: list[tuple[str, str]] = []
     calls: dict[str, int] = {}
@@ -57,7 +60,7 @@ def _pairs(network: nn.Module, example: Tensor) -> list[tuple[str, str]]:
         module.register_forward_hook(watch(name))
         for name, module in network.named_modules()
         # Of other kinds nobody knows what else they do.
-        if isinstance(module, nn.Conv2d) or type(module) in (nn.BatchNorm2d, BatchNormAct2d)
+        if isinstance(module, nn.Conv2d) or type(module) in norms
     ]
     try:
         network(example)
