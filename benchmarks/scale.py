@@ -1,6 +1,6 @@
 """How an index grows from 10^4 to 10^7 references: time to add, bytes, search; and what it takes to choose a cell.
 
-python benchmarks/scale.py --out scale        # some forty minutes on two cores, 4 GB of memory, 30 GB of disk
+python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
 Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json and

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.indexes import FaissIndex, LanceIndex
-from homing.indexes.lance import CODE, VECTOR, fold_in, load_lance
+from homing.indexes.lance import CODE, VECTOR, fold_in, lists_of, load_lance
 
 Search = Callable[[Tensor, int | None], object]  # for (1, D) descriptors, at so many probes or as many as stay fast
 
@@ -66,7 +66,7 @@ class Lance:
 
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
         """Rows are numbered as they come."""
-        rows = pa.table({CODE: _lists(codes), VECTOR: _lists(self._codebook.turn(descriptors))})
+        rows = pa.table({CODE: lists_of(codes), VECTOR: lists_of(self._codebook.turn(descriptors))})
         mode = "append" if Path(self._uri).exists() else "create"
         load_lance().write_dataset(rows, self._uri, mode=mode, enable_stable_row_ids=True)
 
@@ -76,13 +76,9 @@ class Lance:
 
     @classmethod
     def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
-        """Nothing is read before it is searched for."""
+        """Of more than some hundred thousand references nothing is read before it is searched for."""
         index = LanceIndex(codebook, load_lance().dataset(str(folder / "references.lance")))
         return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
-
-
-def _lists(rows: np.ndarray) -> pa.FixedSizeListArray:
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
 
 
 ENGINES: dict[str, type[Engine]] = {"faiss": Faiss, "lance": Lance}

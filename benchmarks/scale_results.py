@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 ROOT = Path(__file__).parents[1]
-FILLED = (
-    "ids of the ten nearest; choosing one of many cells, by comparing with all centres or along a graph."  # ends it
-)
+# Ends what is written by hand in rates.toml.
+FILLED = "ids of the ten nearest; choosing one of many cells, by comparing with all centres or along a graph."
 SIZES = [10**power for power in range(4, 10)]
 WAYS = {"one": "one probe", "default": "default"}
 
@@ -140,6 +139,7 @@ def further() -> str:
 
 def draw(document: dict[str, Any]) -> bytes:
     """The figure as PNG: what this run measured as points, what homing.planning makes of its rates as lines."""
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     def onto(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(1, 3)
@@ -148,6 +148,9 @@ def draw(document: dict[str, Any]) -> bytes:
         _work_panel(panels[2])
         for panel in panels:
             panel.set(xscale="log", yscale="log", xlabel="photos" if panel is panels[2] else "references")
+            panel.yaxis.set_major_formatter("{x:,g}")
+        panels[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # it spans little more than a power of ten
+        panels[0].yaxis.set_minor_formatter(NullFormatter())
 
     figure = Figure(name="scale", caption="", draw=onto, size=(12, 4.2))
     return drawn(figure).png

@@ -1,6 +1,7 @@
 """Plans are what one would work out by hand from the rates."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -24,20 +25,20 @@ def test_rates_of_ones_own_are_all_that_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "machines", "took", "limits", "in_time"),
+    ("days", "machines", "took", "in_time"),
     [
-        (20, 1, 240.024, "activate", True),
-        (10, 2, 120.024, "activate", True),  # 240.024 hours are more than ten days
-        (5.001, 2, 120.024, "activate", True),
-        (5, 3, 80.024, "activate", True),
-        (2, 6, 40.024, "activate", True),
-        (0.5, 10, 24.024, "activate", False),  # as many as the one writer keeps up with
-        (0.0001, 10, 24.024, "activate", False),  # less than the index takes
+        (20, 1, 240.024, True),
+        (10, 2, 120.024, True),  # 240.024 hours are more than ten days
+        (5.001, 2, 120.024, True),
+        (5, 3, 80.024, True),
+        (2, 6, 40.024, True),
+        (0.5, 10, 24.024, False),  # as many as the one writer keeps up with
+        (0.0001, 10, 24.024, False),  # less than the index takes
     ],
 )
-def test_machines_for_the_days_wanted(days: float, machines: int, took: float, limits: str, in_time: bool) -> None:
+def test_machines_for_the_days_wanted(days: float, machines: int, took: float, in_time: bool) -> None:
     made = plan(replace(OWN, days=days))
-    assert (made.machines, made.limits, made.in_time) == (machines, limits, in_time)
+    assert (made.machines, made.limits, made.in_time) == (machines, "activate", in_time)
     assert made.hours == pytest.approx(took)
     assert made.most_machines == 10
 
@@ -136,6 +137,12 @@ def test_queries_keep_cores_busy() -> None:
         ({"days": float("nan")}, "above 0"),
         ({"days": float("inf")}, "above 0"),
         ({"queries_per_second": -1}, "0 or more"),
+        ({"photos": float("inf")}, r"at most 1e\+18"),
+        ({"photos": 10**308}, r"at most 1e\+18"),
+        ({"cells": 10**21}, r"at most 1e\+18"),
+        ({"megapixels": 1e300}, r"from 1e-18 to 1e\+18"),
+        ({"rates": {"activate": 1e-320}}, r"from 1e-18 to 1e\+18"),
+        ({"queries_per_second": 1e308}, r"at most 1e\+18"),
         ({"probes": 5000}, "4,096 cells"),
         ({"gpu": "h200", "cores": 64}, "16 cores"),
     ],
@@ -144,6 +151,15 @@ def test_wrong_questions_are_refused_in_one_line(wrong: dict[str, object], says:
     with pytest.raises((HomingError, UnknownNameError), match=says) as raised:
         Question(**{"photos": 10} | wrong)  # type: ignore[arg-type]
     assert "\n" not in str(raised.value)
+
+
+def test_the_largest_numbers_make_a_plan_of_numbers() -> None:
+    most, whole = 1e18, 10**18
+    sizes = {"megapixels": most, "photo_bytes": whole, "cells": whole, "code_bytes": whole, "queries_per_second": most}
+    prices = Prices(gpu_hour=most, core_hour=most, terabyte_month=most)
+    for engine in ("faiss", "lance"):
+        made = plan(Question(photos=whole, engine=engine, days=1 / most, prices=prices, **sizes))  # type: ignore[arg-type]
+        json.dumps(asdict(made), allow_nan=False)
 
 
 def test_prices_are_not_negative() -> None:

@@ -11,6 +11,8 @@ import typer
 from homing.cli._screen import AsJson, line, print_facts, print_json, screen, table
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from homing.planning import Plan
 
 _DAY, _YEAR = 24, 24 * 365
@@ -116,24 +118,7 @@ def _show(plan: Plan) -> None:
             "traffic": f"{plan.megabytes_per_second:,.3g} MB a second of each machine, read and written",
         }
     )
-    stages = table("stage", "on one machine", "photos a second", "shared by machines", "")
-    for stage in plan.stages:
-        shares = "yes" if stage.spreads else "no"
-        stages.add_row(stage.name, _time(stage.hours), _number(1 / stage.seconds), shares, stage.basis)
-    storage = table("kept", "where", "", "")
-    for part in plan.storage:
-        storage.add_row(part.name, part.where, _bytes(part.bytes), part.basis)
-    search = table("references", "cells", "probes", "codes looked at", "p50, ms", "p99, ms", "")
-    for each in plan.search:
-        counts = (each.references, each.cells, each.probes, round(each.codes))
-        search.add_row(*(f"{count:,}" for count in counts), f"{each.p50_ms:.2f}", f"{each.p99_ms:.2f}", each.basis)
-    priced = any(driver.cost is not None for driver in plan.drivers)
-    drivers = table("cost drivers" + ", the dearest first" * priced, "amount", "", "cost" * priced)
-    for driver in plan.drivers:
-        cost = "" if driver.cost is None else f"{driver.cost:,.2f}"
-        every = " each month" if driver.every == "month" else ""
-        drivers.add_row(driver.name, _number(driver.amount), driver.unit + every, cost)
-    for shown in (stages, storage, search, drivers):
+    for shown in _tables(plan):
         screen.print()
         screen.print(shown, highlight=False)
     if question.queries_per_second:
@@ -143,6 +128,31 @@ def _show(plan: Plan) -> None:
     screen.print()
     for remark in _remarks(plan):
         screen.print(line(remark), soft_wrap=True)
+
+
+def _tables(plan: Plan) -> Iterator[Table]:
+    """Stages, storage, search, cost drivers."""
+    stages = table("stage", "on one machine", "photos a second", "shared by machines", "")
+    for stage in plan.stages:
+        shares = "yes" if stage.spreads else "no"
+        stages.add_row(stage.name, _time(stage.hours), _number(1 / stage.seconds), shares, stage.basis)
+    yield stages
+    storage = table("kept", "where", "", "")
+    for part in plan.storage:
+        storage.add_row(part.name, part.where, _bytes(part.bytes), part.basis)
+    yield storage
+    search = table("references", "cells", "probes", "codes looked at", "p50, ms", "p99, ms", "")
+    for each in plan.search:
+        counts = (each.references, each.cells, each.probes, round(each.codes))
+        search.add_row(*(f"{count:,}" for count in counts), f"{each.p50_ms:.2f}", f"{each.p99_ms:.2f}", each.basis)
+    yield search
+    priced = any(driver.cost is not None for driver in plan.drivers)
+    drivers = table("cost drivers" + ", the dearest first" * priced, "amount", "", "cost" * priced)
+    for driver in plan.drivers:
+        cost = "" if driver.cost is None else f"{driver.cost:,.2f}"
+        every = " each month" if driver.every == "month" else ""
+        drivers.add_row(driver.name, _number(driver.amount), driver.unit + every, cost)
+    yield drivers
 
 
 def _remarks(plan: Plan) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from homing.planning.answer import Driver, Every, Part, Plan, Stage, Unit
-from homing.planning.question import Question
+from homing.planning.answer import Driver, Every, Latency, Part, Plan, Stage, Unit
+from homing.planning.question import CELLS, Question
 from homing.planning.searching import latencies, line, searching_cores
 from homing.planning.storage import storage
 from homing.planning.work import stages
@@ -26,7 +26,7 @@ def plan(question: Question) -> Plan:
     most = max(1, math.ceil(shared / record))
     machines = min(most, max(1, math.ceil(shared / left))) if left > 0 else most
     hours = max(shared / machines, record) + index
-    parts, cores = storage(question), searching_cores(question)
+    parts, searches, cores = storage(question), latencies(question), searching_cores(question)
     return Plan(
         question=question,
         stages=done,
@@ -37,10 +37,10 @@ def plan(question: Question) -> Plan:
         in_time=None if wanted is None else hours <= wanted * (1 + 1e-9),
         megabytes_per_second=_moved(question) / (hours * 3600 * machines) / 1e6,
         storage=parts,
-        search=latencies(question),
+        search=searches,
         searching_cores=cores,
         drivers=_drivers(question, shared, parts, cores),
-        assumptions=list(_assumptions(question, done)),
+        assumptions=list(_assumptions(question, done, searches)),
     )
 
 
@@ -73,13 +73,14 @@ def _driver(name: str, amount: float, unit: Unit, every: Every, price: float | N
     return Driver(name=name, amount=amount, unit=unit, every=every, cost=cost)
 
 
-def _assumptions(question: Question, done: Sequence[Stage]) -> Iterator[str]:
+def _assumptions(question: Question, done: Sequence[Stage], searches: Sequence[Latency]) -> Iterator[str]:
     """What must hold for the plan to come true."""
     yield "Twice the photos, or half the machines, take twice as long; machines do not wait for each other."
     yield "Photos come, and released files go, as fast as the machines work: buckets and network were not measured."
     yield from dict.fromkeys(note for stage in done for note in stage.notes)
-    if question.gpu == "none" and question.machine_cores != question.measured_cores:
-        yield f"{question.machine_cores} cores are {question.machine_cores / question.measured_cores:g} times 2 cores."
+    cores, known = question.machine_cores, question.measured_cores
+    if question.gpu == "none" and cores != known:
+        yield f"{cores} cores do {cores / known:g} times what {known} cores do."
     if question.larger and not question.activates:
         yield "Larger photos are decoded in proportion to their pixels."
     if question.photo_bytes is None:
@@ -93,7 +94,7 @@ def _assumptions(question: Question, done: Sequence[Stage]) -> Iterator[str]:
             f"Above {found.largest:,.0f} references a search goes on along the line of those measured, in memory;"
             " re-ranking, which reads descriptors from the catalogue, is not in it."
         )
-    if any(latency.cells != 4096 for latency in latencies(question)):
+    if any(latency.cells != CELLS for latency in searches):
         yield (
             "Other numbers of cells: choosing one was measured among synthetic centres; such a codebook has to be"
             " trained, and its recall measured."

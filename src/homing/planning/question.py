@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
@@ -11,8 +10,9 @@ from homing.errors import HomingError, UnknownNameError
 from homing.planning.rates import below, measured
 
 PASSIVE = "passive"  # in place of a recipe: photos are only added
-DIM = 512  # of homing-1's descriptors
+DIM, CELLS = 512, 4096  # of homing-1: what was measured
 _BYTES_A_PIXEL = 0.5
+_MOST = 1e18  # of anything, and the least is one by that: what is made of such numbers can be told as numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +25,8 @@ class Prices:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            if (price := getattr(self, each.name)) is not None and not 0 <= price < math.inf:
-                raise HomingError(f"a price is a number, 0 or more, got {price:g} as {each.name}")
+            if (price := getattr(self, each.name)) is not None and not 0 <= price <= _MOST:
+                raise HomingError(f"a price is a number, 0 or more and at most {_MOST:g}, got {price:g} as {each.name}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Question:
     """Of a file; by default half a byte for each pixel."""
     days: float | None = None
     """In which all of it is to be done; by default one machine does it, however long it takes."""
-    cells: int = 4096
+    cells: int = CELLS
     code_bytes: int = 8
     probes: int | None = None
     """By default as many as stay fast."""
@@ -67,23 +67,19 @@ class Question:
                 f"a machine with an {self.gpu} was measured with {self.measured_cores} cores, got {self.cores};"
                 " leave out the cores, and say how fast yours is: rates such as activate=PHOTOS_A_SECOND"
             )
-        whole: dict[str, float | None] = {
-            "photos": self.photos,
-            "cores": self.cores,
-            "cells": self.cells,
-            "probes": self.probes,
-        }
-        whole |= {"code_bytes": self.code_bytes, "photo_bytes": self.photo_bytes}
-        for name, number in whole.items():
-            if number is not None and not (number >= 1 and number == int(number)):
-                raise HomingError(f"{name} must be a whole number, at least 1, got {number:g}")
+        for name in ("photos", "cores", "cells", "probes", "code_bytes", "photo_bytes"):
+            number = getattr(self, name)
+            if number is not None and not (1 <= number <= _MOST and number == int(number)):
+                raise HomingError(f"{name} must be a whole number, at least 1 and at most {_MOST:g}, got {number:g}")
         above: dict[str, float | None] = {"megapixels": self.megapixels, "days": self.days}
         above |= {f"the rate {name}": number for name, number in self.rates.items()}
         for name, number in above.items():
-            if number is not None and not 0 < number < math.inf:
-                raise HomingError(f"{name} must be a number above 0, got {number:g}")
-        if not 0 <= self.queries_per_second < math.inf:
-            raise HomingError(f"queries a second are a number, 0 or more, got {self.queries_per_second:g}")
+            if number is not None and not 1 / _MOST <= number <= _MOST:
+                raise HomingError(f"{name} must be a number above 0, from {1 / _MOST:g} to {_MOST:g}, got {number:g}")
+        if not 0 <= self.queries_per_second <= _MOST:
+            raise HomingError(
+                f"queries a second are a number, 0 or more and at most {_MOST:g}, got {self.queries_per_second:g}"
+            )
         if self.probes is not None and self.probes > self.cells:
             raise HomingError(f"there are {self.cells:,} cells to look into, got {self.probes:,} probes")
         for name in self.rates:

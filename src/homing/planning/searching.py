@@ -7,12 +7,10 @@ from functools import cache
 
 import numpy as np
 
-from homing.indexes.base import FAST_CODES
+from homing.indexes.base import FAST_CODES, IN_MEMORY, fast_probes
 from homing.planning.answer import Latency
-from homing.planning.question import Question
+from homing.planning.question import CELLS, Question
 from homing.planning.rates import below, measured
-
-_MEASURED_CELLS = 4096
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Line:
 
     def milliseconds(self, probes: int, codes: float, cells: int) -> float:
         """The median; other cells are chosen as fast as measured, the rest goes on as it was."""
-        begin = self.begin if cells == _MEASURED_CELLS else max(0.0, self.begin - _all_centres()) + choose(cells)
+        begin = self.begin if cells == CELLS else max(0.0, self.begin - _all_centres()) + choose(cells)
         return begin + self.probe * probes + self.code * codes
 
 
@@ -39,19 +37,26 @@ class Line:
 def line(engine: str) -> Line:
     """The line of an engine: least squares of what is missed, as shares, no part below 0."""
     rates = below(f"search.{engine}")
+    own = [place for place, count in enumerate(rates["references"].numbers) if searched_by(engine, count) == engine]
     rows: list[tuple[float, float]] = []
     times: list[float] = []
     for way in ("one", "default"):
-        rows += zip(rates[f"{way}_probes"].numbers, rates[f"{way}_codes"].numbers, strict=True)
-        times += rates[f"{way}_p50"].numbers
+        probes, codes, p50 = (rates[f"{way}_{name}"].numbers for name in ("probes", "codes", "p50"))
+        rows += [(probes[place], codes[place]) for place in own]
+        times += [p50[place] for place in own]
     terms = np.column_stack([np.ones(len(rows)), np.array(rows)]) / np.array(times)[:, None]
     begin, probe, code = _not_below_zero(terms, np.ones(len(times)))
     if engine != "faiss":  # where all else takes so long that codes are lost in it, they take what FAISS takes at least
         code = max(code, line("faiss").code)
     references = np.array(rates["references"].numbers)
-    crowding = np.array(rates["one_codes"].numbers) * _MEASURED_CELLS / references
+    crowding = np.array(rates["one_codes"].numbers) * CELLS / references
     spreads = np.array(rates["one_p99"].numbers) / np.array(rates["one_p50"].numbers)
     return Line(begin, probe, code, float(np.median(crowding)), float(np.median(spreads)), float(references.max()))
+
+
+def searched_by(engine: str, references: float) -> str:
+    """The engine that searches among so many references: few of a collection in Lance are searched in memory."""
+    return "faiss" if references <= IN_MEMORY else engine
 
 
 def choose(cells: int) -> float:
@@ -66,22 +71,17 @@ def choose(cells: int) -> float:
 
 def _all_centres() -> float:
     """Milliseconds to compare with all centres of the codebook that was measured, as its searches begin."""
-    place = measured()["cells.counts"].numbers.index(_MEASURED_CELLS)
+    place = measured()["cells.counts"].numbers.index(CELLS)
     return measured()["cells.flat"].numbers[place]
-
-
-def fast_probes(cells: int, references: int) -> int:
-    """As many probes as stay fast, as an index chooses them."""
-    return min(cells, max(1, FAST_CODES * cells // references))
 
 
 def latency(question: Question, references: int, cells: int, probes: int | None) -> Latency:
     """One search among so many references."""
-    found = line(question.engine)
+    found = line(searched_by(question.engine, references))
     probes = probes or fast_probes(cells, references)
     codes = min(references, references / cells * probes * found.crowding)
     p50 = found.milliseconds(probes, codes, cells)
-    as_measured = cells == _MEASURED_CELLS and references <= found.largest
+    as_measured = cells == CELLS and references <= found.largest
     return Latency(
         references=references,
         cells=cells,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from homing.planning.answer import Part
-from homing.planning.question import DIM, Question
+from homing.planning.question import CELLS, DIM, Question
 from homing.planning.rates import measured
 
 _HALF, _SINGLE, _ID = 2, 4, 8  # bytes of a number of a descriptor as it is kept, of a centre, and of an id
@@ -38,8 +38,7 @@ def _of_one(question: Question) -> Iterable[tuple[str, float]]:
     lance, kind = question.engine == "lance", "activated" if question.activates else "passive"
     rate = measured()[f"catalogue.lance.{kind}" if lance else f"catalogue.{kind}"]
     descriptors = DIM * ((_SINGLE if lance else _HALF) + (_HALF if question.activates else 0))
-    cell = _cell_bytes(4096)
-    rest = rate.number - descriptors - _CODE - cell
+    rest = rate.number - descriptors - _CODE - _cell_bytes(CELLS)
     return {
         "catalogue: descriptors": descriptors,
         "catalogue: codes": question.code_bytes + _cell_bytes(question.cells),

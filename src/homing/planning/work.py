@@ -47,10 +47,9 @@ def _activate(question: Question) -> Stage:
 
 def _by_recipe(recipe: Recipe, known: dict[str, Rate]) -> float:
     """Seconds of a photo, as measured, or on the line through the recipes next to it by passes of the network."""
-    points = sorted((_passes(RECIPES[name]), rate.seconds) for name, rate in known.items())
     if recipe.name in known:
         return known[recipe.name].seconds
-    return _on_line(_passes(recipe), points)
+    return _on_line(_passes(recipe), sorted((_passes(RECIPES[name]), rate.seconds) for name, rate in known.items()))
 
 
 def _passes(recipe: Recipe) -> int:
