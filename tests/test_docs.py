@@ -62,6 +62,17 @@ def test_the_readmes_make_targets_exist() -> None:
     assert set(re.findall(r"make ([a-z]+) ", "\n".join(blocks("sh")))) <= targets
 
 
+def test_extras_are_got_in_one_way() -> None:
+    _, _, extras = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")
+    known = set(re.findall(r"^([a-z0-9]+) = ", extras.partition("\n[")[0], re.MULTILINE))
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    asked = [each for page in pages for each in re.findall(r"pip install (\S*\[\S*|-e \S*\[\S*)", page.read_text())]
+    assert asked
+    for each in asked:
+        named = re.match(r"'homing\[([a-z0-9,]+)\]'", each)
+        assert named and set(named[1].split(",")) <= known, each
+
+
 def test_every_command_and_option_is_documented() -> None:
     import typer
     from typer.main import get_command

@@ -13,30 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-
-HOMING = str(Path(sys.executable).with_name("homing"))
-
-
-def homing(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [HOMING, *map(str, arguments)],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+from tests.cli.commands import HOMING, INTERRUPTIBLE, homing, installed
 
 
 @pytest.fixture(scope="module")
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a collection, its released photos, and what `activate --json` said."""
     folder = tmp_path_factory.mktemp("used")
-    homing("init", folder / "c.homing", "--with-background")
-    done = homing("activate", folder / "c.homing", photos, "--out", folder / "released", "--json")
+    installed("init", folder / "c.homing", "--with-background")
+    done = installed("activate", folder / "c.homing", photos, "--out", folder / "released", "--json")
     (folder / "said.json").write_text(done.stdout)
     return folder
 
@@ -54,7 +39,7 @@ def test_answers_at_once(argument: str) -> None:
 def _seconds(argument: str) -> float:
     """What the command takes of a processor: unlike the clock it does not go by what else the machine does."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    homing(argument)
+    installed(argument)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -218,11 +203,9 @@ def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
         Image.open(photos / "flower.jpg").rotate(number).save(many / f"{number:03}.jpg")
     homing("init", tmp_path / "c.homing")
     job = subprocess.Popen(
-        [HOMING, "add", tmp_path / "c.homing", many],
+        [*INTERRUPTIBLE, HOMING, "add", tmp_path / "c.homing", many],
         stderr=subprocess.PIPE,
         text=True,
-        # Tests that run in the background ignore Ctrl-C, and so would the job.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 300
     while _count(tmp_path) == 0 and time.monotonic() < deadline:

@@ -1,15 +1,20 @@
 """`homing explain`: where a reference lies, and what it survives."""
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser
 from tests.evaluation.small import homing
+from tests.service.chromium import check_access
 
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.errors import HomingError
+from homing.evaluation.explanation import explain, write_page
 from homing.extractors import describe
 from homing.photo import Photo
 
@@ -85,6 +90,22 @@ def test_text_and_page_for_people(desk: Path, photos: Path) -> None:
     assert page.count("data:image/jpeg") == 3
     assert "rotation-90" in page
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_the_page_fits_a_phone(desk: Path, photos: Path, chromium: Browser) -> None:
+    name = "/home/me/" + "a_very_long_name_" * 14 + ".jpg"
+    with Collection.open(desk / "c.homing") as collection:
+        it = explain(collection, str(photos / "rocket.jpg"))
+    neighbours = [replace(match, photo=name) for match in it.neighbours]
+    write_page(replace(it, photo=name, neighbours=neighbours, missing=[f"{name}: is gone"]), desk / "phone.html")
+    with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
+        tab.goto((desk / "phone.html").as_uri())
+        check_access(tab)
+        for each in tab.locator("img, h1, p, .wide").all():
+            box = each.bounding_box()
+            assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390, each
+        for each in tab.locator("h1, p").all():
+            assert each.evaluate("each => each.scrollWidth <= each.clientWidth"), "a name is cut"
 
 
 def test_a_passive_photo_has_no_release(desk: Path, photos: Path) -> None:

@@ -6,12 +6,11 @@ import sqlite3
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_cli import HOMING, homing
+from tests.cli.commands import HOMING, homing, killed
 from tests.conftest import descriptors, train
 from torch import Tensor
 
@@ -107,30 +106,21 @@ def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
     draw, done = random.Random(0), 0
     for _ in range(4):
         wanted = draw.randrange(done, count)
-        kill(building, lambda wanted=wanted: carried(path) > wanted)
+        killed(*building, ready=lambda wanted=wanted: carried(path) > wanted)
         assert carried(path) >= done, "what was carried over stays"
         done = min(carried(path), count - 1)
         assert answers(path, rows) == (book.fingerprint, count, "/7.jpg")
     homing(*building)
     for which, fingerprints in (("--switch", {book.fingerprint, new.fingerprint}), ("--forget", {new.fingerprint})):
         for _ in range(3):
-            moment = time.monotonic() + draw.uniform(0.5, 3)
-            kill(("migrate", path, which), lambda moment=moment: time.monotonic() > moment)
+            moment = time.monotonic() + draw.uniform(0, 0.5)
+            killed("migrate", path, which, ready=lambda moment=moment: time.monotonic() > moment)
             fingerprint, *others = answers(path, rows)
             assert fingerprint in fingerprints, "one of the two, whole"
             assert others == [count, "/7.jpg"]
         subprocess.run([HOMING, "migrate", str(path), which], check=False)  # which says so, if it is done already
     assert answers(path, rows)[0] == new.fingerprint
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
-
-
-def kill(command: tuple, ready: Callable[[], bool]) -> None:
-    """Run a command in a process of its own, and kill it when it is time."""
-    process = subprocess.Popen([HOMING, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not ready():
-        time.sleep(0.002)
-    process.kill()
-    process.wait()
 
 
 def answers(path: Path, rows: Tensor) -> tuple[str, int, str]:

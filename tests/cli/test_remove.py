@@ -5,23 +5,12 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import HOMING, homing
 
 from homing import collection as rooms
-
-HOMING = str(Path(sys.executable).with_name("homing"))
-
-
-def homing(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [HOMING, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture

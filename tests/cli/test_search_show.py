@@ -3,11 +3,13 @@
 import base64
 import io
 import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from playwright.sync_api import Browser
 from tests.evaluation.small import homing
 
 from homing.errors import HomingError
@@ -35,6 +37,15 @@ def test_a_copy_is_laid_over_its_match(desk: Path, photos: Path) -> None:
     assert str(photos / "flower.jpg") in page
     assert "a stranger of the background" in page
     assert "by chance 1 in " in page
+
+
+def test_on_a_phone_pictures_are_two_in_a_row(desk: Path, chromium: Browser) -> None:
+    homing("search", desk / "c.homing", desk / "crop.png", "-k", 1, "--show", desk / "phone.html")
+    with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
+        tab.goto((desk / "phone.html").as_uri())
+        boxes = [each.bounding_box() for each in tab.locator("figure img").all()]
+        assert len(boxes) == 4
+        assert all(box and box["width"] > 150 and box["x"] + box["width"] <= 390 for box in boxes)
 
 
 def test_files_that_are_gone_get_a_line(desk: Path, photos: Path) -> None:

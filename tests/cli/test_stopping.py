@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from homing.__main__ import main
+from tests.cli.commands import INTERRUPTIBLE
 
 # A job whose second photo is in hand for two minutes when the first is done.
 LONG = """
@@ -59,13 +60,11 @@ def test_a_second_ctrl_c_stops_at_once(photos: Path, tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes((photos / "camera.png").read_bytes() + bytes(number))
     job = subprocess.Popen(
-        [sys.executable, "-c", LONG, "add", tmp_path / "c.homing", tmp_path / "0.png", tmp_path / "1.png"],
+        [*INTERRUPTIBLE, sys.executable, "-c", LONG, "add", tmp_path / "c.homing", tmp_path / "0.png", tmp_path / "1.png"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         bufsize=1,
-        # Tests that run in the background ignore Ctrl-C, and so would the job.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     with job:
         assert job.stdout is not None and job.stderr is not None

@@ -27,7 +27,7 @@ from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.service import Limits, create_app
 from homing.service.keys import ROLES, Keys, new_key
-from homing.service.running import bind
+from homing.service.running import _Connection, bind
 from homing.service.state import Service
 from homing.service.writer import Writer
 
@@ -39,11 +39,10 @@ _ROOM = 60_000  # bytes of photos that a narrow server holds at once
 
 @dataclass(frozen=True)
 class Server:
-    """A running `homing serve`, its address, and a client of it."""
+    """A running service, its address, and a client of it."""
 
     address: str
     folder: Path
-    process: subprocess.Popen[bytes]
     client: httpx.Client
 
     def post(self, path: str, *files: Path | tuple[str, bytes], field: str = "photo", **options: Any) -> httpx.Response:
@@ -51,13 +50,20 @@ class Server:
         named = [(each.name, each.read_bytes()) if isinstance(each, Path) else each for each in files]
         return self.client.post(path, files=[(field, each) for each in named], **options)
 
+
+@dataclass(frozen=True)
+class Process(Server):
+    """A running `homing serve`."""
+
+    process: subprocess.Popen[bytes]
+
     def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
         """Stop it by a signal; gives its exit code."""
         self.process.send_signal(by)
         return self.process.wait(LONGEST)
 
 
-Start = Callable[..., Server]
+Start = Callable[..., Process]
 Inside = Callable[..., tuple[httpx.Client, Service]]
 
 
@@ -75,12 +81,12 @@ def servers(made: Path) -> Iterator[Start]:
     """Starts servers, each over a copy of the collection or over the folder given; stops those that still run."""
     with ExitStack() as stack:
 
-        def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Server:
+        def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Process:
             if not folder.exists():
                 shutil.copytree(made, folder)
             served = stack.enter_context(serve(folder, *options))
             client = stack.enter_context(httpx.Client(base_url=served.address, timeout=120, headers=headers))
-            return Server(served.address, folder, served.process, client)
+            return Process(served.address, folder, client, served.process)
 
         yield start
 
@@ -100,16 +106,23 @@ def starting_for_all(made: Path) -> Iterator[Start]:
 
 
 @pytest.fixture(scope="session")
-def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server without keys for all tests: what a test adds it may find, and removes."""
     with servers(made) as start:
         yield start(tmp_path_factory.mktemp("served") / "all.homing")
 
 
 @pytest.fixture
-def own_server(starting: Start, tmp_path: Path) -> Server:
-    """A server for one test alone."""
+def own_process(starting: Start, tmp_path: Path) -> Process:
+    """A `homing serve` for one test alone, which may stop it."""
     return starting(tmp_path / "own.homing")
+
+
+@pytest.fixture
+def own_server(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Server]:
+    """A server for one test alone, in a thread of this process: it begins at once."""
+    with over(shutil.copytree(made, tmp_path / "own.homing"), extractor) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -127,10 +140,15 @@ def keys(key_ring: tuple[Path, dict[str, str]]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def guarded(
-    starting_for_all: Start, key_ring: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
-) -> Server:
+    made: Path,
+    extractor: Extractor,
+    key_ring: tuple[Path, dict[str, str]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Server]:
     """A server that asks for keys."""
-    return starting_for_all(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", str(key_ring[0]))
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("guarded") / "guarded.homing")
+    with over(folder, extractor, keys=Keys.read(key_ring[0])) as server:
+        yield server
 
 
 @pytest.fixture
@@ -170,7 +188,7 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
     """A server in a thread of this process, whose inside may be looked at, and a client of it."""
     with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
         app = create_app(collection, **options)
-        config = uvicorn.Config(app, log_config=None)
+        config = uvicorn.Config(app, http=_Connection, log_config=None)
         served = uvicorn.Server(config)
         thread = Thread(target=served.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -184,6 +202,13 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
         finally:
             served.should_exit = True
             thread.join()
+
+
+@contextmanager
+def over(folder: Path, extractor: Extractor, **options: Any) -> Iterator[Server]:
+    """The same, as tests know servers."""
+    with in_thread(folder, extractor, **options) as (client, _):
+        yield Server(str(client.base_url).rstrip("/"), folder, client)
 
 
 @pytest.fixture

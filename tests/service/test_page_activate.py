@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from tests.service.chromium import DESK, PHONE, Open, check_access, choose, width_of
-from tests.service.conftest import Server, Start
+from tests.service.conftest import Server, over
 
 from homing.collection import Collection
 from homing.extractors import Extractor
@@ -87,7 +87,7 @@ def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Ser
 
 
 def test_before_is_told_of_the_photo_that_came(
-    open_page: Open, starting: Start, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+    open_page: Open, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
     """Though the file that the reference was added from is another one by now."""
     shutil.copytree(made, tmp_path / "own.homing")
@@ -95,12 +95,13 @@ def test_before_is_told_of_the_photo_that_came(
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
         collection.add(tmp_path / "first.png")
     shutil.copy(photos / "rocket.jpg", tmp_path / "first.png")
-    tab = open_page(starting(tmp_path / "own.homing").address, "activate")
-    release = activate(tab, photos / "camera.png", "homing-fast")
-    expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "before", "now"])
-    expect(release.locator(".lead")).to_have_text(
-        re.compile(r"^Of 14 edited copies the quickest search found \d+ before, and finds \d+ now\.$")
-    )
+    with over(tmp_path / "own.homing", extractor) as server:
+        tab = open_page(server.address, "activate")
+        release = activate(tab, photos / "camera.png", "homing-fast")
+        expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "before", "now"])
+        expect(release.locator(".lead")).to_have_text(
+            re.compile(r"^Of 14 edited copies the quickest search found \d+ before, and finds \d+ now\.$")
+        )
 
 
 def test_what_is_no_photo_gets_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:

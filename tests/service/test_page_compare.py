@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from tests.service.chromium import Open, choose, width_of
-from tests.service.conftest import Server, Start
+from tests.service.conftest import Server, over
 
 from homing.collection import Collection
 from homing.extractors import Extractor
@@ -114,7 +114,7 @@ def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photo
 
 
 def test_a_reference_may_have_a_name_that_is_none_to_upload(
-    open_page: Open, starting: Start, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+    open_page: Open, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
     with Image.open(photos / "camera.png") as camera:
         camera.save(tmp_path / "12:00.jpg")
@@ -122,7 +122,8 @@ def test_a_reference_may_have_a_name_that_is_none_to_upload(
     shutil.copytree(made, tmp_path / "own.homing")
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
         collection.add(tmp_path / "12:00.jpg")
-    tab = open_page(starting(tmp_path / "own.homing").address)
-    choose(tab, tmp_path / "copy.jpg")
-    tab.get_by_role("button", name="Compare with 12:00.jpg").click()
-    assert "Your picture" in shown(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))
+    with over(tmp_path / "own.homing", extractor) as server:
+        tab = open_page(server.address)
+        choose(tab, tmp_path / "copy.jpg")
+        tab.get_by_role("button", name="Compare with 12:00.jpg").click()
+        assert "Your picture" in shown(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))

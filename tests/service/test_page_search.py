@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import expect
 from tests.service.chromium import Open, bring, choose, width_of
-from tests.service.conftest import Server
+from tests.service.conftest import Process, Server
 
 
 def test_a_chosen_copy_is_told_by_name_with_its_chance(open_page: Open, server: Server, copy: Path) -> None:
@@ -81,9 +81,9 @@ def test_a_picture_no_browser_shows_is_searched_for_all_the_same(
     expect(tab.locator(".pair")).to_contain_text("No preview of this file")
 
 
-def test_a_service_that_is_gone_is_told(open_page: Open, own_server: Server, copy: Path) -> None:
-    tab = open_page(own_server.address)
-    own_server.stop()
+def test_a_service_that_is_gone_is_told(open_page: Open, own_process: Process, copy: Path) -> None:
+    tab = open_page(own_process.address)
+    own_process.stop()
     choose(tab, copy)
     expect(tab.locator("#search-notice").get_by_role("alert")).to_have_text(
         "The service cannot be reached; is it still running?"

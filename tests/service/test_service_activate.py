@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.service.conftest import Server
+from tests.service.conftest import Server, over
 
 from homing import measure
 from homing.edits import PAPER
+from homing.extractors import Extractor
 from homing.photo import Photo
 
 
 @pytest.fixture(scope="module")
-def busy(starting_for_all, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def busy(made: Path, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server for the tests of this file."""
-    return starting_for_all(tmp_path_factory.mktemp("activated") / "c.homing")
+    with over(shutil.copytree(made, tmp_path_factory.mktemp("activated") / "c.homing"), extractor) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

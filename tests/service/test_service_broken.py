@@ -19,7 +19,7 @@ import httpx
 import pytest
 from PIL import Image
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Server
+from tests.service.conftest import Process, Server
 from tests.service.serving import LONGEST
 
 from homing.collection import Collection
@@ -51,13 +51,13 @@ def test_a_mistake_of_ours_is_told_without_its_trace(made: Path, caplog: pytest.
     assert "GET /broken broke" in caplog.text and "a secret of the house" in caplog.text
 
 
-def test_a_damaged_collection_is_told_and_its_trace_logged(own_server: Server, photos: Path) -> None:
-    with closing(sqlite3.connect(own_server.folder / "catalogue.sqlite", isolation_level=None)) as database:
+def test_a_damaged_collection_is_told_and_its_trace_logged(own_process: Process, photos: Path) -> None:
+    with closing(sqlite3.connect(own_process.folder / "catalogue.sqlite", isolation_level=None)) as database:
         database.execute("DROP TABLE descriptors")
-    answer = own_server.post("/v1/search", photos / "rocket.jpg")
+    answer = own_process.post("/v1/search", photos / "rocket.jpg")
     assert answer.status_code == 500 and "catalogue cannot be read" in answer.json()["detail"]
     assert answer.headers["x-content-type-options"] == "nosniff" and "Traceback" not in answer.text
-    log = own_server.folder.with_suffix(".log").read_text()
+    log = own_process.folder.with_suffix(".log").read_text()
     assert "Traceback" in log and "no such table: descriptors" in log
 
 
@@ -107,14 +107,14 @@ def test_a_disk_that_refuses_is_no_fault_of_the_photo(own_server: Server, tmp_pa
     assert not uploads(own_server, second).exists()
 
 
-def test_a_reference_whose_released_file_cannot_be_written_is_logged(own_server: Server, tmp_path: Path) -> None:
+def test_a_reference_whose_released_file_cannot_be_written_is_logged(own_process: Process, tmp_path: Path) -> None:
     Image.effect_noise((1100, 1000), 50).convert("RGB").save(tmp_path / "noise.jpg", quality=50)
-    resource.prlimit(own_server.process.pid, resource.RLIMIT_FSIZE, (3_000_000, -1))  # a BMP of it is larger
-    answer = own_server.post("/v1/activate", tmp_path / "noise.jpg", data={"recipe": "homing-fast", "format": "bmp"})
+    resource.prlimit(own_process.process.pid, resource.RLIMIT_FSIZE, (3_000_000, -1))  # a BMP of it is larger
+    answer = own_process.post("/v1/activate", tmp_path / "noise.jpg", data={"recipe": "homing-fast", "format": "bmp"})
     assert answer.status_code == 500 and "cannot write" in answer.json()["detail"]
-    assert str(own_server.folder) not in answer.text
-    assert log_of(own_server) == ["added"]
-    (noise,) = own_server.client.get("/v1/photos?name=noise").json()["photos"]
+    assert str(own_process.folder) not in answer.text
+    assert log_of(own_process) == ["added"]
+    (noise,) = own_process.client.get("/v1/photos?name=noise").json()["photos"]
     assert noise["state"] == "passive"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import REFERENCES, Server
+from tests.service.conftest import REFERENCES, Process, Server
 
 import homing
 from homing.errors import GoneError, HomingError, PhotoError, UnsupportedError
@@ -144,7 +144,7 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
 
 
 def test_outcomes_are_reported_as_they_come_and_stand_if_the_service_is_lost(
-    own_server: Server, tmp_path: Path
+    own_process: Process, tmp_path: Path
 ) -> None:
     paths = tiny_photos(tmp_path / "many", 40)  # which go in two requests
     told: list[homing.Outcome] = []
@@ -152,16 +152,16 @@ def test_outcomes_are_reported_as_they_come_and_stand_if_the_service_is_lost(
     def report(outcome: homing.Outcome) -> None:
         told.append(outcome)
         if len(told) == 1:
-            own_server.stop(signal.SIGKILL)
+            own_process.stop(signal.SIGKILL)
 
-    with homing.Client(own_server.address) as client:
+    with homing.Client(own_process.address) as client:
         outcomes = client.add(paths, report=report)
         assert told == outcomes and [each.photo for each in outcomes] == paths
         assert [each.state for each in outcomes] == ["added"] * 32 + ["failed"] * 8
-        assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_server.address} cannot be reached")
+        assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_process.address} cannot be reached")
         with pytest.raises(HomingError, match="cannot be reached"):  # where nothing came of it there is nothing to tell
             client.add(paths)
-    with homing.Collection.open(own_server.folder) as collection:
+    with homing.Collection.open(own_process.folder) as collection:
         assert collection.info().photos == 3 + 32
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.service.conftest import Server, Start
+from tests.service.conftest import Server, over
 
 import homing
 from homing.errors import HomingError
+from homing.extractors import Extractor
 
 
 @pytest.fixture(scope="module")
-def released(starting_for_all: Start, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
+def released(made: Path, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
     """A client of a server of these tests' own."""
-    served = starting_for_all(tmp_path_factory.mktemp("released") / "own.homing")
-    with homing.Client(served.address) as client:
+    folder = shutil.copytree(made, tmp_path_factory.mktemp("released") / "own.homing")
+    with over(folder, extractor) as served, homing.Client(served.address) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
-from tests.service.conftest import Server
+from tests.service.conftest import Server, Start
 
 from homing.collection import Collection
 from homing.errors import HomingError
@@ -27,6 +27,14 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
+
+
+@pytest.fixture(scope="module")
+def guarded(
+    starting_for_all: Start, key_ring: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Server:
+    """A `homing serve` that asks for keys."""
+    return starting_for_all(tmp_path_factory.mktemp("guarded") / "guarded.homing", "--keys", str(key_ring[0]))
 
 
 ROUTES = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 import time
@@ -16,10 +17,10 @@ import httpx
 import pytest
 import torch
 from tests.collection.tiny import tiny_extractor
-from tests.service.conftest import PATIENCE, Inside, Server, Start, finished, stopped, until
+from tests.service.conftest import PATIENCE, Inside, Server, Start, finished, over, stopped, until
 
 from homing.errors import HomingError
-from homing.extractors import describe
+from homing.extractors import Extractor, describe
 from homing.service import Keys, Limits
 from homing.service.batching import Batcher, together
 from homing.service.keys import new_key
@@ -178,10 +179,11 @@ def test_limits_below_one_are_refused() -> None:
         Limits(photos=0)
 
 
-def test_limits_are_said_by_name(starting: Start, tmp_path: Path, photos: Path) -> None:
-    server = starting(tmp_path / "c.homing", "--limit", "pixels=10000", "--limit", "photos=1")
-    assert server.post("/v1/search", photos / "rocket.jpg").status_code == 413
-    assert server.post("/v1/search", photos / "rocket.jpg", photos / "camera.png").status_code == 400
+def test_limits_are_said_by_name(made: Path, extractor: Extractor, tmp_path: Path, photos: Path) -> None:
+    folder, limits = shutil.copytree(made, tmp_path / "c.homing"), Limits.of(["pixels=10000", "photos=1"])
+    with over(folder, extractor, limits=limits) as server:
+        assert server.post("/v1/search", photos / "rocket.jpg").status_code == 413
+        assert server.post("/v1/search", photos / "rocket.jpg", photos / "camera.png").status_code == 400
     for odd, line in (
         ("request=3", "did you mean 'request"),
         ("photos", "say photos=NUMBER"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Server
+from tests.service.conftest import Process, Server
 
 from homing.collection import Collection
 
@@ -158,9 +158,9 @@ def test_while_another_writes_changes_are_refused_and_searches_answered(own_serv
     assert own_server.post("/v1/photos", new).status_code == 201
 
 
-def test_what_was_added_is_there_when_the_collection_is_opened_elsewhere(own_server: Server, tmp_path: Path) -> None:
-    own_server.post("/v1/photos", *tiny_photos(tmp_path / "new", 3))
-    assert own_server.stop() == 0
-    with Collection.open(own_server.folder) as collection:
+def test_what_was_added_is_there_when_the_collection_is_opened_elsewhere(own_process: Process, tmp_path: Path) -> None:
+    own_process.post("/v1/photos", *tiny_photos(tmp_path / "new", 3))
+    assert own_process.stop() == 0
+    with Collection.open(own_process.folder) as collection:
         assert collection.info().photos == 6
         assert collection.check() == []

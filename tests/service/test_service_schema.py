@@ -6,16 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.service.conftest import Server
+from tests.service.conftest import Process
 
 # What fits the schema need not be accepted: which bytes are a photo no schema tells.
 LEFT_OUT = "positive_data_acceptance"
 
 
-def test_nothing_breaks_the_service_or_its_promises(own_server: Server, tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{own_server.address}/openapi.json"]
+def test_nothing_breaks_the_service_or_its_promises(own_process: Process, tmp_path: Path) -> None:
+    command = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{own_process.address}/openapi.json"]
     options = ["--max-examples", "8", "--exclude-checks", LEFT_OUT, "--seed", "1", "--no-color"]
     options += ["--request-timeout", "120", "--suppress-health-check", "all"]  # however slow a busy machine is
     done = subprocess.run([*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert own_server.client.get("/readyz").status_code == 200
+    assert own_process.client.get("/readyz").status_code == 200

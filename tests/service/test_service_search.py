@@ -7,9 +7,8 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
-from tests.service.conftest import Server
+from tests.service.conftest import Server, over
 
 from homing.collection import Collection
 from homing.collection.outcome import in_words
@@ -103,7 +102,8 @@ def test_odd_options_are_refused_in_a_line(server: Server, copy: Path, query: st
     assert query.partition("=")[0] in answer.json()["detail"]
 
 
-def test_an_empty_collection_finds_nothing(starting, tmp_path: Path, copy: Path) -> None:
+def test_an_empty_collection_finds_nothing(extractor: Extractor, tmp_path: Path, copy: Path) -> None:
     Collection.create(tmp_path / "empty.homing").close()
-    answer: httpx.Response = starting(tmp_path / "empty.homing").post("/v1/search", copy)
+    with over(tmp_path / "empty.homing", extractor) as server:
+        answer = server.post("/v1/search", copy)
     assert answer.status_code == 200 and answer.json()["matches"] == []

@@ -7,24 +7,24 @@ import sys
 from pathlib import Path
 
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Server
+from tests.service.conftest import Process, Server
 
 from homing.collection import Collection
 
 
-def test_a_job_that_was_accepted_is_done_before_the_service_ends(own_server: Server, tmp_path: Path) -> None:
-    answer = own_server.post("/v1/photos?job=true", *tiny_photos(tmp_path / "many", 64))
+def test_a_job_that_was_accepted_is_done_before_the_service_ends(own_process: Process, tmp_path: Path) -> None:
+    answer = own_process.post("/v1/photos?job=true", *tiny_photos(tmp_path / "many", 64))
     assert answer.status_code == 202
-    assert own_server.stop() == 0
-    with Collection.open(own_server.folder) as collection:
+    assert own_process.stop() == 0
+    with Collection.open(own_process.folder) as collection:
         assert collection.info().photos == 3 + 64
 
 
-def test_a_snapshot_of_the_index_is_kept(own_server: Server, tmp_path: Path) -> None:
-    own_server.post("/v1/photos", *tiny_photos(tmp_path / "few", 4))
-    own_server.post("/v1/search", *tiny_photos(tmp_path / "few", 1))
-    own_server.stop()
-    with Collection.open(own_server.folder) as collection:
+def test_a_snapshot_of_the_index_is_kept(own_process: Process, tmp_path: Path) -> None:
+    own_process.post("/v1/photos", *tiny_photos(tmp_path / "few", 4))
+    own_process.post("/v1/search", *tiny_photos(tmp_path / "few", 1))
+    own_process.stop()
+    with Collection.open(own_process.folder) as collection:
         assert collection.plan().references == collection.info().photos + collection.info().background
         assert collection._live.kept
 

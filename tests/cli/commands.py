@@ -1,0 +1,121 @@
+"""`homing` as a process of its own: the installed one, or one that is forked where everything is imported already."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+HOMING = str(Path(sys.executable).with_name("homing"))
+# Before a command: tests that run in the background ignore Ctrl-C, and so would what they start.
+INTERRUPTIBLE = ("env", "--default-signal=INT")
+Done = subprocess.CompletedProcess[str]
+
+
+def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
+    """The command as a person or a script calls it."""
+    command = [HOMING, *map(str, arguments)]
+    everything = os.environ | environment
+    done = subprocess.run(
+        command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False
+    )
+    return _expected(done, code)
+
+
+def homing(*arguments: object, code: int = 0) -> Done:
+    """The same a few seconds earlier: what it imports is there."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        _, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
+        ended = int(answers.readline())
+        out.seek(0)
+        err.seek(0)
+        return _expected(Done(arguments, ended, out.read(), err.read()), code)
+
+
+def killed(*arguments: object, ready: Callable[[], bool]) -> None:
+    """The same, killed when it is time, if it goes on until then."""
+    child, answers = _begin(arguments, os.devnull, os.devnull)
+    while not select.select([answers], [], [], 0.002)[0]:
+        if ready():
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(child, signal.SIGKILL)
+            break
+    answers.readline()
+
+
+def _begin(arguments: tuple[object, ...], *said: str) -> tuple[int, IO[bytes]]:
+    """Order a command that says what it says to these files; its process, and where its exit code will come from."""
+    process = _nursery()
+    assert process.stdin is not None and process.stdout is not None
+    what = {"arguments": list(map(str, arguments)), "said": said}
+    where = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
+    process.stdin.write(json.dumps(what | where).encode() + b"\n")
+    return int(process.stdout.readline()), process.stdout
+
+
+def _expected(done: Done, code: int) -> Done:
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@cache
+def _nursery() -> subprocess.Popen[bytes]:
+    """A process that takes an order a line, and tells the number of the child and, when that has ended, how."""
+    command = [sys.executable, "-m", "tests.cli.commands"]
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    atexit.register(process.communicate)  # which lets it end
+    return process
+
+
+def _bear_children() -> None:
+    """Fork for every order; returns in the child, which has become what a shell would have started."""
+    import timm  # noqa: F401  # what takes long
+
+    import homing.cli
+    import homing.collection  # noqa: F401
+
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            order = json.loads(line)
+            os.chdir(order["folder"])
+            os.environ.clear()
+            os.environ.update(order["environment"])
+            for number, name in enumerate((os.devnull, *order["said"])):
+                os.dup2(os.open(name, os.O_RDWR), number)
+            sys.argv = ["homing", *order["arguments"]]
+            return
+        os.write(1, f"{child}\n".encode())
+        _, status = os.waitpid(child, 0)
+        os.write(1, f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    sys.exit()
+
+
+if __name__ == "__main__":
+    _bear_children()
+    from homing.__main__ import main
+
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    # As Python ends, but for what it would clear away of its memory, which takes longest.
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

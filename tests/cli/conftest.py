@@ -1,0 +1,3 @@
+"""A browser for the pages that commands write."""
+
+from tests.service.chromium import chromium  # noqa: F401  # a fixture
