@@ -60,7 +60,16 @@ def test_a_second_ctrl_c_stops_at_once(photos: Path, tmp_path: Path) -> None:
     for number in range(2):
         (tmp_path / f"{number}.png").write_bytes((photos / "camera.png").read_bytes() + bytes(number))
     job = subprocess.Popen(
-        [*INTERRUPTIBLE, sys.executable, "-c", LONG, "add", tmp_path / "c.homing", tmp_path / "0.png", tmp_path / "1.png"],
+        [
+            *INTERRUPTIBLE,
+            sys.executable,
+            "-c",
+            LONG,
+            "add",
+            tmp_path / "c.homing",
+            tmp_path / "0.png",
+            tmp_path / "1.png",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
