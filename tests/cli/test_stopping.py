@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.cli.commands import INTERRUPTIBLE
 
 from homing.__main__ import main
-from tests.cli.commands import INTERRUPTIBLE
 
 # A job whose second photo is in hand for two minutes when the first is done.
 LONG = """
