@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,6 +58,15 @@ def send(numbers: np.ndarray, device: torch.device) -> Tensor:
     """An array on the device; the host does not wait for it, so that a GPU never runs out of work."""
     tensor = torch.from_numpy(numbers)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def fetch(tensors: Sequence[Tensor]) -> list[np.ndarray]:
+    """Arrays of tensors on one device; the host waits for it once."""
+    if not tensors or not tensors[0].is_cuda:
+        return [tensor.numpy() for tensor in tensors]
+    fetched = [torch.empty_like(each, device="cpu", pin_memory=True).copy_(each, non_blocking=True) for each in tensors]
+    torch.cuda.current_stream(tensors[0].device).synchronize()
+    return [each.numpy() for each in fetched]
 
 
 def hardware() -> str:

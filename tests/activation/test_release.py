@@ -11,7 +11,7 @@ from tests.conftest import descriptors
 
 from homing import extractors
 from homing.activation import RECIPES, activate
-from homing.activation.release import Release, released
+from homing.activation.release import Release
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, PhotoError
 from homing.extractors import describe
@@ -84,8 +84,9 @@ def test_a_change_that_leads_away_is_not_released(flower: Photo, extractor, code
     view = flower.view()
     (made,) = activate([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
     moved = Photo.decode(made.data, "moved").view() - view
-    release = Release(flower, view, -moved, describe(extractor, [view])[0], extractor=extractor, codebook=codebook)
-    (refused,) = released([release], JND(psnr=43.8))
+    (refused,) = activate(
+        [flower], extractor=extractor, codebook=codebook, recipe=PAPER, loop=lambda *_, **__: [-moved]
+    )
     assert refused.state == "unchanged"
     assert refused.data == flower.data
     assert refused.reason in {
@@ -111,15 +112,17 @@ def test_a_psnr_that_writing_alone_undercuts_leaves_the_photo_unchanged(flower: 
     assert made.data == flower.data
 
 
-def test_a_change_that_goes_too_far_is_taken_back_by_half(flower: Photo, extractor, codebook) -> None:
-    view, original = flower.view(), describe(extractor, [flower.view()])[0]
-    (made,) = activate([flower], extractor=extractor, codebook=codebook, recipe=PAPER, format="png")
-    change = Photo.decode(made.data, "moved").view() - view
-    release = Release(flower, view, change, original, extractor=extractor, codebook=codebook)
-    refuse = release._refuse
+def test_a_change_that_goes_too_far_is_taken_back_by_half(
+    flower: Photo, extractor, codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(PAPER, budget=JND(alpha=3.0))
+    (made,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
+    refuse = Release._refuse
     # At full strength this photo stays in its cell; say it did not, to see what is tried next.
-    release._refuse = lambda trial, budget: "too far" if trial.strength > 0.6 else refuse(trial, budget)
-    (gentler,) = released([release], JND(alpha=3.0), "png")
+    monkeypatch.setattr(
+        Release, "_refuse", lambda self, trial, *more: "too far" if trial.strength > 0.6 else refuse(self, trial, *more)
+    )
+    (gentler,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     assert gentler.state == "activated"
     assert gentler.reason == "moved by 0.5 of what the budget allows"
     assert made.quality.psnr + 4 < gentler.quality.psnr < made.quality.psnr + 8

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
 from homing.activation.engine import optimise
+from homing.activation.questions import Judge
 from homing.activation.recipe import Recipe
-from homing.activation.release import Activation, Release, released
+from homing.activation.release import Activation, Release
+from homing.activation.together import together
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
@@ -40,8 +43,13 @@ def activate(
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
-    releases = [
-        Release(*each, extractor=extractor, codebook=codebook, margin=recipe.margin)
-        for each in zip(photos, views, changes, originals, strict=True)
-    ]
-    return released(releases, recipe.budget, format)
+    sizes = torch.stack([change.square().mean().sqrt() for change in changes]).tolist()
+    judge = Judge(extractor, codebook, recipe.margin)
+    standings = judge.standings(originals, originals)
+    of_each = zip(photos, views, changes, sizes, standings, codebook.encode(originals), strict=True)
+    return together(
+        [
+            Release(photo, view, change, size, standing, code, judge, recipe, format).way()
+            for photo, view, change, size, standing, code in of_each
+        ]
+    )

@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._stacks import in_stacks
 from homing.activation.recipe import Recipe
 from homing.activation.views import Edited, randomly_edited, views_of
 from homing.activation.walks import walk_of
@@ -20,6 +21,7 @@ from homing.edits.differentiable import Views
 from homing.extractors import Extractor
 from homing.extractors.base import images_at_once, in_loop
 from homing.objectives import Objective
+from homing.perception.budgets import without_colour
 
 _SEED = 0
 _alone = threading.Lock()  # two loops on one GPU would wait for each other, and take twice the memory
@@ -33,8 +35,8 @@ class Squares:
     """(B, 3, S, S), as the network sees the photos."""
     rooms: Tensor
     """(B, 3, S, S): how far each pixel may move."""
-    grey: Tensor | None
-    """(B, 1, 1, 1), whether a photo has no colour: its channels then move as one. None where all have."""
+    grey: Tensor
+    """(B, 1, 1, 1), whether a photo has no colour: its channels then move as one."""
     ratio: Tensor
     """(B,), the width of each photo over its height."""
 
@@ -42,11 +44,10 @@ class Squares:
     def of(cls, views: Sequence[Tensor], rooms: Sequence[Tensor], extractor: Extractor) -> Squares:
         """Of (3, H, W) views and their rooms, as a budget gives them."""
         device = extractor.device
-        grey = [len(room) == 1 for room in rooms]
         return cls(
             torch.stack([extractor.resize(view) for view in views]).to(device),
-            torch.stack([_resized(room, extractor.size).expand(3, -1, -1) for room in rooms]).to(device),
-            torch.tensor(grey, device=device)[:, None, None, None] if any(grey) else None,
+            torch.stack([_resized(room, extractor.size) for room in rooms]).to(device),
+            torch.stack(in_stacks(without_colour, views)).to(device)[:, None, None, None],
             torch.tensor([view.shape[2] / view.shape[1] for view in views], device=device),
         )
 
@@ -64,7 +65,7 @@ def optimise(
     Views may differ in size. On a CPU, the same photos in the same order give the same change. `edited` makes the
     copies, where the recipe looks at any.
     """
-    rooms = [recipe.budget.room(view) for view in views]
+    rooms = in_stacks(recipe.budget.rooms, views)
     squares = Squares.of(views, rooms, extractor)
     with _alone if extractor.device.type == "cuda" else nullcontext():
         patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited)
@@ -86,9 +87,7 @@ def descend(
     for _ in range(recipe.steps):
         moved = Views(squares.pixels.addcmul(squares.rooms, walk.pattern), squares.ratio)
         pull = _pull(moved, recipe.views, extractor, objective, rng, edited)
-        if squares.grey is not None:
-            pull = torch.where(squares.grey, pull.mean(dim=1, keepdim=True), pull)
-        walk.step(pull)
+        walk.step(torch.where(squares.grey, pull.mean(dim=1, keepdim=True), pull))
     return walk.arrived()
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import lru_cache, partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._machine import send
+from homing._stacks import in_stacks
 from homing.edits.differentiable.jpeg import cosines
 from homing.photo import Coding, Photo
 
@@ -27,12 +31,11 @@ class Forecast:
     """Of one photo that is written as a JPEG file; view and change, (3, H, W), lie on one device."""
 
     def __init__(self, photo: Photo, view: Tensor, change: Tensor, coding: Coding) -> None:
-        self._levels, self._change = (255 * photo.as_stored(each) for each in (view, change))
-        self._levels.round_()
+        self.shown, self.change = photo.as_stored(view), photo.as_stored(change)
         if len(coding.steps) == 1:
-            self._levels, self._change = self._levels[:1], self._change.mean(dim=0, keepdim=True)
-        self._steps = view.new_tensor(coding.steps).view(-1, 1, 8, 1, 8)
-        self._sampling = coding.sampling
+            self.shown, self.change = self.shown[:1], self.change.mean(dim=0, keepdim=True)
+        self.steps = send(np.array(coding.steps, np.float32).reshape(-1, 1, 8, 1, 8), view.device)
+        self.sampling = coding.sampling
 
     @classmethod
     def of(
@@ -42,45 +45,70 @@ class Forecast:
         coding = photo.coding(format, finer)
         return None if coding is None else cls(photo, view, change, coding)
 
-    @torch.inference_mode()
     def __call__(self, strength: float) -> float:
         """The PSNR in dB of the file with so many times the change."""
-        rows = max(_BAND // self._levels.shape[2] // 16 * 16, 16)
-        levels, changes = (torch.split(each, rows, dim=1) for each in (self._levels, self._change))
-        errors = [self._error(*band, strength) for band in zip(levels, changes, strict=True)]
-        error = float(torch.stack(errors).sum())
-        return 10 * math.log10(255**2 * self._levels.numel() / error) if error else math.inf
+        return foretell([self], [strength])[0]
 
-    def _error(self, levels: Tensor, change: Tensor, strength: float) -> Tensor:
-        """The sum of squares of what a band of rows is off by."""
-        moved = levels.add(change, alpha=strength).round_().clamp_(0, 255)
-        return _written(moved, self._steps, self._sampling).sub_(levels).square_().sum(dim=2).sum(dtype=torch.float64)
+
+@torch.inference_mode()
+def foretell(forecasts: Sequence[Forecast], strengths: Sequence[float]) -> list[float]:
+    """The PSNR of each file with so many times its change; the device is waited for once."""
+    sent = send(np.array(strengths, np.float32).reshape(-1, 1, 1, 1), forecasts[0].shown.device)
+    errors: dict[int, Tensor] = {}
+    for sampling in dict.fromkeys(each.sampling for each in forecasts):
+        some = [place for place, each in enumerate(forecasts) if each.sampling == sampling]
+        asked = [
+            (forecasts[place].shown, forecasts[place].change, forecasts[place].steps, sent[place]) for place in some
+        ]
+        errors.update(zip(some, in_stacks(partial(_errors, sampling=sampling), *zip(*asked, strict=True)), strict=True))
+    told = torch.stack([errors[place] for place in range(len(forecasts))]).tolist()
+    return [_decibels(error, each.shown.numel()) for error, each in zip(told, forecasts, strict=True)]
+
+
+def _decibels(error: float, count: int) -> float:
+    return 10 * math.log10(255**2 * count / error) if error else math.inf
+
+
+def _errors(shown: Tensor, change: Tensor, steps: Tensor, strength: Tensor, *, sampling: tuple[int, int]) -> Tensor:
+    """The sum of squares, in levels, of what files of (B, C, H, W) pictures are off by: (B,)."""
+    rows = max(_BAND // (len(shown) * shown.shape[3]) // 16 * 16, 16)
+    errors = []
+    for before, more in zip(*(torch.split(each, rows, dim=2) for each in (shown, change)), strict=True):
+        levels = (255 * before).round_()
+        moved = levels.addcmul(more, strength, value=255).round_().clamp_(0, 255)
+        off = _written(moved, steps, sampling).sub_(levels).square_()
+        errors.append(off.sum(dim=3).sum(dim=(1, 2), dtype=torch.float64))
+    return torch.stack(errors).sum(dim=0)
 
 
 def _written(levels: Tensor, steps: Tensor, sampling: tuple[int, int]) -> Tensor:
-    """(C, H, W) levels as they are read from a file that they were written to."""
-    height, width = levels.shape[1:]
+    """(B, C, H, W) levels as they are read from files that they were written to."""
+    height, width = levels.shape[2:]
     planes = F.pad(levels, (0, -width % (8 * sampling[1]), 0, -height % (8 * sampling[0])), mode="replicate")
-    if len(levels) == 1:
-        return _coded(planes.sub_(128), steps).add_(128)[:, :height, :width]
-    planes = torch.tensordot(_numbers(_SPLIT, levels.device), planes, dims=1)
-    planes[1:] -= _TIE
+    if levels.shape[1] == 1:
+        return _coded(planes.sub_(128), steps).add_(128)[..., :height, :width]
+    planes = _mixed(planes, _SPLIT)
+    planes[:, 1:] -= _TIE
     planes.round_()
-    bright, tint = _coded(planes[:1] - 128, steps[:1]).add_(128), planes[1:]
+    bright, tint = _coded(planes[:, :1] - 128, steps[:, :1]).add_(128), planes[:, 1:]
     if sampling != (1, 1):
         tint = _rounded_down(F.avg_pool2d(tint, sampling), _SHARED[sampling])
-    tint = _coded(tint, steps[1:])
+    tint = _coded(tint, steps[:, 1:])
     if sampling != (1, 1):
-        tint = F.interpolate(tint[None], scale_factor=sampling, mode="bilinear", align_corners=False)[0]
+        tint = F.interpolate(tint, scale_factor=sampling, mode="bilinear", align_corners=False)
         tint = _rounded_down(tint, _PARTED[sampling])
-    joined: Tensor = torch.tensordot(_numbers(_JOIN, levels.device), torch.cat([bright, tint]), dims=1)
-    return joined.round_().clamp_(0, 255)[:, :height, :width]
+    return _mixed(torch.cat([bright, tint], dim=1), _JOIN).round_().clamp_(0, 255)[..., :height, :width]
+
+
+def _mixed(planes: Tensor, shares: tuple[tuple[float, ...], ...]) -> Tensor:
+    """(B, 3, H, W) planes made anew of shares of each."""
+    return (_numbers(shares, planes.device) @ planes.flatten(2)).view_as(planes)
 
 
 def _coded(planes: Tensor, steps: Tensor) -> Tensor:
-    """(C, H, W) planes around 0 after their frequencies, block by block, were rounded to multiples of their steps."""
-    count, height, width = planes.shape
-    strips, blocks = (count, height // 8, 8, width), (count, height // 8, 8, width // 8, 8)
+    """(B, C, H, W) around 0 after their frequencies, block by block, were rounded to multiples of their steps."""
+    height, width = planes.shape[2:]
+    strips, blocks = (-1, steps.shape[1], height // 8, 8, width), (-1, steps.shape[1], height // 8, 8, width // 8, 8)
     transform = cosines(8, planes.device, planes.dtype)
     eighths = ((transform @ planes.reshape(strips)).view(blocks) @ transform.mT).mul_(8).round_()  # as libjpeg has them
     # Halves go away from 0.
@@ -92,7 +120,7 @@ def _coded(planes: Tensor, steps: Tensor) -> Tensor:
 
 
 def _rounded_down(planes: Tensor, more: tuple[float, float]) -> Tensor:
-    return planes.add_(_numbers(more, planes.device).repeat(planes.shape[2] // 2)).floor_()
+    return planes.add_(_numbers(more, planes.device).repeat(planes.shape[3] // 2)).floor_()
 
 
 @lru_cache(maxsize=32)  # to send them to a GPU anew would make the host wait

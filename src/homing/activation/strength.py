@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 8
@@ -47,26 +47,45 @@ def at_psnr(
     `size` is the root of the change's mean square, where it is known: then the first strength tried is a better guess.
     `foretell` tells the PSNR that a file will have: then the first file is likely to be the last.
     """
+    search = searched(write, wanted, size, foretell)
+    answer = None
+    while True:
+        try:
+            answer = search.send(answer)
+        except StopIteration as found:
+            best: File = found.value
+            return best
+
+
+def searched(
+    write: Callable[[float], Any],
+    wanted: float | None,
+    size: float | None = None,
+    foretell: Callable[[float], Any] | None = None,
+) -> Generator[Any, Any, Any]:
+    """The same for those who ask of many photos together: what `write` and `foretell` ask is yielded to be answered."""
     if wanted is None:
-        return write(1.0)
+        return (yield write(1.0))
     first = min(math.sqrt(_error(wanted)) / size, _STRONGEST) if size else 1.0
-    best = file = write(_foretold(foretell, first, wanted + _AIM / 2) if foretell and size else first)
+    if foretell and size:
+        first = yield from _foretold(foretell, first, wanted + _AIM / 2)
+    best = file = yield write(first)
     trials = [_Trial(file.strength, file.psnr)]
     while not 0 <= file.psnr - wanted <= _AIM and len(trials) < _TRIALS:
         strength = _next_strength(trials, wanted + _AIM / 2)
         if strength is None:
             break
-        file = write(strength)
+        file = yield write(strength)
         trials.append(_Trial(file.strength, file.psnr))
         best = min(best, file, key=lambda each: (each.psnr < wanted, abs(each.psnr - wanted)))
     return best
 
 
-def _foretold(foretell: Callable[[float], float], strength: float, wanted: float) -> float:
+def _foretold(foretell: Callable[[float], Any], strength: float, wanted: float) -> Generator[Any, Any, float]:
     """The strength to begin with for a PSNR, given where to look first."""
     trials: list[_Trial] = []
     while len(trials) < _TRIALS:
-        trials.append(_Trial(strength, foretell(strength)))
+        trials.append(_Trial(strength, (yield foretell(strength))))
         strength = _next_strength(trials, wanted) or strength
         if strength == trials[-1].strength or abs(trials[-1].psnr - wanted) <= _NEAR:
             break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,6 +18,12 @@ _CHANNELS = tuple(0.072 / share for share in LUMA)
 _UNITS = (0.229, 0.224, 0.225)
 # After the loop most of the change sits near its bound; this share of it is what a PSNR is first met with.
 TYPICAL = 0.8
+
+
+def without_colour(views: Tensor) -> Tensor:
+    """Which of (B, 3, H, W) views are grey throughout: (B,)."""
+    red, green, blue = views.unbind(dim=1)
+    return ((red == green) & (green == blue)).all(dim=2).all(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,26 +49,31 @@ class Budget(ABC):
             raise HomingError(f"alpha must be above 0 and at most 100, got {self.alpha:g}")
 
     @abstractmethod
-    def map(self, view: Tensor) -> Tensor:
-        """How the room is spread over a (3, H, W) view: (1, H, W)."""
+    def maps(self, views: Tensor) -> Tensor:
+        """How the room is spread over (B, 3, H, W) views: (B, 1, H, W)."""
 
     def room(self, view: Tensor) -> Tensor:
         """How far each pixel of a (3, H, W) view may move either way, in [0, 1] units.
 
         (3, H, W); for a view without colour (1, H, W), all channels moving as one, so that grey stays grey.
         """
-        shape = view.new_tensor(self.channels)
-        if torch.equal(view[0], view[1]) and torch.equal(view[1], view[2]):
-            shape = shape @ view.new_tensor(LUMA)[:, None]  # the same change of luminance
-        shape = shape[:, None, None] * self.map(view)
-        return self._strength(shape) * shape
+        room, grey = self.rooms(view[None])[0], bool(without_colour(view[None]))
+        return room[:1] if grey else room
 
-    def _strength(self, shape: Tensor) -> float:
+    def rooms(self, views: Tensor) -> Tensor:
+        """The same of (B, 3, H, W) views, with the channels of those without colour alike: (B, 3, H, W)."""
+        channels = views.new_tensor(self.channels)
+        grey = (channels @ views.new_tensor(LUMA)).expand(3)  # the same change of luminance
+        shapes = torch.where(without_colour(views)[:, None], grey, channels)[:, :, None, None] * self.maps(views)
+        return shapes * self._strengths(shapes)
+
+    def _strengths(self, shapes: Tensor) -> Tensor | float:
+        """Of (B, 3, H, W) shapes of room, (B, 1, 1, 1): as much as meets the budget."""
         if self.alpha is not None:
             return self.alpha
         assert self.psnr is not None
-        moved = math.sqrt(float(shape.square().mean()))
-        return 10 ** (-self.psnr / 20) / (moved * TYPICAL) if moved else 0.0
+        moved = shapes.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() * TYPICAL
+        return torch.where(moved > 0, 10 ** (-self.psnr / 20) / moved, 0)
 
     def __str__(self) -> str:
         return (
@@ -83,9 +93,9 @@ class JND(Budget):
     label = "JND"
     channels = tuple(unit * share for unit, share in zip(_UNITS, _CHANNELS, strict=True))
 
-    def map(self, view: Tensor) -> Tensor:
+    def maps(self, views: Tensor) -> Tensor:
         """The map with the constants that the authors used."""
-        return jnd_map(view[None])[0]
+        return jnd_map(views)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +105,9 @@ class PrintedJND(JND):
     name = "jnd-printed"
     label = "printed JND"
 
-    def map(self, view: Tensor) -> Tensor:
+    def maps(self, views: Tensor) -> Tensor:
         """The map with the constants that were printed."""
-        return jnd_map(view[None], PRINTED)[0]
+        return jnd_map(views, PRINTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +118,9 @@ class Linf(Budget):
     label = "L∞"
     channels = (1 / 255,) * 3
 
-    def map(self, view: Tensor) -> Tensor:
+    def maps(self, views: Tensor) -> Tensor:
         """The same everywhere."""
-        return torch.ones_like(view[:1])
+        return torch.ones_like(views[:, :1])
 
 
 BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, Linf)}

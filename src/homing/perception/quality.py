@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._stacks import in_stacks
 from homing.errors import HomingError
 
 _REACH, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
@@ -32,7 +33,14 @@ class Quality:
 
 def psnr(first: Tensor, second: Tensor) -> float:
     """Peak signal-to-noise ratio in dB of two (3, H, W) views; infinite when they are equal."""
-    return _decibels(float(_error(first, second)), first.numel())
+    return psnr_of_each([first], [second])[0]
+
+
+def psnr_of_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[float]:
+    """The same of many pairs of views on one device, which is waited for once."""
+    with torch.inference_mode():
+        errors = torch.stack(in_stacks(_errors, firsts, seconds)).tolist() if firsts else []
+    return [_decibels(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
 
 
 def measure(first: Tensor, second: Tensor) -> Quality:
@@ -40,20 +48,38 @@ def measure(first: Tensor, second: Tensor) -> Quality:
     if first.shape != second.shape:
         sizes = " and ".join(f"{view.shape[2]}×{view.shape[1]}" for view in (first, second))
         raise HomingError(f"the two photos must have the same size, got {sizes}")
+    return measure_each([first], [second])[0]
+
+
+def measure_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Quality]:
+    """The same of many pairs of views on one device, which is waited for once."""
     with torch.inference_mode():
-        largest = torch.stack([(one - other).abs_().max() for one, other in _bands(first, second)]).max()
-        similar = [_similarity(one, other).sum(dtype=torch.float64) for one, other in _bands(first, second, _REACH)]
-        # All at once: each question to a GPU waits for it.
-        error, alike, most = torch.stack([_error(first, second), torch.stack(similar).sum(), largest.double()]).tolist()
+        measured = torch.stack(in_stacks(_measured, firsts, seconds)).tolist()
+    return [_quality(first.numel(), *each) for each, first in zip(measured, firsts, strict=True)]
+
+
+def _quality(count: int, error: float, alike: float, most: float) -> Quality:
     if not error:
         return Quality(math.inf, 1.0, 0.0)
-    return Quality(_decibels(error, first.numel()), alike / first.numel(), round(255 * most, 3))
+    return Quality(_decibels(error, count), alike / count, round(255 * most, 3))
 
 
-def _error(first: Tensor, second: Tensor) -> Tensor:
-    """The sum of squares of what two views are apart."""
-    bands = [(one - other).square_().sum(dim=2).sum(dtype=torch.float64) for one, other in _bands(first, second)]
-    return torch.stack(bands).sum()
+def _measured(first: Tensor, second: Tensor) -> Tensor:
+    """Of (B, 3, H, W) views: the sum of squares of what they are apart, the sum of SSIM, the largest change; (B, 3)."""
+    largest = [(one - other).abs_().amax(dim=(1, 2, 3)) for one, other in _bands(first, second)]
+    similar = [
+        _similarity(one, other).sum(dim=(1, 2, 3), dtype=torch.float64) for one, other in _bands(first, second, _REACH)
+    ]
+    most = torch.stack(largest).amax(dim=0).double()
+    return torch.stack([_errors(first, second), torch.stack(similar).sum(dim=0), most], dim=1)
+
+
+def _errors(first: Tensor, second: Tensor) -> Tensor:
+    """The sum of squares of what (B, 3, H, W) views are apart: (B,)."""
+    bands = [
+        (one - other).square_().sum(dim=3).sum(dim=(1, 2), dtype=torch.float64) for one, other in _bands(first, second)
+    ]
+    return torch.stack(bands).sum(dim=0)
 
 
 def _decibels(error: float, count: int) -> float:
@@ -61,32 +87,32 @@ def _decibels(error: float, count: int) -> float:
 
 
 def _bands(first: Tensor, second: Tensor, reach: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-    """Both views in bands of rows, with so many rows around each, mirrored at the ends."""
-    height, width = first.shape[1:]
-    rows = max((_BAND_ON_GPU if first.is_cuda else _BAND) // width, 16)
+    """Both (B, 3, H, W) in bands of rows, with so many rows around each, mirrored at the ends."""
+    count, _, height, width = first.shape
+    rows = max((_BAND_ON_GPU if first.is_cuda else _BAND) // (count * width), 16)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
         if not reach:
-            yield first[:, top:bottom], second[:, top:bottom]
+            yield first[:, :, top:bottom], second[:, :, top:bottom]
             continue
         wanted = torch.arange(top - reach, bottom + reach, device=first.device).abs()
         wanted = torch.where(wanted < height, wanted, 2 * height - 2 - wanted)
-        yield first.index_select(1, wanted), second.index_select(1, wanted)
+        yield first.index_select(2, wanted), second.index_select(2, wanted)
 
 
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
-    """SSIM of every pixel, (3, H - 10, W), of (3, H, W).
+    """SSIM of every pixel, (B, 3, H - 10, W), of (B, 3, H, W).
 
     As kornia's, whose window is not separable and many times as slow on a CPU.
     """
     window = torch.arange(-_REACH, _REACH + 1, device=first.device, dtype=first.dtype)
     window = torch.softmax(-(window**2) / (2 * _SIGMA**2), dim=0).expand(12, 1, 1, -1)
     squares = (first * first).addcmul_(second, second)
-    fields = F.pad(torch.cat([first, second, squares, first * second])[None], (_REACH, _REACH, 0, 0), mode="reflect")
+    fields = F.pad(torch.cat([first, second, squares, first * second], dim=1), (_REACH, _REACH, 0, 0), mode="reflect")
     # Convolutions of single channels are fast where the channels lie side by side, and nothing else is.
     fields = fields.contiguous(memory_format=torch.channels_last)
     means = F.conv2d(F.conv2d(fields, window.transpose(2, 3), groups=12), window, groups=12)
-    one, other, squares, products = means[0].contiguous().chunk(4)
+    one, other, squares, products = means.contiguous().chunk(4, dim=1)
     both, squared = one * other, (one * one).addcmul_(other, other)
     covariance = products.sub_(both).mul_(2).add_(_STABLE[1])
     variance = squares.sub_(squared).add_(_STABLE[1])

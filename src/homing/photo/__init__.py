@@ -4,7 +4,7 @@ from homing.photo._decode import size_of
 from homing.photo._jpeg import Coding
 from homing.photo.folders import Found, FoundAt, gather
 from homing.photo.formats import QUICKER, SUFFIXES, format_name
-from homing.photo.photo import Photo, read_file
+from homing.photo.photo import Photo, moved_each, read_file
 from homing.photo.square import Square, read_square
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Square",
     "format_name",
     "gather",
+    "moved_each",
     "read_file",
     "read_square",
     "size_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing._machine import fetch, send
 from homing._places import Place, place
 from homing.errors import PhotoError
 from homing.photo import _colour, _encode, _jpeg
@@ -95,6 +97,10 @@ class Photo:
 
         The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colours.
         """
+        return moved_each([self], [change])[0]
+
+    def _levels(self, change: Tensor) -> Tensor:
+        """The code values (H, W, C) with the change, on its device."""
         height, width = upright(self.pixels, self.orientation).shape[:2]
         if change.shape != (3, height, width):
             raise PhotoError(f"{self.name}: a change of {(3, height, width)} is expected, got {tuple(change.shape)}")
@@ -102,9 +108,7 @@ class Photo:
         if self.pixels.shape[2] == 1:
             step = _divided(step.sum(dim=0, keepdim=True), 3)
         levels = (step * self._white).add_(_channels(self.pixels, change.device)).round_().clamp_(0, self._white)
-        exact = levels.to(torch.uint8 if self._white == 255 else torch.int32)
-        pixels = exact.permute(1, 2, 0).contiguous().cpu().numpy()
-        return replace(self, pixels=pixels.astype(self.pixels.dtype, copy=False))
+        return levels.to(torch.uint8 if self._white == 255 else torch.int32).permute(1, 2, 0).contiguous()
 
     def as_stored(self, image: Tensor) -> Tensor:
         """A (C, H, W) image in the frame of `view`, turned as the file stores it."""
@@ -131,10 +135,19 @@ class Photo:
         return int(np.iinfo(self.pixels.dtype).max)
 
 
+def moved_each(photos: Sequence[Photo], changes: Sequence[Tensor]) -> list[Photo]:
+    """Photos with their changes, which lie on one device: it is waited for once."""
+    levels = fetch([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
+    return [
+        replace(photo, pixels=each.astype(photo.pixels.dtype, copy=False))
+        for photo, each in zip(photos, levels, strict=True)
+    ]
+
+
 def _channels(levels: np.ndarray, device: torch.device | None) -> Tensor:
     """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are turned about on the device."""
     known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # GPUs hardly know uint16
-    return torch.from_numpy(known).to(device).permute(2, 0, 1).contiguous()
+    return send(known, device or torch.device("cpu")).permute(2, 0, 1).contiguous()
 
 
 def _shares(levels: np.ndarray, device: torch.device | None) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any
 
 from homing import codebooks
 from homing._files import write_atomically
-from homing.activation.release import released
+from homing.activation.together import together
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.catalogue import Catalogue
@@ -26,7 +26,8 @@ from homing.evaluation.protocol.stage import Stage
 from homing.evaluation.retrieval import Probes, recall, search_copies
 from homing.evaluation.stopwatch import Stopwatch
 from homing.extractors import Extractor, describe
-from homing.perception import Budget, measure
+from homing.perception import Budget
+from homing.perception.quality import measure_each
 from homing.photo import Photo
 
 COLLECTION = "speed.homing"
@@ -35,9 +36,9 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "decode": (Photo.decode, Photo.view),
     "describe": (describe,),
     "loop": (),  # given to the job as it is timed
-    "room": (Budget.room,),
-    "write and check": (released,),
-    "measure": (measure,),
+    "room": (Budget.room, Budget.rooms),
+    "write and check": (together,),
+    "measure": (measure_each,),
     "catalogue": (
         *(Catalogue.find, Catalogue.find_released, Catalogue.release, Catalogue.plan_releases),
         *(Catalogue.confirm_releases, Collection.record, write_atomically),

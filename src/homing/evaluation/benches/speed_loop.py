@@ -21,6 +21,7 @@ from torch import Tensor
 
 from homing import codebooks, extractors
 from homing._machine import memory_in_use
+from homing._stacks import in_stacks
 from homing.activation import RECIPES, Recipe
 from homing.activation.batch import Loop
 from homing.activation.engine import Squares, descend, optimise
@@ -159,7 +160,7 @@ def _call(way: Way, views: Sequence[Tensor], extractor: Extractor, codebook: Cod
     """The loop from what lies on the device, photos and rooms, to what they are to be filled with."""
     originals = describe(extractor, views).to(extractor.device)
     objective = objective_for(codebook, originals, margin=way.recipe.margin)
-    rooms = [way.recipe.budget.room(view) for view in views]
+    rooms = in_stacks(way.recipe.budget.rooms, views)
     if way == PLAIN:
         there = [[each.to(extractor.device) for each in some] for some in (views, rooms)]
         return partial(plain_descent, *there, extractor=extractor, objective=objective, recipe=way.recipe)

@@ -1,0 +1,136 @@
+"""What a photo asks on its way to a file; each is answered for many photos at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from homing._parallel import map_ahead
+from homing.activation.forecast import Forecast, foretell
+from homing.activation.together import Question
+from homing.codebooks import Codebook
+from homing.errors import PhotoError
+from homing.extractors import Extractor, describe
+from homing.objectives import objective_for
+from homing.perception import Quality
+from homing.perception.quality import measure_each, psnr_of_each
+from homing.photo import Photo, moved_each
+
+
+@dataclass(frozen=True)
+class Foretell(Question):
+    """Which PSNR will the file with so many times the change have? A number of dB."""
+
+    forecast: Forecast
+    strength: float
+
+    @classmethod
+    def answer(cls, questions: Sequence[Foretell]) -> list[float]:
+        """From libjpeg's arithmetic."""
+        return foretell([each.forecast for each in questions], [each.strength for each in questions])
+
+
+class Trial(NamedTuple):
+    """One way to write a photo, measured on its bytes."""
+
+    data: bytes
+    seen: Tensor
+    """The view of what was written."""
+    strength: float
+    finer: bool
+    psnr: float
+
+
+@dataclass(frozen=True)
+class Write(Question):
+    """What becomes of a photo, of which this is the view, with so many times a change? A Trial."""
+
+    photo: Photo
+    view: Tensor
+    change: Tensor
+    format: str | None
+    finer: bool
+    strength: float
+
+    @classmethod
+    def answer(cls, questions: Sequence[Write]) -> list[Trial | PhotoError]:
+        """On the bytes of files, which are decoded again."""
+        changes = [each.strength * each.change for each in questions]
+        moved = zip(questions, moved_each([each.photo for each in questions], changes), strict=True)
+        threads = torch.get_num_threads()
+        files = list(map_ahead(cls._file, moved, threads=threads) if threads > 1 else map(cls._file, moved))
+        answers = list(zip(questions, files, strict=True))
+        pairs = [(each.view, file[1]) for each, file in answers if not isinstance(file, PhotoError)]
+        psnrs = iter(psnr_of_each([view for view, _ in pairs], [seen for _, seen in pairs]))
+        return [
+            file if isinstance(file, PhotoError) else Trial(*file, each.strength, each.finer, next(psnrs))
+            for each, file in answers
+        ]
+
+    @staticmethod
+    def _file(asked: tuple[Write, Photo]) -> tuple[bytes, Tensor] | PhotoError:
+        question, moved = asked
+        try:
+            data = moved.encode(question.format, question.finer, quick=True)
+            return data, Photo.decode(data, moved.name).view(question.view.device)
+        except PhotoError as error:
+            return error
+
+
+class Standing(NamedTuple):
+    """Where something stands in the index: its descriptor (D,), its cell, and what the objective says."""
+
+    descriptor: Tensor
+    cell: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One for all photos of a batch."""
+
+    extractor: Extractor
+    codebook: Codebook
+    margin: bool
+
+    def standings(self, descriptors: Tensor, originals: Tensor) -> list[Standing]:
+        """Where (B, D) descriptors of photos stand, given those of the photos as they were."""
+        losses = objective_for(self.codebook, originals, margin=self.margin)(descriptors).tolist()
+        of_each = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
+        return [Standing(*each) for each in of_each]
+
+
+@dataclass(frozen=True)
+class Stand(Question):
+    """Where would a photo with this descriptor (D,) stand if it looked like these views? A Standing for each."""
+
+    judge: Judge
+    original: Tensor
+    views: Sequence[Tensor]
+
+    @classmethod
+    def answer(cls, questions: Sequence[Stand]) -> list[list[Standing]]:
+        """By what the network sees."""
+        judge = questions[0].judge
+        seen = describe(judge.extractor, [view for each in questions for view in each.views])
+        originals = torch.stack([each.original for each in questions for _ in each.views])
+        standings = iter(judge.standings(seen, originals))
+        return [list(islice(standings, len(each.views))) for each in questions]
+
+
+@dataclass(frozen=True)
+class Measure(Question):
+    """What does it cost to show this view instead of that? A Quality."""
+
+    view: Tensor
+    seen: Tensor
+
+    @classmethod
+    def answer(cls, questions: Sequence[Measure]) -> list[Quality]:
+        """By all of their pixels."""
+        return measure_each([each.view for each in questions], [each.seen for each in questions])

@@ -1,0 +1,94 @@
+"""Pictures of one size are worked on together on a GPU; here on the CPU, which otherwise takes them one by one."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from homing import _stacks
+from homing._stacks import in_stacks
+from homing.activation import RECIPES, activate
+from homing.perception import BUDGETS
+from homing.perception.quality import measure, measure_each
+from homing.photo import Photo
+
+in_threes = pytest.mark.usefixtures("stacked")
+
+
+@pytest.fixture
+def stacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, three pictures at most."""
+    monkeypatch.setattr(_stacks, "_at_once", lambda *_: 3)
+
+
+@pytest.fixture
+def alike(photos: Path, tmp_path: Path) -> list[Photo]:
+    """Photos of two sizes, in turn; of several samplings and tables, one of them grey, one coarse."""
+    files = []
+    for number, (name, settings) in enumerate(
+        [
+            ("flower.jpg", {"quality": 92, "subsampling": 2}),
+            ("rocket.jpg", {"quality": 80, "subsampling": 0}),
+            ("flower.jpg", {"quality": 85, "subsampling": 2}),
+            ("camera.png", {"quality": 90}),
+            ("flower.jpg", {"quality": 8, "subsampling": 2}),
+        ]
+    ):
+        with Image.open(photos / name) as image:
+            files.append(tmp_path / f"{number}.jpg")
+            image.crop((0, 0, 300 - 40 * (number % 2), 240)).save(files[-1], **settings)
+    return [Photo.load(file) for file in files]
+
+
+@in_threes
+def test_each_picture_gets_what_comes_of_its_own() -> None:
+    pictures = [torch.full((3, 4 + number % 2, 5), float(number)) for number in range(9)]
+    more = [torch.tensor([[[10.0 * number]]]) for number in range(9)]
+    sizes = []
+
+    def work(some: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(some))
+        return some.mean(dim=(1, 2, 3)) + others.flatten()
+
+    assert [float(each) for each in in_stacks(work, pictures, more)] == [11.0 * number for number in range(9)]
+    assert sorted(sizes) == [1, 2, 3, 3]
+    assert in_stacks(work, [], []) == []
+
+
+@in_threes
+@pytest.mark.parametrize("kind", BUDGETS.values(), ids=list(BUDGETS))
+def test_rooms_are_those_of_each_photo(alike: list[Photo], kind) -> None:
+    budget, views = kind(psnr=43.8), [photo.view() for photo in alike]
+    for room, view in zip(in_stacks(budget.rooms, views), views, strict=True):
+        torch.testing.assert_close(room, budget.room(view).expand_as(view))
+
+
+@in_threes
+def test_costs_are_those_of_each_photo(alike: list[Photo]) -> None:
+    views = [photo.view() for photo in alike]
+    noisy = [(view + 0.02 * torch.randn(view.shape)).clamp(0, 1) for view in views]
+    noisy[2] = views[2]
+    for together, first, second in zip(measure_each(views, noisy), views, noisy, strict=True):
+        alone = measure(first, second)
+        assert together.psnr == pytest.approx(alone.psnr, abs=1e-6)
+        assert together.ssim == pytest.approx(alone.ssim, abs=1e-6)
+        assert together.linf == alone.linf
+
+
+def test_photos_are_released_as_if_each_were_alone(
+    alike: list[Photo], extractor, codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = dataclasses.replace(RECIPES["homing-fast"], steps=1)
+    settings = {"extractor": extractor, "codebook": codebook, "recipe": recipe}
+    alone = activate(alike, **settings)
+    monkeypatch.setattr(_stacks, "_at_once", lambda *_: 3)
+    together = activate(alike, **settings)
+    for one, other in zip(alone, together, strict=True):
+        assert (one.state, one.reason) == (other.state, other.reason)
+        assert one.quality.psnr == pytest.approx(other.quality.psnr, abs=0.02)
+        before, after = (Photo.decode(each.data, "made").pixels.astype(int) for each in (one, other))
+        assert np.abs(before - after).mean() < 0.05
+    assert any("written finer" in (each.reason or "") for each in together)
