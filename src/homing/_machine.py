@@ -60,13 +60,13 @@ def send(numbers: np.ndarray, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
-def fetch(tensors: Sequence[Tensor]) -> list[np.ndarray]:
+def receive(tensors: Sequence[Tensor]) -> list[np.ndarray]:
     """Arrays of tensors on one device; the host waits for it once."""
     if not tensors or not tensors[0].is_cuda:
         return [tensor.numpy() for tensor in tensors]
-    fetched = [torch.empty_like(each, device="cpu", pin_memory=True).copy_(each, non_blocking=True) for each in tensors]
+    there = [torch.empty_like(each, device="cpu", pin_memory=True).copy_(each, non_blocking=True) for each in tensors]
     torch.cuda.current_stream(tensors[0].device).synchronize()
-    return [each.numpy() for each in fetched]
+    return [each.numpy() for each in there]
 
 
 def hardware() -> str:

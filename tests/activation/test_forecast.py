@@ -13,7 +13,7 @@ from PIL import Image
 from tests.photo.photo_files import exif, wide_gamut
 
 from homing.activation import RECIPES, activate, forecast
-from homing.activation.forecast import Forecast
+from homing.activation.forecast import Forecast, foretell
 from homing.perception import JND
 from homing.perception.quality import psnr
 from homing.photo import Photo
@@ -56,11 +56,11 @@ def test_a_forecast_is_what_the_file_has(flower: Photo, name: str, finer: bool) 
     photo = _photo(flower, **FILES[name])
     view = photo.view()
     change = _change(view)
-    foretell = Forecast.of(photo, view, change, finer=finer)
-    assert foretell is not None
+    told = Forecast.of(photo, view, change, finer=finer)
+    assert told is not None
     for strength in (0.6, 1.0, 1.8):
         written = Photo.decode(photo.moved(strength * change).encode(finer=finer), "written")
-        assert foretell(strength) == pytest.approx(psnr(view, written.view()), abs=NEAR)
+        assert foretell([told], [strength])[0] == pytest.approx(psnr(view, written.view()), abs=NEAR)
 
 
 def test_what_is_clipped_is_foretold(flower: Photo) -> None:
@@ -68,20 +68,20 @@ def test_what_is_clipped_is_foretold(flower: Photo) -> None:
     photo = _photo(bright, quality=95, subsampling=0)
     view = photo.view()
     change = _change(view)
-    foretell = Forecast.of(photo, view, change)
-    assert foretell is not None
+    told = Forecast.of(photo, view, change)
+    assert told is not None
     written = Photo.decode(photo.moved(change).encode(), "written")
-    assert foretell(1.0) == pytest.approx(psnr(view, written.view()), abs=NEAR)
+    assert foretell([told], [1.0])[0] == pytest.approx(psnr(view, written.view()), abs=NEAR)
 
 
 def test_a_forecast_in_bands_is_the_same(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
     view = flower.view()
     change = _change(view)
-    foretell = Forecast.of(flower, view, change, finer=True)
-    assert foretell is not None
-    whole = foretell(1.0)
+    told = Forecast.of(flower, view, change, finer=True)
+    assert told is not None
+    (whole,) = foretell([told], [1.0])
     monkeypatch.setattr(forecast, "_BAND", 50_000)
-    assert foretell(1.0) == pytest.approx(whole, abs=1e-3)
+    assert foretell([told], [1.0])[0] == pytest.approx(whole, abs=1e-3)
 
 
 def test_there_is_none_where_the_arithmetic_is_not_known(photos: Path, flower: Photo) -> None:

@@ -9,6 +9,16 @@ from homing.activation.strength import at_psnr
 from homing.perception.quality import psnr
 
 
+def found(search) -> "Rounded":
+    """What a search comes to whose requests are answers already."""
+    answer = None
+    while True:
+        try:
+            answer = search.send(answer)
+        except StopIteration as end:
+            return end.value
+
+
 class Rounded(NamedTuple):
     """What is left of a change after writing."""
 
@@ -29,7 +39,7 @@ def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float,
         return Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255))
 
     size = float(change.square().mean().sqrt()) if known else None
-    assert wanted <= at_psnr(write, wanted, size).psnr < wanted + 4
+    assert wanted <= found(at_psnr(write, wanted, size)).psnr < wanted + 4
 
 
 def test_a_change_of_many_sizes_takes_two_files() -> None:
@@ -43,7 +53,7 @@ def test_a_change_of_many_sizes_takes_two_files() -> None:
         files.append(Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255)))
         return files[-1]
 
-    assert 43.8 <= at_psnr(write, 43.8, float(change.square().mean().sqrt())).psnr <= 43.9
+    assert 43.8 <= found(at_psnr(write, 43.8, float(change.square().mean().sqrt()))).psnr <= 43.9
     assert len(files) <= 2
 
 
@@ -64,5 +74,5 @@ def test_where_the_psnr_is_foretold_one_file_suffices(share: float) -> None:
         return files[-1]
 
     size = 3 * float(change.square().mean().sqrt())
-    assert 43.8 <= at_psnr(write, 43.8, size, foretell).psnr <= 43.9
+    assert 43.8 <= found(at_psnr(write, 43.8, size, foretell)).psnr <= 43.9
     assert len(files) == 1

@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from homing.activation.asking import answer_together
 from homing.activation.engine import optimise
-from homing.activation.questions import Judge
 from homing.activation.recipe import Recipe
 from homing.activation.release import Activation, Release
-from homing.activation.together import together
+from homing.activation.requests import Judge
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
+from homing.perception.quality import loudness
 from homing.photo import Photo
 
 Loop = Callable[..., list[Tensor]]  # called as `optimise` is
@@ -43,13 +44,13 @@ def activate(
     originals = describe(extractor, views)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
-    sizes = torch.stack([change.square().mean().sqrt() for change in changes]).tolist()
+    loud = torch.stack([loudness(change) for change in changes]).tolist()
     judge = Judge(extractor, codebook, recipe.margin)
     standings = judge.standings(originals, originals)
-    of_each = zip(photos, views, changes, sizes, standings, codebook.encode(originals), strict=True)
-    return together(
+    of_each = zip(photos, views, changes, loud, standings, codebook.encode(originals), strict=True)
+    return answer_together(
         [
-            Release(photo, view, change, size, standing, code, judge, recipe, format).way()
-            for photo, view, change, size, standing, code in of_each
+            Release(photo, view, change, how_loud, standing, code, judge, recipe, format).way()
+            for photo, view, change, how_loud, standing, code in of_each
         ]
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain, repeat
 
 import numpy as np
 import torch
@@ -102,12 +101,12 @@ def _pull(
     """The gradient of the objective at (B, 3, S, S) squares, mean over so many views of each."""
     pixels = squares.pixels.requires_grad_()
     at_once = max(1, images_at_once(extractor) // len(squares))
-    losses_of: Iterator[Callable[[Tensor], Tensor]] = chain([objective], repeat(objective.of_copies))
-    for views in views_of(squares, count, at_once, rng, edited):
+    for turn, views in enumerate(views_of(squares, count, at_once, rng, edited)):
         # Batch by batch, so that memory does not grow with the number of views.
         seen = views.detach().requires_grad_()
         parts = torch.split(in_loop(extractor, seen), len(squares))
-        losses = [loss_of(each) for each, loss_of in zip(parts, losses_of, strict=False)]
+        # The first view of all is the photo itself.
+        losses = [(objective if turn == place == 0 else objective.of_copies)(part) for place, part in enumerate(parts)]
         (torch.cat(losses).sum() / count).backward()  # type: ignore[no-untyped-call]
         views.backward(seen.grad)  # type: ignore[no-untyped-call]
     assert pixels.grad is not None

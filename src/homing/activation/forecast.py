@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 import torch
@@ -13,7 +13,9 @@ from torch import Tensor
 
 from homing._machine import send
 from homing._stacks import in_stacks
+from homing.edits.differentiable._constant import constant
 from homing.edits.differentiable.jpeg import cosines
+from homing.perception.quality import decibels
 from homing.photo import Coding, Photo
 
 # To brightness, bluish and reddish; libjpeg's numbers.
@@ -45,10 +47,6 @@ class Forecast:
         coding = photo.coding(format, finer)
         return None if coding is None else cls(photo, view, change, coding)
 
-    def __call__(self, strength: float) -> float:
-        """The PSNR in dB of the file with so many times the change."""
-        return foretell([self], [strength])[0]
-
 
 @torch.inference_mode()
 def foretell(forecasts: Sequence[Forecast], strengths: Sequence[float]) -> list[float]:
@@ -62,11 +60,7 @@ def foretell(forecasts: Sequence[Forecast], strengths: Sequence[float]) -> list[
         ]
         errors.update(zip(some, in_stacks(partial(_errors, sampling=sampling), *zip(*asked, strict=True)), strict=True))
     told = torch.stack([errors[place] for place in range(len(forecasts))]).tolist()
-    return [_decibels(error, each.shown.numel()) for error, each in zip(told, forecasts, strict=True)]
-
-
-def _decibels(error: float, count: int) -> float:
-    return 10 * math.log10(255**2 * count / error) if error else math.inf
+    return [decibels(error / 255**2, each.shown.numel()) for error, each in zip(told, forecasts, strict=True)]
 
 
 def _errors(shown: Tensor, change: Tensor, steps: Tensor, strength: Tensor, *, sampling: tuple[int, int]) -> Tensor:
@@ -123,6 +117,6 @@ def _rounded_down(planes: Tensor, more: tuple[float, float]) -> Tensor:
     return planes.add_(_numbers(more, planes.device).repeat(planes.shape[3] // 2)).floor_()
 
 
-@lru_cache(maxsize=32)  # to send them to a GPU anew would make the host wait
+@constant
 def _numbers(values: tuple[float, ...] | tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
     return torch.tensor(values, device=device)

@@ -33,6 +33,8 @@ class Recipe:
             raise HomingError(f"a recipe needs a whole number of views, at least 1, got {self.views}")
         if not self.rate > 0 or not self.fidelity >= 0:
             raise HomingError(f"rate must be above 0 and fidelity not below, got {self.rate:g} and {self.fidelity:g}")
+        if not self.loose and (self.fading or self.power != 0.5):
+            raise HomingError(f"only loose recipes have fading and power, '{self.name}' is not")
         if not 0 <= self.power <= 1:
             raise HomingError(f"power must lie between 0, where signs alone count, and 1, got {self.power:g}")
 
@@ -63,7 +65,7 @@ RECIPES = {
         ),
         Recipe(
             name="homing-max",
-            summary="the same with more copies and steps: fifty times the paper's work",
+            summary="the same by many more copies and ever smaller steps: fifty times the paper's work",
             margin=True,
             loose=True,
             steps=30,

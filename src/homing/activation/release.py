@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing.activation.asking import Asking
 from homing.activation.forecast import Forecast
-from homing.activation.questions import Foretell, Judge, Measure, Stand, Standing, Trial, Write
 from homing.activation.recipe import Recipe
-from homing.activation.strength import searched
-from homing.activation.together import Way
+from homing.activation.requests import Foretell, Judge, Measure, Stand, Standing, Trial, Write
+from homing.activation.strength import at_psnr
 from homing.perception import Quality
+from homing.perception.quality import UNCHANGED
 from homing.photo import QUICKER, Photo, format_name
 
 LOWER = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
@@ -51,15 +52,15 @@ class Release:
     photo: Photo
     view: Tensor
     change: Tensor
-    size: float
-    """The root of the change's mean square."""
+    loudness: float
+    """Of the change."""
     original: Standing
     code: np.ndarray
     judge: Judge
     recipe: Recipe
     format: str | None = None
 
-    def way(self) -> Way[Activation]:
+    def way(self) -> Asking[Activation]:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
         trial: Trial = yield from self._at_budget(finer=False)
         standing, unwritten = yield self._stand(trial.seen, self._unwritten(trial.psnr))
@@ -67,7 +68,8 @@ class Release:
         if not refusal and self._gain(standing) >= _SURVIVES * self._gain(unwritten):
             return (yield from self._activated(trial, standing, None))
         finer = gentler = None
-        if lossy := self._moved(trial.strength).encode(self.format, finer=True, quick=True) != trial.data:
+        again: Trial = yield self._write(finer=True)(trial.strength)
+        if lossy := again.data != trial.data:
             finer = "written finer than usual, the gain did not survive otherwise"
             trial = yield from self._at_budget(finer=True)
             (standing,) = yield self._stand(trial.seen)
@@ -77,30 +79,29 @@ class Release:
             if not refusal:
                 break
             gentler = f"moved by {share:g} of what the budget allows"
-            trial = yield self._write(lossy)(share * full)
+            trial = yield self._write(finer=lossy)(share * full)
             (standing,) = yield self._stand(trial.seen)
             refusal = self._refuse(trial, standing)
         if not refusal:
             return (yield from self._activated(trial, standing, "; ".join(filter(None, (finer, gentler))) or None))
-        data = self.photo.data if self.format is None else self.photo.encode(self.format, finer=True)
-        quality: Quality = yield Measure(self.view, self.view if self.format is None else self._seen(data))
-        return self._activation(data, "unchanged", refusal, quality, self.original)
+        if self.format is None:
+            return self._activation(self.photo.data, "unchanged", refusal, UNCHANGED, self.original)
+        trial = yield self._write(finer=True, quick=False)(0.0)
+        quality: Quality = yield Measure(self.view, trial.seen)
+        return self._activation(trial.data, "unchanged", refusal, quality, self.original)
 
-    def _at_budget(self, *, finer: bool) -> Way[Trial]:
+    def _at_budget(self, *, finer: bool) -> Asking[Trial]:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
-        if self._wanted is None:
-            return searched(self._write(finer), None)
-        forecast = Forecast.of(self.photo, self.view, self.change, self.format, finer)
-        return searched(
-            self._write(finer), self._wanted, self.size, partial(Foretell, forecast) if forecast is not None else None
-        )
+        forecast = None if self._wanted is None else Forecast.of(self.photo, self.view, self.change, self.format, finer)
+        foretell = None if forecast is None else partial(Foretell, forecast)
+        return at_psnr(self._write(finer), self._wanted, self.loudness, foretell)
 
-    def _write(self, finer: bool) -> partial[Write]:
-        """The question what a file of some strength is."""
-        return partial(Write, self.photo, self.view, self.change, self.format, finer)
+    def _write(self, finer: bool, quick: bool = True) -> partial[Write]:
+        """What asks for a file, given a strength."""
+        return partial(Write, self.photo, self.view, self.change, self.format, finer, quick=quick)
 
     def _stand(self, *views: Tensor) -> Stand:
-        return Stand(self.judge, self.original.descriptor, views)
+        return Stand(self.judge, self.original.descriptor, [self.judge.extractor.resize(view) for view in views])
 
     @property
     def _wanted(self) -> float | None:
@@ -109,7 +110,7 @@ class Release:
 
     def _unwritten(self, psnr: float) -> Tensor:
         """What would be seen at this PSNR were it not for writing."""
-        strength = 10 ** (-psnr / 20) / self.size if self.size else 0.0
+        strength = 10 ** (-psnr / 20) / self.loudness if self.loudness else 0.0
         return (self.view + strength * self.change).clamp(0, 1)
 
     def _gain(self, standing: Standing) -> float:
@@ -128,23 +129,13 @@ class Release:
             return "moving its pixels within the budget brings it no nearer to its place in the index"
         return ""
 
-    def _activated(self, trial: Trial, standing: Standing, note: str | None) -> Way[Activation]:
+    def _activated(self, trial: Trial, standing: Standing, note: str | None) -> Asking[Activation]:
         quality: Quality = yield Measure(self.view, trial.seen)
-        return self._activation(self._smaller(trial), "activated", note, quality, standing)
-
-    def _smaller(self, trial: Trial) -> bytes:
-        """The file with more effort spent on its size, if that is known to leave its pixels alone."""
-        if format_name(self.format or self.photo.format) not in QUICKER:
-            return trial.data
-        data = self._moved(trial.strength).encode(self.format, trial.finer)
-        return data if torch.equal(self._seen(data), trial.seen) else trial.data
-
-    def _moved(self, strength: float) -> Photo:
-        return self.photo.moved(strength * self.change)
-
-    def _seen(self, data: bytes) -> Tensor:
-        """The view of a file that the photo was written to."""
-        return Photo.decode(data, self.photo.name).view(self.view.device)
+        data = trial.data
+        if format_name(self.format or self.photo.format) in QUICKER:
+            smaller: Trial = yield self._write(trial.finer, quick=False)(trial.strength)
+            data = smaller.data if torch.equal(smaller.seen, trial.seen) else data
+        return self._activation(data, "activated", note, quality, standing)
 
     def _activation(
         self, data: bytes, state: Literal["activated", "unchanged"], reason: str | None, quality: Quality, now: Standing

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from homing.activation.asking import Asking
+from homing.activation.requests import Foretell, Trial, Write
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 8
@@ -14,22 +17,7 @@ _GROWTH = 1.65  # the power of the strength that the squared error of JPEG files
 _FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all
 
 
-class Written(Protocol):
-    """A file that was written with a change of some strength, and measured."""
-
-    @property
-    def strength(self) -> float:
-        """Times the change."""
-
-    @property
-    def psnr(self) -> float:
-        """Of the file, decoded again."""
-
-
-File = TypeVar("File", bound=Written)
-
-
-class _Trial(NamedTuple):
+class _Point(NamedTuple):
     """What is remembered of a file that was written: a photo may be too large to keep several of it."""
 
     strength: float
@@ -37,62 +25,48 @@ class _Trial(NamedTuple):
 
 
 def at_psnr(
-    write: Callable[[float], File],
+    write: Callable[[float], Write],
     wanted: float | None,
-    size: float | None = None,
-    foretell: Callable[[float], float] | None = None,
-) -> File:
+    loudness: float | None = None,
+    foretell: Callable[[float], Foretell] | None = None,
+) -> Asking[Trial]:
     """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is.
 
-    `size` is the root of the change's mean square, where it is known: then the first strength tried is a better guess.
-    `foretell` tells the PSNR that a file will have: then the first file is likely to be the last.
+    Where it is known how loud the change is, the first strength tried is a better guess. `foretell` asks for the PSNR
+    that a file will have: then the first file is likely to be the last.
     """
-    search = searched(write, wanted, size, foretell)
-    answer = None
-    while True:
-        try:
-            answer = search.send(answer)
-        except StopIteration as found:
-            best: File = found.value
-            return best
-
-
-def searched(
-    write: Callable[[float], Any],
-    wanted: float | None,
-    size: float | None = None,
-    foretell: Callable[[float], Any] | None = None,
-) -> Generator[Any, Any, Any]:
-    """The same for those who ask of many photos together: what `write` and `foretell` ask is yielded to be answered."""
+    best: Trial
+    file: Trial
     if wanted is None:
-        return (yield write(1.0))
-    first = min(math.sqrt(_error(wanted)) / size, _STRONGEST) if size else 1.0
-    if foretell and size:
+        best = yield write(1.0)
+        return best
+    first = min(math.sqrt(_error(wanted)) / loudness, _STRONGEST) if loudness else 1.0
+    if foretell and loudness:
         first = yield from _foretold(foretell, first, wanted + _AIM / 2)
     best = file = yield write(first)
-    trials = [_Trial(file.strength, file.psnr)]
+    trials = [_Point(file.strength, file.psnr)]
     while not 0 <= file.psnr - wanted <= _AIM and len(trials) < _TRIALS:
         strength = _next_strength(trials, wanted + _AIM / 2)
         if strength is None:
             break
         file = yield write(strength)
-        trials.append(_Trial(file.strength, file.psnr))
+        trials.append(_Point(file.strength, file.psnr))
         best = min(best, file, key=lambda each: (each.psnr < wanted, abs(each.psnr - wanted)))
     return best
 
 
-def _foretold(foretell: Callable[[float], Any], strength: float, wanted: float) -> Generator[Any, Any, float]:
+def _foretold(foretell: Callable[[float], Foretell], strength: float, wanted: float) -> Asking[float]:
     """The strength to begin with for a PSNR, given where to look first."""
-    trials: list[_Trial] = []
+    trials: list[_Point] = []
     while len(trials) < _TRIALS:
-        trials.append(_Trial(strength, (yield foretell(strength))))
+        trials.append(_Point(strength, (yield foretell(strength))))
         strength = _next_strength(trials, wanted) or strength
         if strength == trials[-1].strength or abs(trials[-1].psnr - wanted) <= _NEAR:
             break
     return strength
 
 
-def _next_strength(trials: Sequence[_Trial], wanted: float) -> float | None:
+def _next_strength(trials: Sequence[_Point], wanted: float) -> float | None:
     """The strength to try next for a PSNR; None where no other can be better."""
     # The nearest on either side: several strengths may all be rounded away, or to the same step.
     above = max((each for each in trials if each.psnr >= wanted), key=lambda each: each.strength, default=None)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from homing.activation.recipe import Recipe
 from homing.perception.budgets import TYPICAL
+from homing.perception.quality import loudness
 
 MOMENTUM = 0.7
 
@@ -66,7 +67,8 @@ class Loose:
     """Ours: a change keeps the budget as a whole, and a pixel moves by a power of its gradient.
 
     Adam's first steps go by the sign alone: pixels that hardly matter move as far as those that do, and what they cost
-    is missing elsewhere. In proportion to the gradient, a few pixels would take all. Each step is as loud as the
+    is missing elsewhere. In a few steps in proportion to the gradient, its `power` 1, a few pixels would take all; in
+    many, of many copies each, others have their turn. Each step is as loud as the
     budget times `rate`, so that it needs no tuning to a network; what grows too loud is scaled down. Where copies are
     drawn anew at each step, the last ones would blur what all of them have in common: from step to step the rate
     `fade`s. Where there is a `most`, no pixel goes beyond that share of its room all the same.
@@ -76,7 +78,7 @@ class Loose:
         self, rooms: Tensor, rate: float, *, fade: float = 0.0, power: float = 0.5, most: float | None = None
     ) -> None:
         self._rooms, self._rate, self._fade, self._power, self._most = rooms, rate, fade, power, most
-        self._allowed = TYPICAL * _loudness(rooms)
+        self._allowed = TYPICAL * _of_each(rooms)
         self._velocity = torch.zeros_like(rooms)
         self.pattern = torch.zeros_like(rooms)
 
@@ -96,9 +98,9 @@ class Loose:
 
     def _gain(self, pattern: Tensor) -> Tensor:
         """What makes patterns as loud as is allowed; a pattern of nothing stays nothing."""
-        return self._allowed / _loudness(self._rooms * pattern).clamp_min(1e-12)
+        return self._allowed / _of_each(self._rooms * pattern).clamp_min(1e-12)
 
 
-def _loudness(changes: Tensor) -> Tensor:
-    """The root of the mean square of each change: (B, 1, 1, 1)."""
-    return changes.square().mean(dim=(1, 2, 3), keepdim=True).sqrt()
+def _of_each(changes: Tensor) -> Tensor:
+    """How loud (B, 3, S, S) changes are: (B, 1, 1, 1)."""
+    return loudness(changes)[:, None, None, None]

@@ -8,7 +8,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -20,6 +20,7 @@ from homing.errors import HomingError
 
 Item = TypeVar("Item")
 
+_NOBODY = nullcontext()  # waits for the core
 _TOGETHER = 16  # photos in a parcel
 # Parcels that a worker has: one it computes, one whose files it waits for; if it is killed both are repeated.
 _AT_ONCE = 2
@@ -142,10 +143,12 @@ def _through(way: Any, stages: list[Stage], workers: Workers, parcels: int, data
     )
 
 
-def _step(packed: Any, stages: list[Stage]) -> Any:
+def _step(packed: Any, stages: list[Stage], core: AbstractContextManager[object] = _NOBODY) -> Any:
+    """One parcel through some stages; all but waiting for files is done while one holds the core."""
     parcel = _unpacked(packed)
     for stage in stages:
-        parcel = parcel.after(stage)
+        with _NOBODY if stage.takes == "files" else core:
+            parcel = parcel.after(stage)
     return _packed(parcel)
 
 
@@ -156,11 +159,7 @@ class _Worker:
         self._stages, self._core = stages, threading.Lock()
 
     def __call__(self, packed: Any) -> Any:
-        parcel = _unpacked(packed)
-        for stage in self._stages:
-            with nullcontext() if stage.takes == "files" else self._core:
-                parcel = parcel.after(stage)
-        return _packed(parcel)
+        return _step(packed, self._stages, self._core)
 
 
 def _packed(parcel: _Parcel) -> Any:

@@ -10,6 +10,7 @@ from torch import Tensor
 from homing.activation import Recipe
 from homing.extractors import Extractor, NetworkExtractor
 from homing.objectives import Objective
+from homing.perception.budgets import without_colour
 
 
 def plain(views: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
@@ -17,7 +18,7 @@ def plain(views: Sequence[Tensor], *, extractor: Extractor, objective: Objective
     originals = [view.to(extractor.device) for view in views]
     rooms = [recipe.budget.room(original) for original in originals]
     changes = plain_descent(originals, rooms, extractor=extractor, objective=objective, recipe=recipe)
-    return [change.expand_as(view).to(view.device) for change, view in zip(changes, views, strict=True)]
+    return [change.to(view.device) for change, view in zip(changes, views, strict=True)]
 
 
 def plain_descent(
@@ -37,7 +38,9 @@ def plain_descent(
 def _descent(
     originals: Sequence[Tensor], rooms: Sequence[Tensor], network: Extractor, objective: Objective, recipe: Recipe
 ) -> list[Tensor]:
-    deltas = [torch.zeros_like(room, requires_grad=True) for room in rooms]
+    # Where there is no colour, all channels move as one.
+    channels = [1 if without_colour(original[None]) else 3 for original in originals]
+    deltas = [torch.zeros_like(room[:count], requires_grad=True) for room, count in zip(rooms, channels, strict=True)]
     adam = torch.optim.Adam(deltas, lr=recipe.rate)
     for _ in range(recipe.steps):
         changes = [room * torch.tanh(delta) for room, delta in zip(rooms, deltas, strict=True)]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from homing.errors import HomingError, UnknownNameError
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
+from homing.perception.quality import loudness
 
 # Inverse to what each channel adds to luminance: blue may move most.
 _CHANNELS = tuple(0.072 / share for share in LUMA)
@@ -53,15 +54,14 @@ class Budget(ABC):
         """How the room is spread over (B, 3, H, W) views: (B, 1, H, W)."""
 
     def room(self, view: Tensor) -> Tensor:
-        """How far each pixel of a (3, H, W) view may move either way, in [0, 1] units.
+        """How far each pixel of a (3, H, W) view may move either way, in [0, 1] units: (3, H, W).
 
-        (3, H, W); for a view without colour (1, H, W), all channels moving as one, so that grey stays grey.
+        All channels of a view without colour have the same room, as they are to move as one.
         """
-        room, grey = self.rooms(view[None])[0], bool(without_colour(view[None]))
-        return room[:1] if grey else room
+        return self.rooms(view[None])[0]
 
     def rooms(self, views: Tensor) -> Tensor:
-        """The same of (B, 3, H, W) views, with the channels of those without colour alike: (B, 3, H, W)."""
+        """The same of (B, 3, H, W) views."""
         channels = views.new_tensor(self.channels)
         grey = (channels @ views.new_tensor(LUMA)).expand(3)  # the same change of luminance
         shapes = torch.where(without_colour(views)[:, None], grey, channels)[:, :, None, None] * self.maps(views)
@@ -72,7 +72,7 @@ class Budget(ABC):
         if self.alpha is not None:
             return self.alpha
         assert self.psnr is not None
-        moved = shapes.square().mean(dim=(1, 2, 3), keepdim=True).sqrt() * TYPICAL
+        moved = TYPICAL * loudness(shapes)[:, None, None, None]
         return torch.where(moved > 0, 10 ** (-self.psnr / 20) / moved, 0)
 
     def __str__(self) -> str:

@@ -31,6 +31,14 @@ class Quality:
         return f"PSNR {self.psnr:.1f} dB, SSIM {self.ssim:.3f}, L∞ {self.linf:.0f}"
 
 
+UNCHANGED = Quality(math.inf, 1.0, 0.0)
+
+
+def loudness(changes: Tensor) -> Tensor:
+    """The root of the mean square of (…, C, H, W) changes: (…)."""
+    return changes.square().mean(dim=(-3, -2, -1)).sqrt()
+
+
 def psnr(first: Tensor, second: Tensor) -> float:
     """Peak signal-to-noise ratio in dB of two (3, H, W) views; infinite when they are equal."""
     return psnr_of_each([first], [second])[0]
@@ -40,7 +48,7 @@ def psnr_of_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[fl
     """The same of many pairs of views on one device, which is waited for once."""
     with torch.inference_mode():
         errors = torch.stack(in_stacks(_errors, firsts, seconds)).tolist() if firsts else []
-    return [_decibels(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
+    return [decibels(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
 
 
 def measure(first: Tensor, second: Tensor) -> Quality:
@@ -54,14 +62,14 @@ def measure(first: Tensor, second: Tensor) -> Quality:
 def measure_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Quality]:
     """The same of many pairs of views on one device, which is waited for once."""
     with torch.inference_mode():
-        measured = torch.stack(in_stacks(_measured, firsts, seconds)).tolist()
+        measured = torch.stack(in_stacks(_measured, firsts, seconds)).tolist() if firsts else []
     return [_quality(first.numel(), *each) for each, first in zip(measured, firsts, strict=True)]
 
 
 def _quality(count: int, error: float, alike: float, most: float) -> Quality:
     if not error:
-        return Quality(math.inf, 1.0, 0.0)
-    return Quality(_decibels(error, count), alike / count, round(255 * most, 3))
+        return UNCHANGED
+    return Quality(decibels(error, count), alike / count, round(255 * most, 3))
 
 
 def _measured(first: Tensor, second: Tensor) -> Tensor:
@@ -82,7 +90,8 @@ def _errors(first: Tensor, second: Tensor) -> Tensor:
     return torch.stack(bands).sum(dim=0)
 
 
-def _decibels(error: float, count: int) -> float:
+def decibels(error: float, count: int) -> float:
+    """The PSNR of so many pixels with this sum of squared errors."""
     return 10 * math.log10(count / error) if error else math.inf
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._machine import fetch, send
+from homing._machine import receive, send
 from homing._places import Place, place
 from homing.errors import PhotoError
 from homing.photo import _colour, _encode, _jpeg
@@ -135,9 +135,9 @@ class Photo:
         return int(np.iinfo(self.pixels.dtype).max)
 
 
-def moved_each(photos: Sequence[Photo], changes: Sequence[Tensor]) -> list[Photo]:
+def moved_each(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
     """Photos with their changes, which lie on one device: it is waited for once."""
-    levels = fetch([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
+    levels = receive([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
     return [
         replace(photo, pixels=each.astype(photo.pixels.dtype, copy=False))
         for photo, each in zip(photos, levels, strict=True)

@@ -17,6 +17,8 @@ from homing._files import read_metadata
 from homing.errors import HomingError
 from homing.extractors import Extractor, NetworkExtractor
 from homing.perception import Budget
+from homing.perception.budgets import without_colour
+from homing.perception.quality import loudness
 
 BUNDLED = "data/hidden-1.safetensors"
 KIND = "homing.hidden"
@@ -59,7 +61,7 @@ class HiddenNetwork(nn.Module):
         pixels = 2 * images - 1
         said = (2.0 * messages - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
         pattern: Tensor = self.hide(torch.cat([self.features(pixels), said, pixels], dim=1)).float()
-        return pattern / pattern.square().mean(dim=(1, 2, 3), keepdim=True).sqrt().clamp_min(1e-6)
+        return pattern / loudness(pattern)[:, None, None, None].clamp_min(1e-6)
 
     def decode(self, images: Tensor) -> Tensor:
         """One number for each bit, (B, bits), of images in [0, 1]."""
@@ -109,14 +111,13 @@ def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenDesign]:
 
 def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
     whole = F.interpolate(pattern[None], view.shape[1:], mode="bilinear", align_corners=False)[0]
-    room = budget.room(view)
-    if len(room) == 1:  # a photo without colour gets none
+    if without_colour(view[None]):  # and it gets none
         whole = whole.mean(dim=0, keepdim=True)
-    change = (room * whole).expand_as(view)
+    change = budget.room(view) * whole
     if budget.psnr is None:
         return change
     # As loud from the beginning as in training: a file is brought to its PSNR from nearby only.
-    return change * (10 ** (-budget.psnr / 20) / change.square().mean().sqrt().clamp_min(1e-8))
+    return change * (10 ** (-budget.psnr / 20) / loudness(change).clamp_min(1e-8))
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:

@@ -17,6 +17,7 @@ from homing._parallel import map_ahead
 from homing.edits.differentiable import Views
 from homing.extractors.trained import write_network
 from homing.perception import JND, jnd_map
+from homing.perception.quality import loudness
 from homing.training.batches import EDITING, Batches
 from homing.training.squares import Squares
 from homing.training.trainer import READERS, Made, in_half, warm_up_and_cosine
@@ -140,5 +141,5 @@ def _at_psnr(images: Tensor, patterns: Tensor, psnr: Tensor | float) -> Tensor:
     with torch.no_grad():
         rooms = images.new_tensor(JND.channels)[:, None, None] * jnd_map(images)
     changes = rooms * patterns
-    sizes = changes.square().mean(dim=(1, 2, 3), keepdim=True).sqrt().clamp_min(1e-8)
+    sizes = loudness(changes)[:, None, None, None].clamp_min(1e-8)
     return (images + changes * (10 ** (-psnr / 20) / sizes)).clamp(0, 1)

@@ -10,12 +10,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from homing.activation.asking import Asking, answer_together
 from homing.activation.forecast import Forecast
+from homing.activation.requests import Foretell, Measure, Trial, Write
 from homing.activation.strength import at_psnr
 from homing.errors import PhotoError
-from homing.extractors import describe
-from homing.perception import Budget, Quality, measure
-from homing.perception.quality import psnr
+from homing.extractors import Extractor, describe
+from homing.perception import Budget, Quality
+from homing.perception.quality import UNCHANGED, loudness
 from homing.photo import QUICKER, Photo
 from homing.watermarks.base import Watermark, identifier
 
@@ -31,17 +33,6 @@ class Marked:
     quality: Quality
 
 
-@dataclass(frozen=True, eq=False)
-class _File:
-    """The photo as written at one strength."""
-
-    finer: bool
-    moved: Photo
-    written: Photo
-    strength: float
-    psnr: float
-
-
 def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> list[Marked | PhotoError]:
     """Hide its identifier in each photo; what comes back was measured on the bytes it holds.
 
@@ -53,38 +44,36 @@ def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> li
     views = [photo.view() for photo in photos]
     messages = torch.stack([identifier(photo.sha256, watermark.decoder.dim) for photo in photos])
     changes = watermark.changes(views, messages, budget)
-    made: list[Marked | PhotoError] = []
-    for photo, view, change, message in zip(photos, views, changes, messages, strict=True):
-        try:
-            made.append(_mark(photo, view, change, message, watermark, budget))
-        except PhotoError as error:
-            made.append(error)
-    return made
+    loud = torch.stack([loudness(change) for change in changes]).tolist()
+    of_each = zip(photos, views, changes, loud, messages, strict=True)
+    return answer_together([_mark(*each, decoder=watermark.decoder, wanted=budget.psnr) for each in of_each])
 
 
-def _mark(photo: Photo, view: Tensor, change: Tensor, message: Tensor, watermark: Watermark, budget: Budget) -> Marked:
+def _mark(
+    photo: Photo,
+    view: Tensor,
+    change: Tensor,
+    loud: float,
+    message: Tensor,
+    *,
+    decoder: Extractor,
+    wanted: float | None,
+) -> Asking[Marked]:
     """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
-
-    def write(strength: float, finer: bool) -> _File:
-        moved = photo.moved(strength * change)
-        written = Photo.decode(moved.encode(finer=finer, quick=True), photo.name)
-        return _File(finer, moved, written, strength, psnr(view, written.view()))
-
-    size = float(change.square().mean().sqrt())
-    files = [
-        at_psnr(partial(write, finer=finer), budget.psnr, size, Forecast.of(photo, view, change, finer=finer))
-        for finer in (False, True)
-    ]
-    kept = [file for file in files if budget.psnr is None or file.psnr >= budget.psnr]
+    trials: list[Trial] = []
+    for finer in (False, True):
+        forecast = Forecast.of(photo, view, change, finer=finer)
+        foretell = None if forecast is None else partial(Foretell, forecast)
+        trials.append((yield from at_psnr(partial(Write, photo, view, change, None, finer), wanted, loud, foretell)))
+    kept = [trial for trial in trials if wanted is None or trial.psnr >= wanted]
     if not kept:
-        under = f"no file of it has the {budget.psnr:g} dB asked for"
-        return Marked(photo, photo.data, "unchanged", under, measure(view, view))
+        return Marked(photo, photo.data, "unchanged", f"no file of it has the {wanted:g} dB asked for", UNCHANGED)
     # How far each bit that a file says lies on its right side.
-    clear = [
-        torch.where(message, said, -said) for said in describe(watermark.decoder, [f.written.view() for f in kept])
-    ]
+    clear = [torch.where(message, said, -said) for said in describe(decoder, [trial.seen for trial in kept])]
     best, bits = max(zip(kept, clear, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())
     reason = None if right == len(message) else f"its file says {right} of {len(message)} bits right"
-    data = best.moved.encode(finer=best.finer) if photo.format in QUICKER else best.written.data
-    return Marked(photo, data, "marked", reason, measure(view, best.written.view()))
+    quality: Quality = yield Measure(view, best.seen)
+    if photo.format in QUICKER:
+        best = yield Write(photo, view, change, None, best.finer, best.strength, quick=False)
+    return Marked(photo, best.data, "marked", reason, quality)

@@ -13,7 +13,7 @@ from typing import Any
 
 from homing import codebooks
 from homing._files import write_atomically
-from homing.activation.together import together
+from homing.activation.asking import answer_together
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.catalogue import Catalogue
@@ -37,7 +37,7 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "describe": (describe,),
     "loop": (),  # given to the job as it is timed
     "room": (Budget.room, Budget.rooms),
-    "write and check": (together,),
+    "write and check": (answer_together,),
     "measure": (measure_each,),
     "catalogue": (
         *(Catalogue.find, Catalogue.find_released, Catalogue.release, Catalogue.plan_releases),

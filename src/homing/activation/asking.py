@@ -10,29 +10,29 @@ from typing import Any, TypeVar
 from homing.errors import PhotoError
 
 Result = TypeVar("Result")
-Kind = TypeVar("Kind", bound="Question")
+Kind = TypeVar("Kind", bound="Request")
 
 
-class Question(ABC):
+class Request(ABC):
     """Something that takes no longer for many photos than for one."""
 
     @classmethod
     @abstractmethod
-    def answer(cls: type[Kind], questions: Sequence[Kind]) -> Sequence[Any]:
-        """The answer to each; a PhotoError ends the way of the photo that asked, unless it goes on from there."""
+    def answer(cls: type[Kind], requests: Sequence[Kind]) -> Sequence[Any]:
+        """The answer to each; a PhotoError is raised where the photo asked."""
 
 
-Way = Generator[Question, Any, Result]
-"""Yields questions, is sent their answers, returns what came of it."""
+Asking = Generator[Request, Any, Result]
+"""The way of one photo: yields requests, is sent their answers, returns what came of it."""
 
 
-def together(ways: Sequence[Way[Result]]) -> list[Result | PhotoError]:
-    """Go all ways to their end. The kind of question that came up first is answered first: who is behind catches up."""
+def answer_together(ways: Sequence[Asking[Result]]) -> list[Result | PhotoError]:
+    """Go all ways to their end. The kind of request that came up first is answered first: who is behind catches up."""
     results: dict[int, Result | PhotoError] = {}
-    asked: dict[int, Question] = {}
-    kinds: dict[type[Question], None] = {}
+    asked: dict[int, Request] = {}
+    kinds: dict[type[Request], None] = {}
 
-    def go_on(place: int, step: Callable[[], Question]) -> None:
+    def go_on(place: int, step: Callable[[], Request]) -> None:
         try:
             asked[place] = step()
             kinds.setdefault(type(asked[place]))
@@ -45,7 +45,7 @@ def together(ways: Sequence[Way[Result]]) -> list[Result | PhotoError]:
         go_on(place, partial(next, way))
     while asked:
         kind = next(kind for kind in kinds if kind in map(type, asked.values()))
-        some = [place for place, question in asked.items() if type(question) is kind]
+        some = [place for place, request in asked.items() if type(request) is kind]
         answers = kind.answer([asked.pop(place) for place in some])
         for place, answer in zip(some, answers, strict=True):
             way = ways[place]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from homing._parallel import map_ahead
+from homing.activation.asking import Request
 from homing.activation.forecast import Forecast, foretell
-from homing.activation.together import Question
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
@@ -23,16 +23,16 @@ from homing.photo import Photo, moved_each
 
 
 @dataclass(frozen=True)
-class Foretell(Question):
+class Foretell(Request):
     """Which PSNR will the file with so many times the change have? A number of dB."""
 
     forecast: Forecast
     strength: float
 
     @classmethod
-    def answer(cls, questions: Sequence[Foretell]) -> list[float]:
+    def answer(cls, requests: Sequence[Foretell]) -> list[float]:
         """From libjpeg's arithmetic."""
-        return foretell([each.forecast for each in questions], [each.strength for each in questions])
+        return foretell([each.forecast for each in requests], [each.strength for each in requests])
 
 
 class Trial(NamedTuple):
@@ -47,8 +47,11 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Write(Question):
-    """What becomes of a photo, of which this is the view, with so many times a change? A Trial."""
+class Write(Request):
+    """What becomes of a photo, of which this is the view, with so many times a change? A Trial.
+
+    `finer` and `quick` as in `Photo.encode`.
+    """
 
     photo: Photo
     view: Tensor
@@ -56,15 +59,16 @@ class Write(Question):
     format: str | None
     finer: bool
     strength: float
+    quick: bool = True
 
     @classmethod
-    def answer(cls, questions: Sequence[Write]) -> list[Trial | PhotoError]:
+    def answer(cls, requests: Sequence[Write]) -> list[Trial | PhotoError]:
         """On the bytes of files, which are decoded again."""
-        changes = [each.strength * each.change for each in questions]
-        moved = zip(questions, moved_each([each.photo for each in questions], changes), strict=True)
-        threads = torch.get_num_threads()
+        changes = (each.strength * each.change for each in requests)
+        moved = zip(requests, moved_each([each.photo for each in requests], changes), strict=True)
+        threads = min(torch.get_num_threads(), len(requests))
         files = list(map_ahead(cls._file, moved, threads=threads) if threads > 1 else map(cls._file, moved))
-        answers = list(zip(questions, files, strict=True))
+        answers = list(zip(requests, files, strict=True))
         pairs = [(each.view, file[1]) for each, file in answers if not isinstance(file, PhotoError)]
         psnrs = iter(psnr_of_each([view for view, _ in pairs], [seen for _, seen in pairs]))
         return [
@@ -74,10 +78,10 @@ class Write(Question):
 
     @staticmethod
     def _file(asked: tuple[Write, Photo]) -> tuple[bytes, Tensor] | PhotoError:
-        question, moved = asked
+        request, moved = asked
         try:
-            data = moved.encode(question.format, question.finer, quick=True)
-            return data, Photo.decode(data, moved.name).view(question.view.device)
+            data = moved.encode(request.format, request.finer, request.quick)
+            return data, Photo.decode(data, moved.name).view(request.view.device)
         except PhotoError as error:
             return error
 
@@ -106,31 +110,31 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Stand(Question):
-    """Where would a photo with this descriptor (D,) stand if it looked like these views? A Standing for each."""
+class Stand(Request):
+    """Where would a photo with this descriptor (D,) stand if the network saw these squares? A Standing for each."""
 
     judge: Judge
     original: Tensor
-    views: Sequence[Tensor]
+    squares: Sequence[Tensor]
 
     @classmethod
-    def answer(cls, questions: Sequence[Stand]) -> list[list[Standing]]:
-        """By what the network sees."""
-        judge = questions[0].judge
-        seen = describe(judge.extractor, [view for each in questions for view in each.views])
-        originals = torch.stack([each.original for each in questions for _ in each.views])
+    def answer(cls, requests: Sequence[Stand]) -> list[list[Standing]]:
+        """By what the network says."""
+        judge = requests[0].judge
+        seen = describe(judge.extractor, [square for each in requests for square in each.squares])
+        originals = torch.stack([each.original for each in requests for _ in each.squares])
         standings = iter(judge.standings(seen, originals))
-        return [list(islice(standings, len(each.views))) for each in questions]
+        return [list(islice(standings, len(each.squares))) for each in requests]
 
 
 @dataclass(frozen=True)
-class Measure(Question):
+class Measure(Request):
     """What does it cost to show this view instead of that? A Quality."""
 
     view: Tensor
     seen: Tensor
 
     @classmethod
-    def answer(cls, questions: Sequence[Measure]) -> list[Quality]:
+    def answer(cls, requests: Sequence[Measure]) -> list[Quality]:
         """By all of their pixels."""
-        return measure_each([each.view for each in questions], [each.seen for each in questions])
+        return measure_each([each.view for each in requests], [each.seen for each in requests])

@@ -5,33 +5,33 @@ from dataclasses import dataclass
 
 import pytest
 
-from homing.activation.together import Question, Way, together
+from homing.activation.asking import Asking, Request, answer_together
 from homing.errors import HomingError, PhotoError
 
 
 @dataclass(frozen=True)
-class Double(Question):
+class Double(Request):
     number: int
 
     @classmethod
-    def answer(cls, questions: Sequence["Double"]) -> list[int | PhotoError]:
-        ASKED.append([each.number for each in questions])
-        return [2 * each.number if each.number < 100 else PhotoError("too large") for each in questions]
+    def answer(cls, requests: Sequence["Double"]) -> list[int | PhotoError]:
+        ASKED.append([each.number for each in requests])
+        return [2 * each.number if each.number < 100 else PhotoError("too large") for each in requests]
 
 
 class Done(Double):
     """Of another kind."""
 
     @classmethod
-    def answer(cls, questions: Sequence["Double"]) -> list[str]:
-        ASKED.append([each.number for each in questions])
-        return [f"done with {each.number}" for each in questions]
+    def answer(cls, requests: Sequence["Double"]) -> list[str]:
+        ASKED.append([each.number for each in requests])
+        return [f"done with {each.number}" for each in requests]
 
 
 ASKED: list[list[int]] = []
 
 
-def until_over(number: int, limit: int) -> Way[str]:
+def until_over(number: int, limit: int) -> Asking[str]:
     while number <= limit:
         number = yield Double(number)
     return (yield Done(number))
@@ -43,7 +43,7 @@ def nothing_asked_yet() -> None:
 
 
 def test_who_is_behind_catches_up() -> None:
-    assert together([until_over(1, 3), until_over(9, 10), until_over(7, 5)]) == [
+    assert answer_together([until_over(1, 3), until_over(9, 10), until_over(7, 5)]) == [
         "done with 4",
         "done with 18",
         "done with 7",
@@ -52,30 +52,30 @@ def test_who_is_behind_catches_up() -> None:
 
 
 def test_who_fails_fails_alone() -> None:
-    found = together([until_over(60, 200), until_over(1, 1)])
+    found = answer_together([until_over(60, 200), until_over(1, 1)])
     assert str(found[0]) == "too large" and isinstance(found[0], PhotoError)
     assert found[1] == "done with 2"
 
 
 def test_one_may_go_on_from_an_error() -> None:
-    def stubborn() -> Way[str]:
+    def stubborn() -> Asking[str]:
         try:
             yield Double(100)
         except PhotoError:
             return (yield Done(1))
         return "never"
 
-    assert together([stubborn()]) == ["done with 1"]
+    assert answer_together([stubborn()]) == ["done with 1"]
 
 
 def test_other_errors_end_all() -> None:
-    def broken() -> Way[str]:
+    def broken() -> Asking[str]:
         yield Double(1)
         raise HomingError("no disk")
 
     with pytest.raises(HomingError, match="no disk"):
-        together([broken(), until_over(1, 1)])
+        answer_together([broken(), until_over(1, 1)])
 
 
 def test_nobody_asks_nothing() -> None:
-    assert together([]) == []
+    assert answer_together([]) == []
