@@ -50,6 +50,8 @@ def main() -> None:
     asked.add_argument("--rounds", type=int, default=1, help="of all jobs, in turn; rates are medians")
     given = asked.parse_args()
     found = gather([given.photos])[: given.count]
+    if len(found) < 128:  # of which half are activated, and rates are told from the 64th on
+        asked.error(f"at least 128 photos are needed, got {len(found)}")
     jobs = {"add": found, "activate": found[: len(found) // 2]}
     cases = [(job, room, workers) for job in jobs for room in ROOM for workers in WORKERS]
     runs: dict[tuple[str, str, int], list[Measured]] = {case: [] for case in cases}

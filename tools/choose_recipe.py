@@ -70,6 +70,8 @@ def _setting(recipe: Recipe, change: str) -> tuple[str, Any]:
     if name == "budget":
         return name, budget_named(value)(psnr=recipe.budget.psnr)
     if name == "fading":
+        if value not in ("yes", "no"):
+            raise typer.BadParameter(f"fading is yes or no, got '{value}'")
         return name, value == "yes"
     if name not in ("steps", "rate", "views", "fidelity", "power"):
         raise typer.BadParameter(f"there is no setting '{name}'")

@@ -8,6 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context
@@ -25,12 +26,12 @@ CHUNK = 16  # items that travel together: one by one they would spend longer on 
 def map_ahead(work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None) -> Iterator[Result]:
     """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded."""
     threads = threads or cores()
-    yield from _ahead(ThreadPoolExecutor(threads), work, items, waiting=threads)
+    yield from _ahead(_Threads(threads), work, items, waiting=threads)
 
 
 def map_behind(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Like map, one after the other in one thread: the next items come while it works on those before."""
-    yield from _ahead(ThreadPoolExecutor(1), work, items, waiting=2)
+    yield from _ahead(_Threads(1), work, items, waiting=2)
 
 
 def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
@@ -64,6 +65,14 @@ def in_processes(
         yield from _ahead(pool, _go_on, items, waiting=2 * processes)
     except BrokenExecutor as error:
         raise HomingError("a worker was killed, probably for lack of memory; free some and try again") from error
+
+
+class _Threads(ThreadPoolExecutor):
+    """Threads that know the context of those who gave them their work."""
+
+    def submit(self, work: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """In a copy of the context: it can be entered only once at a time."""
+        return super().submit(copy_context().run, partial(work, *args, **kwargs))
 
 
 def _ahead(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], *, waiting: int) -> Iterator[Result]:

@@ -126,10 +126,16 @@ class Address:
             system.rm(path, recursive=True)
 
     def is_file(self) -> bool:
-        """Whether there is a file."""
+        """Whether there is a file: asked anew, as others write, and not answered by no where nobody answers."""
         system, path = self._reached()
         with _as_os_error():
-            return bool(system.isfile(path))
+            if self.scheme in _WEB:
+                return bool(system.isfile(path))
+            system.invalidate_cache()
+            try:
+                return bool(system.info(path)["type"] == "file")
+            except FileNotFoundError:
+                return False
 
     def files(self) -> Iterator[PurePosixPath]:
         """The files below it, at any depth, by their names relative to it."""
@@ -148,9 +154,10 @@ class Address:
     def names(self) -> list[str]:
         """What lies in it, files and folders; what a console puts there to show an empty folder is nothing."""
         system, path = self._reached()
+        if not self.exists():
+            return []
         with _as_os_error():
-            system.invalidate_cache()
-            found = system.ls(path, detail=False) if self.exists() else []
+            found = system.ls(path, detail=False)
         start = path.rstrip("/") + "/"
         return [name for each in found if (name := each.removeprefix(start))]
 

@@ -5,6 +5,7 @@ import torch
 
 from homing.activation.recipe import Recipe
 from homing.activation.walks import MOMENTUM, Bounded, Loose, walk_of
+from homing.errors import HomingError
 from homing.perception import JND
 from homing.perception.budgets import TYPICAL
 
@@ -84,3 +85,20 @@ def test_an_alpha_binds_every_pixel(rooms: torch.Tensor, budget: JND, within: bo
     for seed in range(3):
         walk.step(torch.randn(rooms.shape, generator=torch.Generator().manual_seed(seed)))
     assert (walk.arrived().abs().max() <= 1) == within
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"steps": 0},
+        {"views": 1.5},
+        {"rate": 0.0},
+        {"fidelity": -1.0},
+        {"loose": True, "power": 1.1},
+        {"power": 1.0},
+        {"fading": True},
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(HomingError):
+        Recipe(name="wrong", summary="", **wrong)

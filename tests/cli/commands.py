@@ -21,6 +21,7 @@ HOMING = str(Path(sys.executable).with_name("homing"))
 # Before a command: tests that run in the background ignore Ctrl-C, and so would what they start.
 INTERRUPTIBLE = ("env", "--default-signal=INT")
 Done = subprocess.CompletedProcess[str]
+PATIENCE = 300  # seconds
 
 
 def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
@@ -28,7 +29,7 @@ def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
     command = [HOMING, *map(str, arguments)]
     everything = os.environ | environment
     done = subprocess.run(
-        command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False
+        command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     return _expected(done, code)
 
@@ -36,7 +37,9 @@ def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
 def homing(*arguments: object, code: int = 0) -> Done:
     """The same a few seconds earlier: what it imports is there."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        _, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
+        child, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
+        if not select.select([answers], [], [], PATIENCE)[0]:
+            os.kill(child, signal.SIGKILL)
         ended = int(answers.readline())
         out.seek(0)
         err.seek(0)

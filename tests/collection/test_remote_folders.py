@@ -138,3 +138,17 @@ def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith(f"pip install 'homing[{extra}]'")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_file_in_a_bucket_is_looked_for_anew(s3: str, s3_server, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = place(s3)
+    (where / "one").write(b"1", new=True)
+    assert where.names() == ["one"] and not (where / "two").is_file()
+    somebody = type(s3_server)(skip_instance_cache=True)
+    somebody.pipe_file(f"{s3}/two", b"2")
+    assert (where / "two").is_file() and not where.is_file()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    type(s3_server).clear_instance_cache()
+    with pytest.raises(OSError):
+        (where / "two").is_file()
+    type(s3_server).clear_instance_cache()

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from homing.activation import batch, release
+from homing._parallel import map_ahead
+from homing.activation import batch, requests
 from homing.evaluation.benches.speed_files import STAGES
 from homing.evaluation.stopwatch import Stopwatch
 from homing.extractors import describe
@@ -43,6 +44,14 @@ def test_threads_add_up() -> None:
     assert watch.seconds["sleep"] >= 0.3
 
 
+def test_what_threads_do_inside_a_later_stage_belongs_to_it() -> None:
+    watch = Stopwatch(["decode", "check"])
+    decode = watch.timed("decode", time.sleep)
+    watch.timed("check", lambda: list(map_ahead(decode, [0.1, 0.1], threads=2)))()
+    assert watch.seconds["decode"] == 0
+    assert 0.1 <= watch.seconds["check"] < 0.2
+
+
 def test_what_fails_is_counted_and_still_fails() -> None:
     watch = Stopwatch(["stage"])
     with pytest.raises(ZeroDivisionError):
@@ -60,9 +69,9 @@ def test_functions_are_found_by_every_name_and_given_back(photos: Path, extracto
         assert watch.seconds["decode"] > 0
         assert watch.seconds["describe"] == 0
         assert batch.describe is not describe
-        release.describe(extractor, [view])
+        requests.describe(extractor, [view])
         assert watch.seconds["describe"] > 0
-    assert batch.describe is release.describe is describe
+    assert batch.describe is requests.describe is describe
     assert before == {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
 
 

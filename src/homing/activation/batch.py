@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from homing.activation.asking import answer_together
+from homing.activation.courses import answer_together
 from homing.activation.engine import optimise
 from homing.activation.recipe import Recipe
 from homing.activation.release import Activation, Release
@@ -50,7 +50,7 @@ def activate(
     of_each = zip(photos, views, changes, loud, standings, codebook.encode(originals), strict=True)
     return answer_together(
         [
-            Release(photo, view, change, how_loud, standing, code, judge, recipe, format).way()
+            Release(photo, view, change, how_loud, standing, code, judge, recipe, format).course()
             for photo, view, change, how_loud, standing, code in of_each
         ]
     )

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing.activation.asking import Asking
+from homing.activation.courses import Course
 from homing.activation.forecast import Forecast
 from homing.activation.recipe import Recipe
 from homing.activation.requests import Foretell, Judge, Measure, Stand, Standing, Trial, Write
@@ -60,7 +60,7 @@ class Release:
     recipe: Recipe
     format: str | None = None
 
-    def way(self) -> Asking[Activation]:
+    def course(self) -> Course[Activation]:
         """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
         trial: Trial = yield from self._at_budget(finer=False)
         standing, unwritten = yield self._stand(trial.seen, self._unwritten(trial.psnr))
@@ -90,7 +90,7 @@ class Release:
         quality: Quality = yield Measure(self.view, trial.seen)
         return self._activation(trial.data, "unchanged", refusal, quality, self.original)
 
-    def _at_budget(self, *, finer: bool) -> Asking[Trial]:
+    def _at_budget(self, *, finer: bool) -> Course[Trial]:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
         forecast = None if self._wanted is None else Forecast.of(self.photo, self.view, self.change, self.format, finer)
         foretell = None if forecast is None else partial(Foretell, forecast)
@@ -129,7 +129,7 @@ class Release:
             return "moving its pixels within the budget brings it no nearer to its place in the index"
         return ""
 
-    def _activated(self, trial: Trial, standing: Standing, note: str | None) -> Asking[Activation]:
+    def _activated(self, trial: Trial, standing: Standing, note: str | None) -> Course[Activation]:
         quality: Quality = yield Measure(self.view, trial.seen)
         data = trial.data
         if format_name(self.format or self.photo.format) in QUICKER:

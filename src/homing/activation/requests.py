@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from homing._parallel import map_ahead
-from homing.activation.asking import Request
+from homing.activation.courses import Request
 from homing.activation.forecast import Forecast, foretell
 from homing.codebooks import Codebook
 from homing.errors import PhotoError

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from homing.activation.asking import Asking
+from homing.activation.courses import Course
 from homing.activation.requests import Foretell, Trial, Write
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
@@ -29,7 +29,7 @@ def at_psnr(
     wanted: float | None,
     loudness: float | None = None,
     foretell: Callable[[float], Foretell] | None = None,
-) -> Asking[Trial]:
+) -> Course[Trial]:
     """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is.
 
     Where it is known how loud the change is, the first strength tried is a better guess. `foretell` asks for the PSNR
@@ -55,7 +55,7 @@ def at_psnr(
     return best
 
 
-def _foretold(foretell: Callable[[float], Foretell], strength: float, wanted: float) -> Asking[float]:
+def _foretold(foretell: Callable[[float], Foretell], strength: float, wanted: float) -> Course[float]:
     """The strength to begin with for a PSNR, given where to look first."""
     trials: list[_Point] = []
     while len(trials) < _TRIALS:

@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from homing._extras import load_extra
-from homing.cluster.machines import SHARES, Workers
+from homing.cluster.machines import TASKS, Workers
 from homing.collection import Outcome
 from homing.errors import HomingError
 
 Item = TypeVar("Item")
 
-_NOBODY = nullcontext()  # waits for the core
+_NO_WAIT = nullcontext()
 _TOGETHER = 16  # photos in a parcel
 # Parcels that a worker has: one it computes, one whose files it waits for; if it is killed both are repeated.
 _AT_ONCE = 2
@@ -129,7 +129,7 @@ def _through(way: Any, stages: list[Stage], workers: Workers, parcels: int, data
     """The way with some stages more: one parcel a call, so that little is repeated after a kill."""
     called = partial(way.map_batches, batch_size=1, batch_format="pyarrow")
     if all(stage.takes != "network" for stage in stages):
-        return called(partial(_step, stages=stages), num_cpus=sum(SHARES[stage.takes] for stage in stages))
+        return called(partial(_step, stages=stages), num_cpus=sum(TASKS[stage.takes] for stage in stages))
     return called(
         _Worker,
         fn_constructor_args=(stages,),
@@ -143,11 +143,11 @@ def _through(way: Any, stages: list[Stage], workers: Workers, parcels: int, data
     )
 
 
-def _step(packed: Any, stages: list[Stage], core: AbstractContextManager[object] = _NOBODY) -> Any:
+def _step(packed: Any, stages: list[Stage], core: AbstractContextManager[object] = _NO_WAIT) -> Any:
     """One parcel through some stages; all but waiting for files is done while one holds the core."""
     parcel = _unpacked(packed)
     for stage in stages:
-        with _NOBODY if stage.takes == "files" else core:
+        with _NO_WAIT if stage.takes == "files" else core:
             parcel = parcel.after(stage)
     return _packed(parcel)
 

@@ -15,8 +15,8 @@ from typing import Any
 from homing._extras import load_extra
 from homing.errors import HomingError
 
-SHARES = {"files": 0.25, "core": 0.5}  # of a core, that tasks take beside GPUs: to wait for files is no work
-_SHARE = 0.75  # of a core, that a worker takes at most beside a GPU: tasks have room
+TASKS = {"files": 0.25, "core": 0.5}  # of a core, that tasks take beside GPUs: to wait for files is no work
+_WORKER = 0.75  # of a core, that a worker takes at most beside a GPU: tasks have room
 
 _PORTS = range(1 << 16)
 
@@ -83,7 +83,7 @@ class Machines:
             raise HomingError(f"each GPU needs a worker: got {count} for {gpus}; ask for more, or for fewer GPUs")
         if cpus < 1:
             raise HomingError(f"a core is needed at least, there are {cpus:g}")
-        most_each = min(_SHARE, (cpus - SHARES["core"]) / count) if gpus else min(1.0, cpus / count)
+        most_each = min(_WORKER, (cpus - TASKS["core"]) / count) if gpus else min(1.0, cpus / count)
         return Workers(count, math.floor(10_000 * most_each) / 10_000, gpus / count)  # Ray would round up
 
 

@@ -19,6 +19,7 @@ from homing.collection.folder import Folder
 from homing.collection.generations import beside, place_of
 from homing.collection.outcome import Finding, Info
 from homing.collection.settings import read_settings
+from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.indexes import Index
 
@@ -30,11 +31,15 @@ class Opened:
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         self.folder = folder
-        self._live = self._following()
         self.extractor_given = extractor is not None  # by the user, and perhaps known under no name
         if extractor is not None:
-            self.codebook.check(extractor)
+            try:
+                self.codebook.check(extractor)
+            except HomingError:
+                folder.catalogue.close()
+                raise
             self.extractor = extractor
+        self._live = self._following()
 
     def _following(self) -> Live:
         """The index that follows the catalogue."""

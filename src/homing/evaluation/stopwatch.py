@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
@@ -21,7 +22,7 @@ class Stopwatch:
     def __init__(self, stages: Sequence[str]) -> None:
         self.seconds = dict.fromkeys(stages, 0.0)
         self._order = list(stages)
-        self._inside = threading.local()
+        self._open: ContextVar[tuple[str, ...]] = ContextVar("open", default=())  # which threads take along
         self._lock = threading.Lock()
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,20 +31,20 @@ class Stopwatch:
 
         @wraps(function)
         def counted(*args: Any, **kwargs: Any) -> Any:
-            open_stages: list[str] = self._inside.__dict__.setdefault("stages", [])
-            if open_stages and self._order.index(open_stages[-1]) >= place:
+            around = self._open.get()[-1:]
+            if around and self._order.index(around[0]) >= place:
                 return function(*args, **kwargs)
-            open_stages.append(stage)
+            token = self._open.set((*self._open.get(), stage))
             started = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
                 took = time.perf_counter() - started
-                open_stages.pop()
+                self._open.reset(token)
                 with self._lock:
                     self.seconds[stage] += took
-                    if open_stages:
-                        self.seconds[open_stages[-1]] -= took
+                    for each in around:
+                        self.seconds[each] -= took
 
         return counted
 

@@ -57,17 +57,14 @@ def check_family(codebook: Codebook) -> None:
 class LanceIndex:
     """One version of a dataset whose rows hold codes and, as the quantiser sees them, descriptors.
 
-    An id is the number of a row, which it keeps for good, and one more: none is 0. The `tail` is how many of the rows
-    the index of the dataset does not hold yet.
+    An id is the number of a row, which it keeps for good, and one more: none is 0.
     """
 
     def __init__(self, codebook: Codebook, dataset: Any) -> None:
         self._codebook, self._dataset = codebook, dataset
         self._count = int(dataset.count_rows())
-        outside = fragments_outside(dataset)
-        self.tail = sum(each.count_rows() for each in outside)
         self._in_memory = FaissIndex(codebook)
-        held = dataset.get_fragments() if self._count <= IN_MEMORY else outside
+        held = dataset.get_fragments() if self._count <= IN_MEMORY else fragments_outside(dataset)
         if held:
             rows = dataset.scanner(columns=["_rowid", CODE], fragments=held).to_table()
             self._in_memory.add(codes_of(rows), ids_of(rows))
@@ -125,8 +122,7 @@ class LanceIndex:
 
 def fold_in(dataset: Any, codebook: Codebook) -> None:
     """Bring the index of a dataset up to date; cells and codewords stay as they are."""
-    new = sum(each.count_rows() for each in fragments_outside(dataset))
-    if 2 * new < dataset.count_rows():
+    if 2 * rows_outside(dataset) < dataset.count_rows():
         # Merged with the one there, or else Lance would choose anew what its cells are.
         dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
         return
@@ -175,6 +171,11 @@ def fragments_outside(dataset: Any) -> list[Any]:
         if each.name == _NAME:
             inside = {number for segment in each.segments for number in segment.fragment_ids}
     return [each for each in dataset.get_fragments() if each.fragment_id not in inside]
+
+
+def rows_outside(dataset: Any) -> int:
+    """How many rows of a dataset its index does not hold yet."""
+    return sum(each.count_rows() for each in fragments_outside(dataset))
 
 
 def is_behind(dataset: Any) -> bool:

@@ -26,7 +26,9 @@ class Prices:
     def __post_init__(self) -> None:
         for each in fields(self):
             if (price := getattr(self, each.name)) is not None and not 0 <= price <= _MOST:
-                raise HomingError(f"a price is a number, 0 or more and at most {_MOST:g}, got {price:g} as {each.name}")
+                raise HomingError(
+                    f"a price is a number, 0 or more and at most {_MOST:g}, got {_told(price)} as {each.name}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,15 +72,19 @@ class Question:
         for name in ("photos", "cores", "cells", "probes", "code_bytes", "photo_bytes"):
             number = getattr(self, name)
             if number is not None and not (1 <= number <= _MOST and number == int(number)):
-                raise HomingError(f"{name} must be a whole number, at least 1 and at most {_MOST:g}, got {number:g}")
+                raise HomingError(
+                    f"{name} must be a whole number, at least 1 and at most {_MOST:g}, got {_told(number)}"
+                )
         above: dict[str, float | None] = {"megapixels": self.megapixels, "days": self.days}
         above |= {f"the rate {name}": number for name, number in self.rates.items()}
         for name, number in above.items():
             if number is not None and not 1 / _MOST <= number <= _MOST:
-                raise HomingError(f"{name} must be a number above 0, from {1 / _MOST:g} to {_MOST:g}, got {number:g}")
+                raise HomingError(
+                    f"{name} must be a number above 0, from {1 / _MOST:g} to {_MOST:g}, got {_told(number)}"
+                )
         if not 0 <= self.queries_per_second <= _MOST:
             raise HomingError(
-                f"queries a second are a number, 0 or more and at most {_MOST:g}, got {self.queries_per_second:g}"
+                f"queries a second are a number, 0 or more and at most {_MOST:g}, got {_told(self.queries_per_second)}"
             )
         if self.probes is not None and self.probes > self.cells:
             raise HomingError(f"there are {self.cells:,} cells to look into, got {self.probes:,} probes")
@@ -115,3 +121,8 @@ class Question:
     def larger(self) -> float:
         """Megapixels by which photos are larger than those that were measured."""
         return max(0.0, self.megapixels - measured()["size.measured"].number)
+
+
+def _told(number: float) -> str:
+    """A number as errors have it; Python's own may be longer than any that can be written with a point."""
+    return f"{number:g}" if isinstance(number, float) or abs(number) < 10**300 else "one of more than 300 digits"

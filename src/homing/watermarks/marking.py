@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from homing.activation.asking import Asking, answer_together
+from homing.activation.courses import Course, answer_together
 from homing.activation.forecast import Forecast
 from homing.activation.requests import Foretell, Measure, Trial, Write
 from homing.activation.strength import at_psnr
@@ -58,7 +58,7 @@ def _mark(
     *,
     decoder: Extractor,
     wanted: float | None,
-) -> Asking[Marked]:
+) -> Course[Marked]:
     """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
     trials: list[Trial] = []
     for finer in (False, True):

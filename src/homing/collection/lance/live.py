@@ -8,7 +8,7 @@ from threading import Lock
 
 from homing.collection.lance.folder import LanceFolder
 from homing.errors import CollectionError
-from homing.indexes.lance import LanceIndex, fold_in, is_behind
+from homing.indexes.lance import LanceIndex, fold_in, is_behind, rows_outside
 
 # What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
 # than to look for them in a bucket.
@@ -41,8 +41,10 @@ class LanceLive:
         if not self._folder.catalogue.changed:
             return
         try:
-            index = self.current()
-            if index.tail > max(_TAIL, _SHARE * len(index)):
+            references = self._folder.catalogue.references
+            with references.telling("read"):
+                tail, count = rows_outside(references.dataset), references.dataset.count_rows()
+            if tail > max(_TAIL, _SHARE * count):
                 self.compact()
         except CollectionError as error:
             # Nothing is lost: what is not in the index is searched in memory, and the next one may do it.
@@ -55,11 +57,16 @@ class LanceLive:
         with references.telling("indexed"):
             fold_in(references.latest(), self._folder.codebook)
 
+    def _has_rows(self) -> bool:
+        references = self._folder.catalogue.references
+        with references.telling("read"):
+            return bool(references.latest().count_rows())
+
     def compact(self, older_than: timedelta | None = None) -> None:
         """Index what is not yet, put small files together, and forget versions that are older."""
         catalogue = self._folder.catalogue
         catalogue.references.refuse_if_old()
-        if len(self.current()) and is_behind(catalogue.references.dataset):
+        if self._has_rows() and is_behind(catalogue.references.dataset):
             self.fold_in()  # first: of removed rows that compaction drops it would go on to tell
         dropped = False
         for table, columns in catalogue.lookups:
@@ -72,6 +79,6 @@ class LanceLive:
                 dataset.optimize.optimize_indices(index_names=[f"{column}_idx" for column in columns])
                 if older_than is not None:
                     dataset.cleanup_old_versions(older_than=older_than)
-        if dropped and len(self.current()):
+        if dropped and self._has_rows():
             self.fold_in()  # somebody may have removed more meanwhile
         catalogue.changed = False

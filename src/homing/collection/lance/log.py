@@ -25,7 +25,7 @@ RELEASES = "releases.lance"
 _RELEASE = tuple(field.name for field in fields(ReleaseRow))
 Logged = tuple[str, ReleaseRow]
 """The hash of a photo, and what was released of it, or is to be."""
-Sent = tuple[str, str, str]
+ReleaseKey = tuple[str, str, str]
 """What tells a release from others: the hash of its photo, its path and its own hash."""
 
 
@@ -88,12 +88,12 @@ class ReleaseLog:
         rows = self._table.rows(columns, where).to_pylist()
         return sorted(rows, key=lambda row: cast(datetime, row["changed"]))  # which is stable
 
-    def sent_out(self) -> dict[Sent, SentOut]:
+    def sent_out(self) -> dict[ReleaseKey, SentOut]:
         """What was released of each photo into each file, or was planned to be: its rows of the log as one.
 
         It is the hash that tells the photo: their ids are 0.
         """
-        files: dict[Sent, SentOut] = {}
+        files: dict[ReleaseKey, SentOut] = {}
         for row in self._rows(["photo", *_RELEASE, "written", "changed", VECTOR]):
             sent, vector = (row["photo"], row["path"], row["sha256"]), row[VECTOR]
             halves = None if vector is None else np.asarray(vector, np.float16).tobytes()

@@ -13,7 +13,7 @@ from typing import Any
 
 from homing import codebooks
 from homing._files import write_atomically
-from homing.activation.asking import answer_together
+from homing.activation.courses import answer_together
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.catalogue import Catalogue

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from homing.activation.asking import Asking, Request, answer_together
+from homing.activation.courses import Course, Request, answer_together
 from homing.errors import HomingError, PhotoError
 
 
@@ -31,7 +31,7 @@ class Done(Double):
 ASKED: list[list[int]] = []
 
 
-def until_over(number: int, limit: int) -> Asking[str]:
+def until_over(number: int, limit: int) -> Course[str]:
     while number <= limit:
         number = yield Double(number)
     return (yield Done(number))
@@ -58,7 +58,7 @@ def test_who_fails_fails_alone() -> None:
 
 
 def test_one_may_go_on_from_an_error() -> None:
-    def stubborn() -> Asking[str]:
+    def stubborn() -> Course[str]:
         try:
             yield Double(100)
         except PhotoError:
@@ -69,7 +69,7 @@ def test_one_may_go_on_from_an_error() -> None:
 
 
 def test_other_errors_end_all() -> None:
-    def broken() -> Asking[str]:
+    def broken() -> Course[str]:
         yield Double(1)
         raise HomingError("no disk")
 

@@ -1,4 +1,4 @@
-"""Many photos each go their own way to a file; what they ask on it is answered for all of them together."""
+"""Many photos each take their own course to a file; what they ask on it is answered for all of them together."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Request(ABC):
         """The answer to each; a PhotoError is raised where the photo asked."""
 
 
-Asking = Generator[Request, Any, Result]
-"""The way of one photo: yields requests, is sent their answers, returns what came of it."""
+Course = Generator[Request, Any, Result]
+"""Of one photo: yields requests, is sent their answers, returns what came of it."""
 
 
-def answer_together(ways: Sequence[Asking[Result]]) -> list[Result | PhotoError]:
-    """Go all ways to their end. The kind of request that came up first is answered first: who is behind catches up."""
+def answer_together(courses: Sequence[Course[Result]]) -> list[Result | PhotoError]:
+    """Go all to their end. The kind of request that came up first is answered first: who is behind catches up."""
     results: dict[int, Result | PhotoError] = {}
     asked: dict[int, Request] = {}
     kinds: dict[type[Request], None] = {}
@@ -41,13 +41,13 @@ def answer_together(ways: Sequence[Asking[Result]]) -> list[Result | PhotoError]
         except PhotoError as error:
             results[place] = error
 
-    for place, way in enumerate(ways):
-        go_on(place, partial(next, way))
+    for place, course in enumerate(courses):
+        go_on(place, partial(next, course))
     while asked:
         kind = next(kind for kind in kinds if kind in map(type, asked.values()))
         some = [place for place, request in asked.items() if type(request) is kind]
         answers = kind.answer([asked.pop(place) for place in some])
         for place, answer in zip(some, answers, strict=True):
-            way = ways[place]
-            go_on(place, partial(way.throw if isinstance(answer, PhotoError) else way.send, answer))
-    return [results[place] for place in range(len(ways))]
+            course = courses[place]
+            go_on(place, partial(course.throw if isinstance(answer, PhotoError) else course.send, answer))
+    return [results[place] for place in range(len(courses))]
