@@ -195,10 +195,10 @@ def recorded(where: Place) -> str:
 
 
 def is_below(where: Place, folder: Place) -> bool:
-    """Whether a place lies in a folder, however the two are spelt."""
+    """Whether a place is a folder or lies in it, however the two are spelt."""
     if isinstance(where, Path) and isinstance(folder, Path):
         return Path(os.path.realpath(where)).is_relative_to(os.path.realpath(folder))
-    return str(where).startswith(str(folder).rstrip("/") + "/")
+    return f"{where}/".startswith(str(folder).rstrip("/") + "/")
 
 
 def is_taken(where: Place) -> bool:

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from homing.errors import HomingError
-from homing.perception import BUDGETS, JND, Budget, Linf, PrintedJND, budget_named, jnd_map
+from homing.perception import BUDGETS, JND, Budget, EvenJND, Linf, PrintedJND, budget_named, jnd_map
 from homing.perception.jnd import PRINTED
 from homing.photo import Photo
 
@@ -21,6 +21,13 @@ def test_as_printed_there_is_room_as_the_printed_map_has_it(flower) -> None:
     view = flower.view()
     used, printed = (kind(alpha=3.0).room(view) for kind in (JND, PrintedJND))
     torch.testing.assert_close(printed, used * jnd_map(view[None], PRINTED)[0] / jnd_map(view[None])[0])
+
+
+def test_even_channels_have_the_same_room_and_an_alpha_costs_what_it_costs_otherwise(flower) -> None:
+    uneven, even = (kind(alpha=3.0).room(flower.view()) for kind in (JND, EvenJND))
+    assert torch.equal(even[0], even[1]) and torch.equal(even[1], even[2])
+    assert float(even.square().mean()) == pytest.approx(float(uneven.square().mean()), rel=1e-4)
+    torch.testing.assert_close(even[0] / uneven[0], (even[0] / uneven[0]).mean().expand_as(even[0]))
 
 
 def test_under_linf_all_may_move_by_as_many_steps(flower, photos) -> None:
@@ -53,12 +60,12 @@ def test_psnr_is_first_met_at_a_typical_share_of_the_room(flower, kind: type[Bud
 
 def test_budgets_have_names_and_say_what_they_are() -> None:
     assert [str(kind(psnr=43.8)) for kind in BUDGETS.values()] == [
-        "JND at 43.8 dB", "printed JND at 43.8 dB", "L∞ at 43.8 dB",
+        "JND at 43.8 dB", "printed JND at 43.8 dB", "even JND at 43.8 dB", "L∞ at 43.8 dB",
     ]  # fmt: skip
     assert str(Linf(alpha=4)) == "L∞ with alpha 4"
     assert budget_named("linf") is Linf
     with pytest.raises(
-        HomingError, match="unknown budget 'lnf'; did you mean 'linf'\\? Available: jnd, jnd-printed, linf"
+        HomingError, match="unknown budget 'lnf'; did you mean 'linf'\\? Available: jnd, jnd-even, jnd-printed, linf"
     ):
         budget_named("lnf")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from homing.errors import HomingError, UnknownNameError
-from homing.perception import JND, Budget
+from homing.perception import JND, Budget, EvenJND
 
 PAPER_BUDGET = JND(psnr=43.8)
+OUR_BUDGET = EvenJND(psnr=PAPER_BUDGET.psnr)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,7 @@ RECIPES = {
             summary="two steps away from other cells: a fifth of the paper's work, and more recall",
             margin=True,
             loose=True,
+            budget=OUR_BUDGET,
             steps=2,
             rate=0.5,
         ),
@@ -59,6 +61,7 @@ RECIPES = {
             summary="keeps clear of other cells, as the photo and as edited copies of it: three times the paper's work",
             margin=True,
             loose=True,
+            budget=OUR_BUDGET,
             steps=7,
             rate=0.2,
             views=4,
@@ -68,6 +71,7 @@ RECIPES = {
             summary="the same by many more copies and ever smaller steps: fifty times the paper's work",
             margin=True,
             loose=True,
+            budget=OUR_BUDGET,
             steps=30,
             rate=0.15,
             fading=True,

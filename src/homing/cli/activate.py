@@ -26,7 +26,7 @@ RecipeName = Annotated[str, typer.Option(help="How photos are moved: see homing 
 BudgetName = Annotated[
     str | None,
     typer.Option(
-        help="Where pixels may move how far: jnd, jnd-printed, or linf, the same everywhere.",
+        help="Where pixels may move how far: jnd, jnd-printed, jnd-even, or linf, the same everywhere.",
         show_default="the recipe's",
     ),
 ]
@@ -35,7 +35,7 @@ Psnr = Annotated[
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option(help="A strength instead of a PSNR: of jnd, 3 in the paper; of linf, in steps of 255."),
+    typer.Option(help="A strength instead of a PSNR: of jnd and jnd-even, 3 in the paper; of linf, in steps of 255."),
 ]
 Format = Annotated[
     str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,7 +120,8 @@ def _run(
     load_extra("ray", "ray")
     found, tally, failed = gather(photos), Tally(words), []
     started = time.perf_counter()
-    with progress(description, len(found), resumable=True) as advance:
+    # Ray tells of workers that died on the screen, where our own output alone is to be.
+    with progress(description, len(found), resumable=True) as advance, redirect_stdout(sys.stderr):
         tell = tally.reporter(advance)
 
         def report(outcome: Outcome) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from statistics import fmean
 from typing import ClassVar
 
 import torch
@@ -111,6 +113,19 @@ class PrintedJND(JND):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvenJND(JND):
+    """Ours: the same map, and all channels may move by the same.
+
+    In the paper blue may move five times as far as green. The eye hardly sees it, but a PSNR counts it like any other
+    channel, networks look at it least, and JPEG takes most of it away. An `alpha` costs as many dB as that of JND.
+    """
+
+    name = "jnd-even"
+    label = "even JND"
+    channels = (math.sqrt(fmean(channel**2 for channel in JND.channels)),) * 3
+
+
+@dataclass(frozen=True, kw_only=True)
 class Linf(Budget):
     """Every channel of every pixel may move by the same, wherever it is; `alpha` counts in steps of 1/255."""
 
@@ -123,7 +138,7 @@ class Linf(Budget):
         return torch.ones_like(views[:, :1])
 
 
-BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, Linf)}
+BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, EvenJND, Linf)}
 """Every kind of budget by name."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -135,3 +136,46 @@ def test_what_a_killed_removal_leaves_is_a_passive_reference(pond: Collection, t
     assert deleted and pond.info().passive == pond.info().photos == 1
     catalogue.references.delete = delete
     assert [each.state for each in pond.remove(photo)] == ["removed"] and pond.info().photos == 0
+
+
+@pytest.mark.parametrize("name", ["references.lance", "releases.lance"])
+def test_datasets_that_are_damaged_are_told_as_a_finding(name: str, tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.activate(tiny_photos(tmp_path / "photos", 3), tmp_path / "out", recipe=RECIPES[0])
+    newest = max((where / name / "_versions").glob("*.manifest"), key=lambda file: file.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:10])
+    (found,) = check(where)
+    assert found.part == "catalogue" and "restore it from a backup" in str(found.action)
+    shutil.rmtree(where / name)
+    (found,) = check(where, repair=True)
+    assert found.part == "catalogue" and not found.mended
+
+
+def test_what_a_crash_left_in_an_out_folder_is_removed(pond: Collection, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pond.activate(tiny_photos(tmp_path / "photos", 2), out, recipe=RECIPES[0])
+    left = out / ".0123456789abcdef.tmp"
+    left.write_bytes(b"half a photo")
+    assert pond.check() == []  # somebody may just be writing it
+    os.utime(left, (0, 0))
+    assert [(each.problem, each.mended) for each in pond.check(repair=True)] == [(f"{left} was left by a crash", True)]
+    assert not left.exists() and pond.check() == []
+
+
+def test_a_place_where_nothing_lies_is_no_collection(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+        check(tmp_path / "nothing.lance")
+
+
+def test_whoever_lacks_settings_or_a_codebook_is_told_how_to_mend_it(tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    Collection.create(where).close()
+    settings = (where / "collection.toml").read_bytes()
+    (where / "collection.toml").unlink()
+    with pytest.raises(CollectionError, match=r"is gone; put it back with: homing check .* --repair"):
+        Collection.open(where)
+    (where / "collection.toml").write_bytes(settings)
+    (where / "codebook").unlink()
+    with pytest.raises(CollectionError, match=r"homing check .* says what is wrong"):
+        Collection.open(where)

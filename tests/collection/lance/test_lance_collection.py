@@ -14,7 +14,7 @@ from homing.collection import Collection
 from homing.collection.catalogue import Catalogue
 from homing.collection.lance.catalogue import LanceCatalogue
 from homing.collection.lance.collection import LanceCollection
-from homing.errors import CollectionError, GoneError
+from homing.errors import CollectionError, GoneError, HomingError
 from homing.indexes.lance import IN_MEMORY, rows_outside
 
 
@@ -164,3 +164,9 @@ def test_it_answers_all_that_a_catalogue_is_asked() -> None:
     of_snapshots = {"codes", "fact", "set_facts", "recoded", "recode", "removed_since", "create", "upgrade"}
     asked = {name for name in dir(Catalogue) if not name.startswith("_")}
     assert asked - of_snapshots <= set(dir(LanceCatalogue))
+
+
+@pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
+def test_out_must_not_lie_in_the_collection(lake: Collection, inside: str, tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match="lies inside the collection"):
+        lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.home}{inside}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -57,6 +58,16 @@ def test_nothing_is_made_where_other_files_lie(address: str, name: str) -> None:
     with pytest.raises(CollectionError, match="exists and is not empty; choose another name"):
         Collection.create(address, codebook=tiny_codebook(LANCE))
     assert sorted(names_in(place(address))) == sorted(["codebook", name.partition("/")[0]])
+
+
+def test_what_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    other, where = tmp_path / "other.lance", tmp_path / "photos.lance"
+    with Collection.create(other, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.add(tiny_photos(tmp_path / "photos", 1))
+    shutil.copytree(other / "references.lance", where / "references.lance")
+    with pytest.raises(CollectionError, match="holds 1 rows already"):
+        Collection.create(where, codebook=tiny_codebook(LANCE))
+    assert names_in(where) == ["references.lance"]
 
 
 def test_nothing_is_made_under_the_name_of_a_file(s3: str) -> None:

@@ -98,7 +98,8 @@ def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening
         told = list(pool.map(add, others))
     assert lake.info().photos == 30 and lake.check() == []
     there = list(lake.folder.catalogue.ids_of(hashes).values())
-    assert all(number is None or number == there[place] for ids in told for place, number in enumerate(ids))
+    for place, number in enumerate(there):  # each is told as added once, by the one whose row stays
+        assert sorted(ids[place] or 0 for ids in told) == [0, 0, number]
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:

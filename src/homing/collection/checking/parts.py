@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -123,15 +124,24 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
     for file in _unclaimed(folder):
         problem = f"{file} holds an upload that is no reference"
         findings.mend("file", problem, "removed", partial(delete, file), "remove it")
-    released = (place(path) for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases"))
-    inside = {folder.home.absolute(), *folder.home.absolute().glob("generation-*")}
-    outside = {each.parent for each in released if isinstance(each, Path)}
-    for parent in sorted(inside | outside | {*folder.home.absolute().glob(f"{UPLOADS}/*")}):
-        for file in _leftovers(parent, drafts=parent in inside):
-            findings.mend("file", f"{file} was left by a crash", "removed", partial(delete, file), "remove it")
+    inside = [folder.home.absolute(), *folder.home.absolute().glob("generation-*")]
+    _check_temporaries(inside, findings, drafts=True)
+    _check_temporaries(folder.home.absolute().glob(f"{UPLOADS}/*"), findings)
+    check_out_folders((path for (path,) in folder.catalogue._all("SELECT DISTINCT path FROM releases")), findings)
     for file in forgotten(folder.home):
         problem = f"{file} is left of a generation that was forgotten"
         findings.mend("file", problem, "removed", partial(delete, file), "remove it")
+
+
+def check_out_folders(released: Iterable[str], findings: Findings) -> None:
+    """Temporary files that a crash left in folders that photos were released into."""
+    files = map(place, released)
+    _check_temporaries({each.parent for each in files if isinstance(each, Path)}, findings)
+
+
+def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: bool = False) -> None:
+    for file in (file for folder in sorted(folders) for file in _leftovers(folder, drafts=drafts)):
+        findings.mend("file", f"{file} was left by a crash", "removed", partial(delete, file), "remove it")
 
 
 def _unclaimed(folder: Folder) -> list[Path]:

@@ -19,7 +19,7 @@ from homing._places import Place
 from homing.codebooks import Codebook
 from homing.collection.catalogue import NewPhotos, Planned, ReleaseRow, State
 from homing.collection.lance.log import RELEASES, ReleaseLog, log_schema
-from homing.collection.lance.table import Table, numbered, one_of, quoted
+from homing.collection.lance.table import CREATED, Table, numbered, one_of, quoted
 from homing.errors import GoneError
 from homing.indexes.lance import CODE, VECTOR, ids_of, lists_of, matrix_of
 
@@ -73,14 +73,15 @@ class LanceCatalogue:
 
     def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
         """The ids of photos, by their hashes."""
-        return {sha256: ids[0] for sha256, ids in self._all_ids_of(hashes).items()}
+        return {sha256: ids[0][0] for sha256, ids in self._all_ids_of(hashes).items()}
 
-    def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[int]]:
-        """The ids of each photo: one, but for those that two writers have just added at once."""
-        rows = self.references.rows(["_rowid", "sha256"], one_of("sha256", hashes))
-        found: dict[str, list[int]] = {}
-        for number, sha256 in sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True)):
-            found.setdefault(sha256, []).append(number)
+    def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """The ids of each photo, with the versions they came in: one, but where two writers have just added it."""
+        rows = self.references.rows(["_rowid", "sha256", CREATED], one_of("sha256", hashes))
+        found: dict[str, list[tuple[int, int]]] = {}
+        columns = (ids_of(rows).tolist(), rows["sha256"].to_pylist(), rows[CREATED].to_pylist())
+        for number, sha256, version in sorted(zip(*columns, strict=True)):
+            found.setdefault(sha256, []).append((number, version))
         return found
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
@@ -100,17 +101,19 @@ class LanceCatalogue:
         """
         known = self.ids_of(photos.hashes)
         firsts = {sha256: place for place, sha256 in reversed(list(enumerate(photos.hashes))) if sha256 not in known}
+        version = None
         if firsts:
-            self.references.insert_new(self._new_rows(photos, sorted(firsts.values())), "sha256")
+            version = self.references.insert_new(self._new_rows(photos, sorted(firsts.values())), "sha256")
             self.changed = True
         there = self._all_ids_of(list(firsts))
-        numbers = {sha256: ids[0] for sha256, ids in there.items()}
         # Whoever committed second sees both, and takes its own back; after a kill a repair does.
-        if twice := [number for ids in there.values() for number in ids[1:]]:
+        if twice := [number for ids in there.values() for number, _ in ids[1:]]:
             self.references.delete(numbered(twice))
         if instead_of:
             self.remove(instead_of)
-        return [numbers[sha256] if firsts.get(sha256) == place else None for place, sha256 in enumerate(photos.hashes)]
+        # Where somebody else was first, the row is theirs.
+        ours = {sha256: ids[0][0] for sha256, ids in there.items() if ids[0][1] == version}
+        return [ours.get(sha256) if firsts.get(sha256) == place else None for place, sha256 in enumerate(photos.hashes)]
 
     def _new_rows(self, photos: NewPhotos, places: list[int]) -> Any:
         descriptors = torch.from_numpy(np.asarray(photos.descriptors)[places])

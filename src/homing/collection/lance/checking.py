@@ -16,8 +16,9 @@ from homing._parallel import map_ahead
 from homing._places import Place, place, write_whole
 from homing.codebooks import Codebook, agree
 from homing.collection.checking.findings import STALE, Findings
+from homing.collection.checking.parts import check_out_folders
 from homing.collection.generations import generation
-from homing.collection.lance.folder import LanceFolder, open_lance
+from homing.collection.lance.folder import LanceFolder, open_lance, refuse_no_lance
 from homing.collection.lance.table import Table, numbered, one_of
 from homing.collection.outcome import Finding
 from homing.collection.settings import read_settings, settings_text
@@ -25,15 +26,24 @@ from homing.errors import CodebookError, CollectionError, FormatError, HomingErr
 from homing.indexes.lance import CODE, VECTOR, codes_of, drop_index, fold_in, has_moved, ids_of, matrix_of
 from homing.photo import read_file
 
+_BY_HAND = "restore it from a backup, or look for an earlier version: homing search --version"
 _UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
 
 
 def check_lance_at(where: Place, *, repair: bool) -> list[Finding]:
     """The same for one that is not open: what it is made of is looked at first."""
     findings, path = Findings(repair), generation(where)
+    refuse_no_lance(path)
     if not (_check_codebook(path, findings) and _check_settings(path, findings)):
         return findings.found
-    return findings.found + check_lance(open_lance(where), repair=repair)
+    try:
+        folder = open_lance(where)
+    except FormatError:
+        raise
+    except CollectionError as error:
+        findings.leave("catalogue", str(error), _BY_HAND)
+        return findings.found
+    return findings.found + check_lance(folder, repair=repair)
 
 
 def _check_codebook(path: Place, findings: Findings) -> bool:
@@ -73,17 +83,16 @@ def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
     findings, catalogue = Findings(repair), folder.catalogue
     if repair:
         catalogue.references.refuse_if_old()
-    for table in (catalogue.references, catalogue.releases):
-        try:
+    try:
+        for table in (catalogue.references, catalogue.releases):
             with table.telling("trusted"):
                 table.latest().validate()
-        except CollectionError as error:
-            findings.leave("catalogue", str(error), "restore it from a backup, or open an earlier version")
-            return findings.found
-    _check_lookups(folder, findings)
-    _check_references(folder, findings)
-    _check_index(folder, findings)
-    _check_releases(folder, findings)
+        _check_lookups(folder, findings)
+        _check_references(folder, findings)
+        _check_index(folder, findings)
+        _check_releases(folder, findings)
+    except CollectionError as error:
+        findings.leave("catalogue", str(error), _BY_HAND)
     return findings.found
 
 
@@ -162,6 +171,7 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
         problem = f"releases of {len(left):,} photos that are no references any more are left"
         forget = partial(catalogue.releases.delete, one_of("photo", sorted(left)))
         findings.mend("release", problem, "forgotten", forget, "run homing check --repair again")
+    check_out_folders(by_path, findings)
     for (path, rows), found in zip(by_path.items(), map_ahead(_hash, by_path), strict=True):
         same = [row for row in rows if row["sha256"] == found]
         if any(row["written"] for row in same):

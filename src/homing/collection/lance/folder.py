@@ -71,6 +71,8 @@ def create_lance(where: Place, codebook: Codebook) -> None:
         refuse_if_collection(where)
         if not set(names_in(where)) <= set(_PARTS):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
+        for name in schemas(codebook):
+            Table.refuse_if_filled(where / name)
         _put_codebook(where / _CODEBOOK, codebook.to_bytes())
         for name, schema in schemas(codebook).items():
             Table.create(where / name, schema)
@@ -122,7 +124,8 @@ def lance_at(home: Place, path: Place, version: int | None = None) -> LanceFolde
     load_lance()
     try:
         if not (path / _SETTINGS).exists():
-            raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+            refuse_no_lance(path)
+            raise CollectionError(f"{path / _SETTINGS} is gone; put it back with: homing check {home} --repair")
         settings, file = read_settings(path), path / _CODEBOOK
         codebook = Codebook.from_bytes(file.read_bytes(), str(file))
     except OSError as error:
@@ -135,5 +138,11 @@ def lance_at(home: Place, path: Place, version: int | None = None) -> LanceFolde
     return LanceFolder(home, path, codebook, LanceCatalogue(path, codebook, version))
 
 
+def refuse_no_lance(path: Place) -> None:
+    """Where nothing of a collection lies, there is none."""
+    if not set(names_in(path)) & set(_PARTS):
+        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+
+
 def _unreadable(home: Place, error: OSError) -> CollectionError:
-    return CollectionError(f"{home} cannot be read: {error.strerror}")
+    return CollectionError(f"{home} cannot be read: {error.strerror}; homing check {home} says what is wrong")

@@ -18,6 +18,7 @@ class _NoDatasetError(CollectionError):
 
 
 _VERSIONS = range(1, 1 << 64)  # that Lance can count
+CREATED = "_row_created_at_version"  # as Lance calls it
 _TRIES = 50  # of a commit: whoever comes second to change the same rows begins again
 
 
@@ -41,17 +42,23 @@ class Table:
         return load_lance().dataset(_uri(self._where), version=self._version, storage_options=options, session=session)
 
     @staticmethod
-    def create(where: Place, schema: Any) -> None:
-        """A new, empty dataset, whose rows keep their numbers for good; in place of what a kill left of another."""
+    def refuse_if_filled(where: Place) -> None:
+        """Nothing is made over rows that somebody has."""
         if where.exists():
             with suppress(_NoDatasetError):
-                there = Table(where).dataset
-                if there.count_rows():
+                if count := Table(where).dataset.count_rows():
                     raise CollectionError(
-                        f"{where} holds {there.count_rows():,} rows of a collection whose collection.toml is gone; "
-                        "put that back, or choose another name"
+                        f"{where} holds {count:,} rows already, perhaps of a collection whose collection.toml is gone; "
+                        "homing check COLLECTION --repair puts that back, or choose another name"
                     )
-                if there.schema == schema:
+
+    @staticmethod
+    def create(where: Place, schema: Any) -> None:
+        """A new, empty dataset, whose rows keep their numbers for good; in place of what a kill left of another."""
+        Table.refuse_if_filled(where)
+        if where.exists():
+            with suppress(_NoDatasetError):
+                if Table(where).dataset.schema == schema:
                     return
         with _telling(where, "made"):
             load_lance().write_dataset(
@@ -90,11 +97,11 @@ class Table:
         with self._changing() as dataset:
             dataset.insert(rows, mode="append")
 
-    def insert_new(self, rows: Any, key: str) -> int:
-        """Put those of the rows in whose key no other row has, whoever adds at the same time; says how many."""
+    def insert_new(self, rows: Any, key: str) -> int | None:
+        """Put those of the rows in whose key no other row has; says in which version they came, None if none did."""
         with self._changing() as dataset:
             merge = dataset.merge_insert(key).when_not_matched_insert_all().conflict_retries(_TRIES)
-            return int(merge.execute(rows)["num_inserted_rows"])
+            return int(dataset.version) if merge.execute(rows)["num_inserted_rows"] else None
 
     def update(self, values: Mapping[str, str], where: str) -> int:
         """Give rows other values; says how many."""
