@@ -10,7 +10,7 @@ import homing
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
-    ["_extras", "_files", "_machine", "_parallel", "_stacks"],
+    ["_constant", "_extras", "_files", "_machine", "_parallel", "_stacks"],
     ["_places"],
     ["photo", "edits"],
     ["perception", "extractors"],

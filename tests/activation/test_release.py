@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,6 +55,26 @@ def test_what_a_gpu_measures_holds_for_the_bytes(loaded, extractor, codebook) ->
         assert made.quality.psnr == pytest.approx(quality.psnr, abs=1e-3)
         assert made.quality.ssim == pytest.approx(quality.ssim, abs=1e-4)
         assert made.quality.linf == pytest.approx(quality.linf, abs=1e-2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_more_photos_of_one_size_do_not_wait_for_the_gpu_more_often(flower: Photo, extractor, codebook) -> None:
+    gpu = extractors.load(extractor.name, device="cuda")
+
+    def waits(count: int) -> int:
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                activate([flower] * count, extractor=gpu, codebook=codebook, recipe=RECIPES["homing-fast"])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        return len(told)
+
+    waits(2)  # what is sent once and kept
+    few = waits(2)
+    assert few > 0 and waits(8) <= few
 
 
 def test_the_psnr_asked_for_is_met_on_the_file(activations) -> None:

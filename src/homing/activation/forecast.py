@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._constant import constant
 from homing._machine import send
 from homing._stacks import in_stacks
-from homing.edits.differentiable._constant import constant
 from homing.edits.differentiable.jpeg import cosines
 from homing.perception.quality import decibels
 from homing.photo import Coding, Photo

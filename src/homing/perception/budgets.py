@@ -11,6 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from homing._constant import constant
 from homing.errors import HomingError, UnknownNameError
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
 from homing.perception.quality import loudness
@@ -21,6 +22,11 @@ _CHANNELS = tuple(0.072 / share for share in LUMA)
 _UNITS = (0.229, 0.224, 0.225)
 # After the loop most of the change sits near its bound; this share of it is what a PSNR is first met with.
 TYPICAL = 0.8
+
+
+@constant
+def _numbers(values: tuple[float, ...], device: torch.device) -> Tensor:
+    return torch.tensor(values, device=device)
 
 
 def without_colour(views: Tensor) -> Tensor:
@@ -64,8 +70,8 @@ class Budget(ABC):
 
     def rooms(self, views: Tensor) -> Tensor:
         """The same of (B, 3, H, W) views."""
-        channels = views.new_tensor(self.channels)
-        grey = (channels @ views.new_tensor(LUMA)).expand(3)  # the same change of luminance
+        channels, luma = _numbers(self.channels, views.device), _numbers(LUMA, views.device)
+        grey = (channels @ luma).expand(3)  # the same change of luminance
         shapes = torch.where(without_colour(views)[:, None], grey, channels)[:, :, None, None] * self.maps(views)
         return shapes * self._strengths(shapes)
 

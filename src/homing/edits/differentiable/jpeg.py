@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing.edits.differentiable._constant import constant
+from homing._constant import constant
 from homing.edits.differentiable.colour import luma
 from homing.edits.differentiable.views import Views, twin
 

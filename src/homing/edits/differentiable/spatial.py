@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from homing.edits.differentiable._constant import constant
+from homing._constant import constant
 from homing.edits.differentiable._mix import coarse, mix
 from homing.edits.differentiable._warp import affine, between, stretch, warp
 from homing.edits.differentiable.views import Views, twin

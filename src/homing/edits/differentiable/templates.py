@@ -13,8 +13,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from homing._constant import constant
 from homing.edits import Edit
-from homing.edits.differentiable._constant import constant
 from homing.edits.differentiable._warp import affine, warp
 from homing.edits.differentiable.views import Views, twin
 from homing.edits.disc import RANGES
