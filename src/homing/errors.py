@@ -30,6 +30,10 @@ class CollectionError(HomingError):
     """A collection is missing, damaged, or was asked for something it cannot do."""
 
 
+class AwayError(HomingError):
+    """A collection cannot be reached: nothing is known to be wrong with it, and other photos would not fare better."""
+
+
 class FormatError(CollectionError):
     """A collection was made by a later homing than this one."""
 

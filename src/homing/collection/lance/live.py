@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Lock
 
 from homing.collection.lance.folder import LanceFolder
-from homing.errors import CollectionError
+from homing.errors import AwayError, CollectionError
 from homing.indexes.lance import LanceIndex, fold_in, is_behind, rows_outside
 
 # What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
@@ -46,7 +46,7 @@ class LanceLive:
                 tail, count = rows_outside(references.dataset), references.dataset.count_rows()
             if tail > max(_TAIL, _SHARE * count):
                 self.compact()
-        except CollectionError as error:
+        except (CollectionError, AwayError) as error:
             # Nothing is lost: what is not in the index is searched in memory, and the next one may do it.
             logging.getLogger("homing").warning("%s: the index is left as it is: %s", self._folder.path, error)
 

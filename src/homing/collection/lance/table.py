@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any
 
 from homing._places import Address, Place, in_a_line
-from homing.errors import CollectionError
+from homing.errors import AwayError, CollectionError
 from homing.indexes.lance import load_lance
 
 
@@ -137,7 +137,18 @@ def _telling(where: Place, what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:  # of Lance, with a trace of its own behind the first line
+        _refuse_if_away(where)
         raise CollectionError(f"{where} cannot be {what}: {in_a_line(error).partition(', /home/')[0][:300]}") from error
+
+
+def _refuse_if_away(where: Place) -> None:
+    """Ask whether anybody answers there at all: Lance's words do not tell that from damage."""
+    try:
+        where.exists()
+    except OSError as error:
+        raise AwayError(
+            f"{where} cannot be reached: {error.strerror}; what was done is kept, the same command continues"
+        ) from error
 
 
 def quoted(text: str) -> str:
