@@ -1,5 +1,6 @@
 """Photos that Ray adds are those that one process adds."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,25 @@ def test_the_command_names_failures_and_tells_what_each_stage_took(
     )
     assert done.exit_code == 0, done.output
     assert '"known": 41' in done.stdout
+
+
+def test_what_ray_says_of_dead_workers_is_no_part_of_the_answer(
+    folder: Path, tmp_path: Path, book: Codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ray._private.worker import print_to_stdstream
+
+    add = cluster.add
+
+    def noisy(*args: object, **more: object) -> object:
+        print_to_stdstream({"lines": ["A worker died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
+        return add(*args, **more)
+
+    monkeypatch.setattr(cluster, "add", noisy)
+    Collection.create(tmp_path / "c.homing", codebook=book).close()
+    where = ["--collection", str(tmp_path / "c.homing")]
+    done = CliRunner().invoke(app, ["cluster", "add", str(folder), *where, "--json"])
+    assert json.loads(done.stdout)["counts"]["added"] == 40
+    assert "A worker died" in done.stderr
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
