@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from homing.collection import Collection, Finding, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
-    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, measure
+    from homing.perception import JND, Budget, EvenJND, Linf, PrintedJND, Quality, measure
     from homing.photo import Photo
     from homing.service.client import Client
 
@@ -30,7 +30,7 @@ _ROOMS = {
     "collection": ("Collection", "Finding", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "Linf", "PrintedJND", "Quality", "measure"),
+    "perception": ("JND", "Budget", "EvenJND", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
     "service.client": ("Client",),
 }
@@ -44,6 +44,7 @@ __all__ = [
     "Client",
     "Codebook",
     "Collection",
+    "EvenJND",
     "Extractor",
     "Finding",
     "HomingError",

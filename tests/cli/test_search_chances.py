@@ -43,7 +43,7 @@ def test_only_sure_matches_are_shown_where_that_is_asked_for(used: Path, photos:
 @pytest.mark.parametrize(
     ("chance", "words"),
     [
-        (1.0, "all but certain"),
+        (1.0, "almost always"),
         (0.99, "99 in 100"),
         (0.1, "10 in 100"),
         (0.0123, "1 in 81"),

@@ -37,7 +37,7 @@ from homing.errors import HomingError
 app = typer.Typer(
     name="homing",
     help="homing makes photos easy to recognise again.\n\nBefore a photo is released, its pixels move, invisibly, so"
-    " that whatever others do to the copy, a search still brings it home.",
+    " that a search still brings most copies home, cropped, recompressed or captioned as they are.",
     epilog="Start with:  homing init my.homing  ·  homing activate my.homing photos --out released  ·"
     "  homing search my.homing copy.jpg",
     no_args_is_help=True,

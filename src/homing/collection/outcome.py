@@ -120,7 +120,7 @@ class Finding:
 def in_words(chance: float) -> str:
     """A probability as a person says it: 1 in 40,000, with two figures that count."""
     if chance >= 0.995:
-        return "all but certain"
+        return "almost always"
     if chance >= 0.095:
         return f"{100 * chance:.0f} in 100"
     if chance < 1e-12:
