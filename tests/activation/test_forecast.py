@@ -14,8 +14,7 @@ from tests.photo.photo_files import exif, wide_gamut
 
 from homing.activation import RECIPES, activate, forecast
 from homing.activation.forecast import Forecast, foretell
-from homing.perception import JND
-from homing.perception.quality import psnr
+from homing.perception import JND, measure
 from homing.photo import Photo
 
 NEAR = 0.06  # dB; over a hundred photos of several samplings and qualities from 75 on, none was farther off than 0.05
@@ -60,7 +59,7 @@ def test_a_forecast_is_what_the_file_has(flower: Photo, name: str, finer: bool) 
     assert told is not None
     for strength in (0.6, 1.0, 1.8):
         written = Photo.decode(photo.moved(strength * change).encode(finer=finer), "written")
-        assert foretell([told], [strength])[0] == pytest.approx(psnr(view, written.view()), abs=NEAR)
+        assert foretell([told], [strength])[0] == pytest.approx(measure(view, written.view()).psnr, abs=NEAR)
 
 
 def test_what_is_clipped_is_foretold(flower: Photo) -> None:
@@ -71,7 +70,7 @@ def test_what_is_clipped_is_foretold(flower: Photo) -> None:
     told = Forecast.of(photo, view, change)
     assert told is not None
     written = Photo.decode(photo.moved(change).encode(), "written")
-    assert foretell([told], [1.0])[0] == pytest.approx(psnr(view, written.view()), abs=NEAR)
+    assert foretell([told], [1.0])[0] == pytest.approx(measure(view, written.view()).psnr, abs=NEAR)
 
 
 def test_a_forecast_in_bands_is_the_same(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from homing.activation.strength import at_psnr
-from homing.perception.quality import psnr
+from homing.perception import measure
 
 
 def found(search) -> "Rounded":
@@ -36,7 +36,7 @@ def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float,
     change = room * torch.linspace(0.7, 0.95, pixels.numel()).reshape(pixels.shape)
 
     def write(strength: float) -> Rounded:
-        return Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255))
+        return Rounded(strength, measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr)
 
     size = float(change.square().mean().sqrt()) if known else None
     assert wanted <= found(at_psnr(write, wanted, size)).psnr < wanted + 4
@@ -50,7 +50,7 @@ def test_a_change_of_many_sizes_takes_two_files() -> None:
     files = []
 
     def write(strength: float) -> Rounded:
-        files.append(Rounded(strength, psnr(pixels, (255 * (pixels + strength * change)).round() / 255)))
+        files.append(Rounded(strength, measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr))
         return files[-1]
 
     assert 43.8 <= found(at_psnr(write, 43.8, float(change.square().mean().sqrt()))).psnr <= 43.9
@@ -67,7 +67,7 @@ def test_where_the_psnr_is_foretold_one_file_suffices(share: float) -> None:
     files = []
 
     def foretell(strength: float) -> float:
-        return psnr(pixels, (255 * (pixels + strength * change)).round() / 255)
+        return measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr
 
     def write(strength: float) -> Rounded:
         files.append(Rounded(strength, foretell(strength)))

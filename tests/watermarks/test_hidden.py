@@ -17,8 +17,7 @@ from homing.edits.differentiable import Views
 from homing.errors import HomingError
 from homing.evaluation.pictures import to_image, to_view
 from homing.extractors import describe
-from homing.perception import JND
-from homing.perception.quality import psnr
+from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.training.curves import Point
 from homing.training.run import Run, alone_in
@@ -124,7 +123,7 @@ def test_training_grows_harder_once_messages_are_heard_and_in_time(
 def test_a_pattern_is_brought_to_a_psnr() -> None:
     images, patterns = torch.rand(2, 3, 32, 32) * 0.5 + 0.25, torch.randn(2, 3, 32, 32)
     for image, marked in zip(images, hidden_training._at_psnr(images, patterns, 40.0), strict=True):
-        assert psnr(image, marked) == pytest.approx(40.0, abs=0.01)
+        assert measure(image, marked).psnr == pytest.approx(40.0, abs=0.01)
 
 
 def test_training_spreads_a_change_as_a_release_does() -> None:

@@ -39,13 +39,11 @@ def loudness(changes: Tensor) -> Tensor:
     return changes.square().mean(dim=(-3, -2, -1)).sqrt()
 
 
-def psnr(first: Tensor, second: Tensor) -> float:
-    """Peak signal-to-noise ratio in dB of two (3, H, W) views; infinite when they are equal."""
-    return psnr_of_each([first], [second])[0]
-
-
 def psnr_of_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[float]:
-    """The same of many pairs of views on one device, which is waited for once."""
+    """Peak signal-to-noise ratio in dB of pairs of (3, H, W) views, infinite where they are equal.
+
+    All lie on one device, which is waited for once.
+    """
     with torch.inference_mode():
         errors = torch.stack(in_stacks(_errors, firsts, seconds)).tolist() if firsts else []
     return [decibels(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
