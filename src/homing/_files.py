@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def _linked(temporary: Path, path: Path) -> bool:
 
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, where they are missing; their names are on disk by then."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
         sync_folder(each.parent)

@@ -45,12 +45,12 @@ def activate(
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
     changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
     loud = torch.stack([loudness(change) for change in changes]).tolist()
-    judge = Judge(extractor, codebook, recipe.margin)
-    standings = judge.standings(originals, originals)
+    judge = Judge(extractor, codebook, objective)
+    standings = judge.standings(originals, range(len(photos)))
     of_each = zip(photos, views, changes, loud, standings, codebook.encode(originals), strict=True)
     return answer_together(
         [
-            Release(photo, view, change, how_loud, standing, code, judge, recipe, format).course()
-            for photo, view, change, how_loud, standing, code in of_each
+            Release(photo, view, change, how_loud, standing, code, judge, place, recipe, format).course()
+            for place, (photo, view, change, how_loud, standing, code) in enumerate(of_each)
         ]
     )

@@ -27,6 +27,7 @@ _PARTED = {(1, 2): (0.25, 0.5), (2, 2): (0.5, 0.4375)}
 _TIE = 1e-3  # sums of whole numbers end in exactly a half so often that which way they go decides; ours are not exact
 _FINE = 4 * math.sqrt(8)  # what libjpeg counts in on the way back from frequencies, in parts of a level
 _BAND = 4_000_000  # pixels at a time, so that memory does not grow with the photo
+_GRAIN = 64  # pixels: photos of about the same size are told of together
 
 
 class Forecast:
@@ -51,26 +52,32 @@ class Forecast:
 @torch.inference_mode()
 def foretell(forecasts: Sequence[Forecast], strengths: Sequence[float]) -> list[float]:
     """The PSNR of each file with so many times its change; the device is waited for once."""
-    sent = send(np.array(strengths, np.float32).reshape(-1, 1, 1, 1), forecasts[0].shown.device)
+    asked = [(strength, *each.shown.shape[1:]) for each, strength in zip(forecasts, strengths, strict=True)]
+    sent = send(np.array(asked, np.float32), forecasts[0].shown.device)[:, None, None]
     errors: dict[int, Tensor] = {}
     for sampling in dict.fromkeys(each.sampling for each in forecasts):
-        some = [place for place, each in enumerate(forecasts) if each.sampling == sampling]
-        asked = [
-            (forecasts[place].shown, forecasts[place].change, forecasts[place].steps, sent[place]) for place in some
-        ]
-        errors.update(zip(some, in_stacks(partial(_errors, sampling=sampling), *zip(*asked, strict=True)), strict=True))
-    told = torch.stack([errors[place] for place in range(len(forecasts))]).tolist()
-    return [decibels(error / 255**2, each.shown.numel()) for error, each in zip(told, forecasts, strict=True)]
+        some = {place: each for place, each in enumerate(forecasts) if each.sampling == sampling}
+        given = [(each.shown, each.change, each.steps, sent[place]) for place, each in some.items()]
+        told = in_stacks(partial(_errors, sampling=sampling), *zip(*given, strict=True), grain=_GRAIN)
+        errors.update(zip(some, told, strict=True))
+    off = torch.stack([errors[place] for place in range(len(forecasts))]).tolist()
+    return [decibels(error / 255**2, each.shown.numel()) for error, each in zip(off, forecasts, strict=True)]
 
 
-def _errors(shown: Tensor, change: Tensor, steps: Tensor, strength: Tensor, *, sampling: tuple[int, int]) -> Tensor:
-    """The sum of squares, in levels, of what files of (B, C, H, W) pictures are off by: (B,)."""
+def _errors(shown: Tensor, change: Tensor, steps: Tensor, asked: Tensor, *, sampling: tuple[int, int]) -> Tensor:
+    """The sum of squares, in levels, of what files of (B, C, H, W) pictures are off by: (B,).
+
+    Of each is asked a strength, and for so many of its rows and columns: (B, 1, 1, 3).
+    """
+    strength, height, width = torch.split(asked, 1, dim=3)
+    down, across = (torch.arange(side, device=shown.device) for side in shown.shape[2:])
+    inside = (down[:, None] < height) & (across < width)
     rows = max(_BAND // (len(shown) * shown.shape[3]) // 16 * 16, 16)
     errors = []
-    for before, more in zip(*(torch.split(each, rows, dim=2) for each in (shown, change)), strict=True):
+    for before, more, counts in zip(*(torch.split(each, rows, dim=2) for each in (shown, change, inside)), strict=True):
         levels = (255 * before).round_()
         moved = levels.addcmul(more, strength, value=255).round_().clamp_(0, 255)
-        off = _written(moved, steps, sampling).sub_(levels).square_()
+        off = _written(moved, steps, sampling).sub_(levels).square_().mul_(counts)
         errors.append(off.sum(dim=3).sum(dim=(1, 2), dtype=torch.float64))
     return torch.stack(errors).sum(dim=0)
 

@@ -57,6 +57,8 @@ class Release:
     original: Standing
     code: np.ndarray
     judge: Judge
+    place: int
+    """Of the photo in its batch."""
     recipe: Recipe
     format: str | None = None
 
@@ -68,10 +70,10 @@ class Release:
         if not refusal and self._gain(standing) >= _SURVIVES * self._gain(unwritten):
             return (yield from self._activated(trial, standing, None))
         finer = gentler = None
-        again: Trial = yield self._write(finer=True)(trial.strength)
+        again: Trial = yield from self._at_budget(finer=True)
         if lossy := again.data != trial.data:
             finer = "written finer than usual, the gain did not survive otherwise"
-            trial = yield from self._at_budget(finer=True)
+            trial = again
             (standing,) = yield self._stand(trial.seen)
             refusal = self._refuse(trial, standing)
         full = trial.strength
@@ -101,7 +103,7 @@ class Release:
         return partial(Write, self.photo, self.view, self.change, self.format, finer, quick=quick)
 
     def _stand(self, *views: Tensor) -> Stand:
-        return Stand(self.judge, self.original.descriptor, [self.judge.extractor.resize(view) for view in views])
+        return Stand(self.judge, self.place, [self.judge.extractor.resize(view) for view in views])
 
     @property
     def _wanted(self) -> float | None:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from homing._machine import send
 from homing._parallel import map_ahead
 from homing.activation.courses import Request
 from homing.activation.forecast import Forecast, foretell
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
-from homing.objectives import objective_for
+from homing.objectives import Objective
 from homing.perception import Quality
 from homing.perception.quality import measure_each, psnr_of_each
 from homing.photo import Photo, moved_each
@@ -100,21 +102,22 @@ class Judge:
 
     extractor: Extractor
     codebook: Codebook
-    margin: bool
+    objective: Objective
 
-    def standings(self, descriptors: Tensor, originals: Tensor) -> list[Standing]:
-        """Where (B, D) descriptors of photos stand, given those of the photos as they were."""
-        losses = objective_for(self.codebook, originals, margin=self.margin)(descriptors).tolist()
+    def standings(self, descriptors: Tensor, places: Sequence[int]) -> list[Standing]:
+        """Where (N, D) descriptors stand, given which photos of the batch they are of."""
+        device = self.extractor.device
+        losses = self.objective.among(send(np.array(places), device))(descriptors.to(device)).tolist()
         of_each = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
         return [Standing(*each) for each in of_each]
 
 
 @dataclass(frozen=True)
 class Stand(Request):
-    """Where would a photo with this descriptor (D,) stand if the network saw these squares? A Standing for each."""
+    """Where would the photo at this place of the batch stand if the network saw these squares? A Standing for each."""
 
     judge: Judge
-    original: Tensor
+    place: int
     squares: Sequence[Tensor]
 
     @classmethod
@@ -122,8 +125,7 @@ class Stand(Request):
         """By what the network says."""
         judge = requests[0].judge
         seen = describe(judge.extractor, [square for each in requests for square in each.squares])
-        originals = torch.stack([each.original for each in requests for _ in each.squares])
-        standings = iter(judge.standings(seen, originals))
+        standings = iter(judge.standings(seen, [each.place for each in requests for _ in each.squares]))
         return [list(islice(standings, len(each.squares))) for each in requests]
 
 

@@ -11,7 +11,7 @@ from homing.activation.requests import Foretell, Trial, Write
 
 _AIM = 0.1  # dB: how near above the PSNR asked for a file is brought
 _TRIALS = 8
-_NEAR = 0.7  # dB: from here a strength is told well enough by the growth below
+_NEAR = 0.1  # dB: from here a strength is told well enough by the growth below
 _STRONGEST = 2.0  # times the change the budget first allowed for
 _GROWTH = 1.65  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
 _FAINT = 0.25  # of that change: a PSNR that is not met with so little is not met at all

@@ -23,7 +23,7 @@ from homing.photo import Photo
 Item = TypeVar("Item")
 Other = TypeVar("Other")
 
-_TOGETHER = 32  # photos that travel together, and are moved together
+_TOGETHER = 64  # photos that travel together, and are moved together
 _BYTES = 16 * 2**20  # of their files
 _PASSES = 500_000  # of the network
 _GPU_MEMORY = 4 * 2**30  # that a process may take

@@ -6,8 +6,8 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,7 @@ class NewPhotos:
     descriptors: np.ndarray
 
 
-@dataclass(frozen=True)
-class ReleaseRow:
+class ReleaseRow(NamedTuple):
     """What was released of a photo, or is about to be."""
 
     state: Literal["activated", "unchanged"]
@@ -211,7 +210,7 @@ class Catalogue(Database):
                 f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {_NOW}) ON CONFLICT (photo, path, sha256) DO UPDATE SET"
                 " recipe = excluded.recipe, state = excluded.state, psnr = excluded.psnr, ssim = excluded.ssim,"
                 " linf = excluded.linf, reason = excluded.reason, changed = excluded.changed",
-                [(photo, *astuple(row)) for photo, row in releases],
+                [(photo, *row) for photo, row in releases],
             )
             change.executemany(
                 "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",

@@ -19,6 +19,8 @@ class CellMargin(Objective):
     where its copies would be lost. Where cells keep descriptors whole, q(x_o) is x_o itself.
     """
 
+    of_each = ("_cells", "_codes")
+
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._centres = codebook.every_centroid.to(originals)
         self._lengths = self._centres.square().sum(dim=1)

@@ -14,6 +14,8 @@ class Centroid(Objective):
     The sign margin would lead away from the centre: with IVF256,RaBitQ it lowers the recall that this one raises.
     """
 
+    of_each = ("_targets",)
+
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.centroids(originals)
 

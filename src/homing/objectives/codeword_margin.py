@@ -20,6 +20,8 @@ class CodewordMargin(Objective):
     codes there can be, as the margin of cells is over all cells. T is 0.05/M.
     """
 
+    of_each = ("_own", "_codes")
+
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._turn = codebook.turning(originals.device)
         self._codewords = codebook.codewords.to(originals)

@@ -15,6 +15,8 @@ class Reconstruction(Objective):
     centre of the cell both squared distances are smallest together.
     """
 
+    of_each = ("_targets",)
+
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.reconstruct(originals)
         if codebook.has_cells and not codebook.quantiser.ivf.by_residual:

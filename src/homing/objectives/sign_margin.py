@@ -18,6 +18,8 @@ class SignMargin(Objective):
     that lie deep already, by softplus in place of the mean, was tried with PCA64,LSH: no more copies come home.
     """
 
+    of_each = ("_signs",)
+
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         codec = codebook.quantiser.codec
         self._turn = codebook.turning(originals.device)

@@ -82,6 +82,8 @@ class SslWatermark:
 class Hinge(Objective):
     """How far photos are from being a margin deep on the right side of every direction."""
 
+    of_each = ("_signs",)
+
     def __init__(self, messages: Tensor) -> None:
         self._signs = 2.0 * messages - 1
 

@@ -7,7 +7,6 @@ dataset.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any, cast
 
@@ -22,7 +21,6 @@ from homing.collection.lance.table import Table, one_of
 from homing.indexes.lance import VECTOR
 
 RELEASES = "releases.lance"
-_RELEASE = tuple(field.name for field in fields(ReleaseRow))
 Logged = tuple[str, ReleaseRow]
 """The hash of a photo, and what was released of it, or is to be."""
 ReleaseKey = tuple[str, str, str]
@@ -55,7 +53,7 @@ class ReleaseLog:
     ) -> None:
         """Say that files are planned, or written; each has the descriptor of what is released, if that is told."""
         self._append(
-            {"photo": photo, **asdict(row), "written": written}
+            {"photo": photo, **row._asdict(), "written": written}
             | {"changed": now, VECTOR: None if vector is None else as_halves(vector)}
             for (photo, row), vector in zip(releases, descriptors, strict=True)
         )
@@ -76,8 +74,8 @@ class ReleaseLog:
     def releases(self, where: str) -> list[Logged]:
         """The rows for which a condition holds, the latest last."""
         return [
-            (row["photo"], ReleaseRow(**{name: row[name] for name in _RELEASE}))
-            for row in self._rows(["photo", *_RELEASE, "changed"], where)
+            (row["photo"], ReleaseRow(**{name: row[name] for name in ReleaseRow._fields}))
+            for row in self._rows(["photo", *ReleaseRow._fields, "changed"], where)
         ]
 
     def written(self, hashes: Sequence[str]) -> list[Logged]:
@@ -94,7 +92,7 @@ class ReleaseLog:
         It is the hash that tells the photo: their ids are 0.
         """
         files: dict[ReleaseKey, SentOut] = {}
-        for row in self._rows(["photo", *_RELEASE, "written", "changed", VECTOR]):
+        for row in self._rows(["photo", *ReleaseRow._fields, "written", "changed", VECTOR]):
             sent, vector = (row["photo"], row["path"], row["sha256"]), row[VECTOR]
             halves = None if vector is None else np.asarray(vector, np.float16).tobytes()
             now, before = SentOut(**row | {"photo": 0, "vector": halves}), files.get(sent)
