@@ -6,7 +6,7 @@ import os
 import signal
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
@@ -44,22 +44,22 @@ def map_many(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Resu
         return
     chunks = (items[start : start + CHUNK] for start in range(0, len(items), CHUNK))
     module = (work.func if isinstance(work, partial) else work).__module__
-    for results in in_processes(partial(_each, work), chunks, module=module):
+    for results in in_processes(partial(_each, work), chunks, modules=[module]):
         yield from results
 
 
 def in_processes(
-    work: Callable[[Item], Result], items: Iterable[Item], *, module: str, processes: int | None = None
+    work: Callable[[Item], Result], items: Iterable[Item], *, modules: Sequence[str], processes: int | None = None
 ) -> Iterator[Result]:
     """Like map, in so many processes, or one per core. All must be things that can be pickled.
 
-    The work travels once to each process. The module is the one the work is of: it is imported once for all.
+    The work travels once to each process. The modules it needs, its own among them, are imported once for all.
     """
     processes = processes or cores()
     forked = "forkserver" in get_all_start_methods()
     context = get_context("forkserver" if forked else "spawn")
     if forked:
-        context.set_forkserver_preload([module])
+        context.set_forkserver_preload([*modules])
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(work,))
     try:
         yield from _ahead(pool, _go_on, items, waiting=2 * processes)

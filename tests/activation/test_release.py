@@ -63,14 +63,14 @@ def test_more_photos_of_one_size_do_not_wait_for_the_gpu_more_often(flower: Phot
     gpu = extractors.load(extractor.name, device="cuda")
 
     def waits(count: int) -> int:
-        torch.cuda.set_sync_debug_mode("warn")
-        try:
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            torch.cuda.set_sync_debug_mode("warn")
+            try:
                 activate([flower] * count, extractor=gpu, codebook=codebook, recipe=RECIPES["homing-fast"])
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
-        return len(told)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+        return sum("synchronizing" in str(each.message) for each in told)
 
     waits(2)  # what is sent once and kept
     few = waits(2)

@@ -26,6 +26,7 @@ Other = TypeVar("Other")
 _TOGETHER = 64  # photos that travel together, and are moved together
 _BYTES = 16 * 2**20  # of their files
 _PASSES = 500_000  # of the network
+_MODULES = (__name__, "homing.extractors.timm_models")  # the latter takes longest of all
 _GPU_MEMORY = 4 * 2**30  # that a process may take
 
 
@@ -78,7 +79,7 @@ def in_workers(
     items: Iterable[tuple[Item, File | Other]], work: Work
 ) -> Iterator[list[tuple[Item, Activation | PhotoError | Other]]]:
     """What came of the items, some at a time."""
-    yield from in_processes(work, _some_at_a_time(items), module=__name__, processes=_as_many_as_fit())
+    yield from in_processes(work, _some_at_a_time(items), modules=_MODULES, processes=_as_many_as_fit())
 
 
 def _as_many_as_fit() -> int:

@@ -26,7 +26,7 @@ def related_pairs(photos: Sequence[Path], descriptors: np.ndarray, advance: Call
     pairs = nearest_pairs(np.asarray(descriptors, dtype=np.float32), LOOKED_AT)
     both = [(photos[one], photos[other]) for one, other in pairs]
     related = np.zeros(len(pairs), dtype=bool)
-    for place, shows in enumerate(in_processes(_show_one_scene, both, module=__name__)):
+    for place, shows in enumerate(in_processes(_show_one_scene, both, modules=[__name__])):
         related[place] = shows
         advance()
     return pairs[related]
