@@ -7,7 +7,7 @@ from homing import extractors
 from homing.activation import RECIPES, Recipe
 from homing.activation.engine import optimise
 from homing.codebooks import Codebook
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, base, describe
 from homing.objectives import objective_for
 from homing.perception import JND, Linf
 from homing.photo import Photo
@@ -133,3 +133,24 @@ def test_a_gpu_moves_photos_as_a_cpu_does(views, extractor, codebook, name: str,
     exact = gained(views, extractor, codebook, extractor, RECIPES[name])
     assert (exact > 0).all()
     torch.testing.assert_close(gained(views, extractor, codebook, gpu, RECIPES[name]), exact, rtol=0.1, atol=0)
+
+
+def test_a_batch_that_is_filled_up_moves_photos_as_they_would_be(
+    views, extractor, codebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU does it, on the CPU."""
+    described, alone = describe(extractor, views), changes(views, extractor, codebook, QUICK)
+    monkeypatch.setattr(base, "_batch_for", lambda count, device: count + 3)
+    torch.testing.assert_close(describe(extractor, views), described)
+    for one, other in zip(changes(views, extractor, codebook, QUICK), alone, strict=True):
+        assert float((one - other).norm() / other.norm()) < 0.05
+
+
+def test_a_gpu_meets_few_sizes_of_batches() -> None:
+    def batch(count: int) -> int:
+        return base._batch_for(count, torch.device("cuda"))
+
+    sizes = {count: batch(count) for count in range(1, 700)}
+    assert all(size >= count for count, size in sizes.items())
+    assert len({size for count, size in sizes.items() if count <= 256}) < 8
+    assert base._batch_for(3, torch.device("cpu")) == 3

@@ -51,6 +51,8 @@ def squares(flower) -> Views:
 class Towards(Objective):
     """The squared distance to other photos."""
 
+    of_each = ("aims",)
+
     def __init__(self, extractor: NetworkExtractor, squares: Views) -> None:
         self.aims = extractor(squares.pixels.flip(0)).detach()
 

@@ -42,6 +42,16 @@ def test_its_gradient_is_right(pair: tuple[Codebook, type]) -> None:
     assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), moved, eps=1e-6, atol=1e-4)
 
 
+@pytest.mark.parametrize("margin", [False, True])
+def test_some_photos_have_the_losses_they_have_among_all(pair: tuple[Codebook, type], margin: bool) -> None:
+    objective, moved = objective_for(pair[0], descriptors(4, 3), margin=margin), descriptors(4, 4)
+    places = torch.tensor([2, 0, 2])
+    some = objective.at(places)
+    torch.testing.assert_close(some(moved[places]), objective(moved)[places])
+    torch.testing.assert_close(some.of_copies(moved[places]), objective.of_copies(moved)[places])
+    assert len(objective(moved)) == 4
+
+
 def test_following_it_lowers_it(pair: tuple[Codebook, type]) -> None:
     originals = descriptors(8, 5)
     objective = objective_for(pair[0], originals)

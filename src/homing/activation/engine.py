@@ -18,7 +18,7 @@ from homing.activation.views import Edited, randomly_edited, views_of
 from homing.activation.walks import walk_of
 from homing.edits.differentiable import Views
 from homing.extractors import Extractor
-from homing.extractors.base import images_at_once, in_loop
+from homing.extractors.base import filled, images_at_once, in_loop
 from homing.objectives import Objective
 from homing.perception.budgets import without_colour
 
@@ -50,6 +50,10 @@ class Squares:
             torch.tensor([view.shape[2] / view.shape[1] for view in views], device=device),
         )
 
+    def at(self, places: Tensor) -> Squares:
+        """Those of the photos at these places, which may come more than once."""
+        return Squares(self.pixels[places], self.rooms[places], self.grey[places], self.ratio[places])
+
 
 def optimise(
     views: Sequence[Tensor],
@@ -65,10 +69,11 @@ def optimise(
     copies, where the recipe looks at any.
     """
     rooms = in_stacks(recipe.budget.rooms, views)
-    squares = Squares.of(views, rooms, extractor)
+    places = filled(len(views), extractor.device)
+    squares, objective = Squares.of(views, rooms, extractor).at(places), objective.at(places)
     with _alone if extractor.device.type == "cuda" else nullcontext():
         patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited)
-    patterns = patterns.to(views[0].device)
+    patterns = patterns[: len(views)].to(views[0].device)
     return [room * _resized(pattern, *room.shape[1:]) for room, pattern in zip(rooms, patterns, strict=True)]
 
 

@@ -107,7 +107,7 @@ class Judge:
     def standings(self, descriptors: Tensor, places: Sequence[int]) -> list[Standing]:
         """Where (N, D) descriptors stand, given which photos of the batch they are of."""
         device = self.extractor.device
-        losses = self.objective.among(send(np.array(places), device))(descriptors.to(device)).tolist()
+        losses = self.objective.at(send(np.array(places), device))(descriptors.to(device)).tolist()
         of_each = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
         return [Standing(*each) for each in of_each]
 

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from homing._machine import compiled, computes_in_half, default_device, keep_memory
 from homing.extractors.folding import folded
 
+_BATCHES = (1, 4, 16, 64, 128, 256)
+
 
 class Extractor(Protocol):
     """A differentiable network: (B, 3, H, W) sRGB in [0, 1] gives (B, dim) descriptors of unit norm."""
@@ -111,12 +113,26 @@ def describe(extractor: Extractor, views: Sequence[Tensor]) -> Tensor:
     with torch.inference_mode():
         squares = torch.stack([extractor.resize(view) for view in views])
         some_at_once = torch.split(squares, images_at_once(extractor))
-        return torch.cat([extractor(some.to(extractor.device)).cpu() for some in some_at_once])
+        return torch.cat([_described(extractor, some.to(extractor.device)).cpu() for some in some_at_once])
+
+
+def _described(extractor: Extractor, squares: Tensor) -> Tensor:
+    return extractor(squares[filled(len(squares), extractor.device)])[: len(squares)]
 
 
 def images_at_once(extractor: Extractor) -> int:
     """A good batch: large on a GPU; on a CPU to get the memory for a large one costs more than the network itself."""
     return 256 if extractor.device.type == "cuda" else 16
+
+
+def filled(count: int, device: torch.device) -> Tensor:
+    """The places of so many images in the batch that they are computed in: the last one fills what is left of it."""
+    return torch.arange(_batch_for(count, device), device=device).clamp_(max=count - 1)
+
+
+def _batch_for(count: int, device: torch.device) -> int:
+    """A GPU takes seconds to get ready for a size of batch that it has not met, so it meets few."""
+    return next((size for size in _BATCHES if size >= count), count) if device.type == "cuda" else count
 
 
 def _resize(images: Tensor, size: int) -> Tensor:

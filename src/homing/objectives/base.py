@@ -25,7 +25,7 @@ class Objective(ABC):
         """The same for edited copies of the photos: they may be asked for less."""
         return self(descriptors)
 
-    def among(self: Made, places: Tensor) -> Made:
+    def at(self: Made, places: Tensor) -> Made:
         """The objective of the photos at these places (N,) of the batch, which may come more than once."""
         some = copy(self)
         for name in self.of_each:

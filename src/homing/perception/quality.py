@@ -116,8 +116,9 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
     window = torch.softmax(-(window**2) / (2 * _SIGMA**2), dim=0).expand(12, 1, 1, -1)
     squares = (first * first).addcmul_(second, second)
     fields = F.pad(torch.cat([first, second, squares, first * second], dim=1), (_REACH, _REACH, 0, 0), mode="reflect")
-    # Convolutions of single channels are fast where the channels lie side by side, and nothing else is.
-    fields = fields.contiguous(memory_format=torch.channels_last)
+    # On a CPU convolutions of single channels are fast where the channels lie side by side, and nothing else is. A GPU
+    # would then plan them anew for every size of photo, which takes longer than they do.
+    fields = fields if fields.is_cuda else fields.contiguous(memory_format=torch.channels_last)
     means = F.conv2d(F.conv2d(fields, window.transpose(2, 3), groups=12), window, groups=12)
     one, other, squares, products = means.contiguous().chunk(4, dim=1)
     both, squared = one * other, (one * one).addcmul_(other, other)
