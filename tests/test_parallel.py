@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 
@@ -71,3 +72,25 @@ def test_what_fails_behind_is_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(map_behind(work, [1, 0, 2]))
+
+
+def test_lasting_threads_are_the_same_in_every_call() -> None:
+    def used() -> set[int]:
+        return set(map_ahead(lambda _: threading.get_ident(), range(20), threads=1, lasting=True))
+
+    assert used() == used() <= {thread.ident for thread in threading.enumerate()}
+
+
+def test_who_stops_asking_lasting_threads_leaves_none_of_them_at_work() -> None:
+    begun, ended = [], []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        time.sleep(0.05)
+        ended.append(number)
+        return number
+
+    results = map_ahead(work, range(100), threads=2, lasting=True)
+    assert next(results) == 0
+    results.close()
+    assert sorted(begun) == sorted(ended) and len(begun) < 6

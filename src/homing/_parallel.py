@@ -7,9 +7,10 @@ import signal
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context
 from typing import Any, TypeVar
@@ -23,10 +24,16 @@ MANY = 2000  # items from which on processes, which take seconds to start, pay o
 CHUNK = 16  # items that travel together: one by one they would spend longer on the way than in the work
 
 
-def map_ahead(work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None) -> Iterator[Result]:
-    """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded."""
+def map_ahead(
+    work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None, lasting: bool = False
+) -> Iterator[Result]:
+    """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded.
+
+    `lasting` threads are the same in every call: for work that keeps things by thread, as PyTorch on a GPU does.
+    """
     threads = threads or cores()
-    yield from _ahead(_Threads(threads), work, items, waiting=threads)
+    pool = nullcontext(_lasting(threads)) if lasting else _Threads(threads)
+    yield from _ahead(pool, work, items, waiting=threads)
 
 
 def map_behind(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -75,10 +82,21 @@ class _Threads(ThreadPoolExecutor):
         return super().submit(copy_context().run, partial(work, *args, **kwargs))
 
 
-def _ahead(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], *, waiting: int) -> Iterator[Result]:
+@cache
+def _lasting(threads: int) -> _Threads:
+    return _Threads(threads)
+
+
+def _ahead(
+    executor: AbstractContextManager[Executor],
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    waiting: int,
+) -> Iterator[Result]:
     rest = iter(items)
     futures: deque[Future[Result]] = deque()
-    with pool:
+    with executor as pool:
         try:
             futures.extend(pool.submit(work, item) for item in islice(rest, waiting))
             while futures:
@@ -86,8 +104,7 @@ def _ahead(pool: Executor, work: Callable[[Item], Result], items: Iterable[Item]
                 futures.extend(pool.submit(work, item) for item in islice(rest, 1))
                 yield result
         finally:
-            for future in futures:
-                future.cancel()
+            wait([future for future in futures if not future.cancel()])
 
 
 def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:

@@ -30,12 +30,14 @@ class Size:
     at_once: int = 2  # one is in the loop, and one before or after it
     threads: int | None = None
     """That compute one batch; all cores if None."""
+    lasting: bool = False
+    """Whether the same threads move the photos of every job: what a GPU needs seconds to plan is kept by thread."""
 
 
 # A core for each batch, and small ones that stay in its caches: all cores on one batch wait for each other.
 _BESIDE = min(4, cores())
 ON_CPU = Size(photos=4, pixels=8_000_000, at_once=_BESIDE, threads=cores() // _BESIDE)
-ON_GPU = Size(photos=64, pixels=32_000_000)
+ON_GPU = Size(photos=64, pixels=32_000_000, lasting=True)
 
 
 def size_for(device: torch.device) -> Size:
@@ -54,7 +56,8 @@ def in_batches(
     rest = batches(items, size)
     first = list(islice(rest, 2))
     with _threads(size.threads if len(first) > 1 else None):
-        yield from map_ahead(partial(moved, move=move), chain(first, rest), threads=size.at_once)
+        work = partial(moved, move=move)
+        yield from map_ahead(work, chain(first, rest), threads=size.at_once, lasting=size.lasting)
 
 
 @contextmanager
