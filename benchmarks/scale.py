@@ -3,8 +3,8 @@
 python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
-Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json and
-scale.png. The references are synthetic: descriptors at random beside the codes of COCO that come with the codebook.
+Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json.
+The references are synthetic: descriptors at random beside the codes of COCO that come with the codebook.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import torch
 from million import descriptors_of_photos
 from scale_catalogue import record
 from scale_engines import ENGINES
-from scale_results import draw, tables, toml
+from scale_results import tables, toml
 
 from homing import codebooks
 from homing._machine import hardware, memory_in_use
@@ -67,7 +67,6 @@ def main() -> None:
     }
     (given.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
     print(f"{tables(document)}\nFor src/homing/planning/rates.toml:\n\n{toml(document)}", flush=True)
-    (given.out / "scale.png").write_bytes(draw(document))
 
 
 def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/planning/rates.toml.
 
-python benchmarks/scale_results.py scale/scale.json           # all of it again, the figure with the rates as they are
-python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of a plan, and the figure
+python benchmarks/scale_results.py scale/scale.json           # tables and rates on the screen
+python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of a plan, with the figure
+python benchmarks/scale_results.py                            # plans and the figure anew, when other rates have changed
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from homing.evaluation.results import markdown
 from homing.evaluation.results.document import Figure
 from homing.evaluation.results.figures import PALETTE
 from homing.evaluation.results.figures import draw as drawn
+from homing.planning.rates import below
 from homing.planning.searching import latency
 
 if TYPE_CHECKING:
@@ -137,14 +139,14 @@ def further() -> str:
     return markdown([*heads, *(f"{name}, ms" for name in searches)], rows)
 
 
-def draw(document: dict[str, Any]) -> bytes:
-    """The figure as PNG: what this run measured as points, what homing.planning makes of its rates as lines."""
+def draw() -> bytes:
+    """The figure as PNG: the rates that were measured as points, what homing.planning makes of them as lines."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     def onto(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(1, 3)
-        _search_panel(panels[0], document)
-        _storage_panel(panels[1], document)
+        _search_panel(panels[0])
+        _storage_panel(panels[1])
         _work_panel(panels[2])
         for panel in panels:
             panel.set(xscale="log", yscale="log", xlabel="photos" if panel is panels[2] else "references")
@@ -156,12 +158,11 @@ def draw(document: dict[str, Any]) -> bytes:
     return drawn(figure).png
 
 
-def _search_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None:
+def _search_panel(axes: matplotlib.axes.Axes) -> None:
+    rates = below("search.faiss")
     question = planning.Question(photos=SIZES[-1])
     for colour, way in zip(PALETTE, WAYS, strict=False):
-        for row in document["rows"]:
-            if row["engine"] == "faiss":
-                axes.plot(row["references"], row[way]["p50"], "o", color=colour, markersize=5)
+        axes.plot(rates["references"].numbers, rates[f"{way}_p50"].numbers, "o", color=colour, markersize=5)
         asked = 1 if way == "one" else None
         times = [latency(question, size, 4096, asked).p50_ms for size in SIZES]
         axes.plot(SIZES, times, "--", color=colour, label=f"4,096 cells, {WAYS[way]}")
@@ -172,7 +173,8 @@ def _search_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None:
     axes.legend(fontsize=8)
 
 
-def _storage_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None:
+def _storage_panel(axes: matplotlib.axes.Axes) -> None:
+    rates = below("search.faiss")
     plans = [planning.plan(planning.Question(photos=size)) for size in SIZES]
     named = {
         "catalogue, activated photos": lambda part: part.name.startswith("catalogue"),
@@ -187,10 +189,9 @@ def _storage_panel(axes: matplotlib.axes.Axes, document: dict[str, Any]) -> None
             color=colour,
             label=name,
         )
-        part = {"index in memory": "memory", "its snapshot on disk": "disk"}.get(name)
-        for row in document["rows"] if part else ():
-            if row["engine"] == "faiss":
-                axes.plot(row["references"], row[part] / 1e9, "o", color=colour, markersize=5)
+        if part := {"index in memory": "memory", "its snapshot on disk": "disk"}.get(name):
+            gigabytes = [number / 1e3 for number in rates[part].numbers]
+            axes.plot(rates["references"].numbers, gigabytes, "o", color=colour, markersize=5)
     axes.set(title="what is kept", ylabel="gigabytes")
     axes.legend(fontsize=8)
 
@@ -208,28 +209,30 @@ def _work_panel(axes: matplotlib.axes.Axes) -> None:
 
 
 def _fill(document: dict[str, Any]) -> None:
-    page, rates, figure = (
-        ROOT / "docs/scale.md",
-        ROOT / "src/homing/planning/rates.toml",
-        ROOT / "docs/images/scale.png",
-    )
+    rates = ROOT / "src/homing/planning/rates.toml"
     kept, begin, _ = rates.read_text().partition(FILLED)
     rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
-    # Only now are the rates read: lines and plans are those of the new ones.
-    figure.write_bytes(draw(document))
-    text = page.read_text()
-    for name, told in {"measured": tables(document), "carried further": further()}.items():
-        before, begin, rest = text.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition("<!-- until here -->\n")
-        text = f"{before}{begin}\n{told}\n{end}{after}"
-    page.write_text(text)
+    _put("measured", tables(document))
+    _carry_further()  # only now are the rates read: lines and plans are those of the new ones
+
+
+def _carry_further() -> None:
+    (ROOT / "docs/images/scale.png").write_bytes(draw())
+    _put("carried further", further())
+
+
+def _put(name: str, told: str) -> None:
+    page = ROOT / "docs/scale.md"
+    before, begin, rest = page.read_text().partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition("<!-- until here -->\n")
+    page.write_text(f"{before}{begin}\n{told}\n{end}{after}")
 
 
 if __name__ == "__main__":
-    file = Path(sys.argv[1])
-    read = json.loads(file.read_text())
-    if "--fill" in sys.argv[2:]:
-        _fill(read)
+    if len(sys.argv) == 1:
+        _carry_further()
+    elif "--fill" in sys.argv[2:]:
+        _fill(json.loads(Path(sys.argv[1]).read_text()))
     else:
+        read = json.loads(Path(sys.argv[1]).read_text())
         print(f"{tables(read)}\n{toml(read)}")
-        file.with_suffix(".png").write_bytes(draw(read))

@@ -53,16 +53,16 @@ def test_activating_as_measured_worked_out_by_hand() -> None:
     made = plan(Question(photos=1_000_000, megapixels=0.18))
     assert made.stages[0].hours == pytest.approx(948.4 / 3600 * 1000)
     assert made.stages[0].basis == "measured"
-    # 0.130 s on one H200 with 16 cores (docs/homing-1.md).
+    # 0.046 s on one H200 with 16 cores (docs/homing-1.md).
     assert plan(Question(photos=1_000_000, megapixels=0.18, gpu="h200")).stages[0].hours == pytest.approx(
-        36.11, abs=0.01
+        12.78, abs=0.01
     )
 
 
 def test_larger_photos_worked_out_by_hand() -> None:
     """2 × (3.731 − 0.454) / 11.8 core-seconds a megapixel, and 0.0032 / 0.18 to decode it, over the cores."""
     more = 11.82 * (2 * 3.277 / 11.8 + 0.0032 / 0.18)
-    for gpu, seconds, cores in (("none", 0.9484, 2), ("h200", 0.130, 16)):
+    for gpu, seconds, cores in (("none", 0.9484, 2), ("h200", 0.046, 16)):
         (stage, *_) = plan(Question(photos=1, megapixels=12, gpu=gpu)).stages
         assert stage.seconds == pytest.approx(seconds + more / cores)
         assert stage.basis == "extrapolated"

@@ -1,6 +1,7 @@
 """Every rate stands in the docs, next to the command that measured it."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,9 @@ def test_units(unit: str, figure: str, seconds: float) -> None:
 def test_scale_md_shows_where_every_rate_comes_from() -> None:
     page = (DOCS / "scale.md").read_text()
     assert all(command in page for command in {rate.command for rate in measured().values()})
+
+
+def test_scale_md_tells_what_plans_say_now() -> None:
+    """If not: python benchmarks/scale_results.py."""
+    results = runpy.run_path(str(DOCS.parent / "benchmarks" / "scale_results.py"))
+    assert results["further"]() in (DOCS / "scale.md").read_text()
