@@ -59,6 +59,23 @@ def test_each_picture_gets_what_comes_of_its_own() -> None:
 
 
 @in_threes
+def test_sizes_of_one_grain_are_continued_to_one_size() -> None:
+    pictures = [torch.arange(3.0 * (5 + number) * 7).view(3, 5 + number, 7) for number in range(4)]
+    rows = [torch.tensor([[[5.0 + number]]]) for number in range(4)]
+    stacks = []
+
+    def work(some: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
+        stacks.append(some.shape)
+        inside = torch.arange(some.shape[2])[:, None] < heights
+        return (some * inside).sum(dim=(1, 2, 3))
+
+    told = in_stacks(work, pictures, rows, grain=4)
+    assert [float(each) for each in told] == [float(each.sum()) for each in pictures]
+    assert stacks == [(3, 3, 7, 7), (1, 3, 8, 7)]
+    assert len(in_stacks(work, pictures, rows)) == 4 and stacks[2:] == [(1, 3, 5 + number, 7) for number in range(4)]
+
+
+@in_threes
 @pytest.mark.parametrize("kind", BUDGETS.values(), ids=list(BUDGETS))
 def test_rooms_are_those_of_each_photo(alike: list[Photo], kind) -> None:
     budget, views = kind(psnr=43.8), [photo.view() for photo in alike]

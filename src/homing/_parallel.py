@@ -7,7 +7,7 @@ import signal
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from functools import cache, partial
@@ -29,7 +29,8 @@ def map_ahead(
 ) -> Iterator[Result]:
     """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded.
 
-    `lasting` threads are the same in every call: for work that keeps things by thread, as PyTorch on a GPU does.
+    `lasting` threads are the same in every call with as many: for work that keeps things by thread, as PyTorch on a GPU
+    does. Who stops asking does not wait for what they are at.
     """
     threads = threads or cores()
     pool = nullcontext(_lasting(threads)) if lasting else _Threads(threads)
@@ -104,7 +105,8 @@ def _ahead(
                 futures.extend(pool.submit(work, item) for item in islice(rest, 1))
                 yield result
         finally:
-            wait([future for future in futures if not future.cancel()])
+            for future in futures:
+                future.cancel()
 
 
 def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:

@@ -35,7 +35,7 @@ def _stack(tensors: list[Tensor]) -> Tensor:
 
 
 def _alike(tensors: Sequence[Sequence[Tensor]], grain: int) -> Iterator[list[int]]:
-    """The places at which all sequences have tensors of the same sizes, some at a time."""
+    """The places at which all sequences have tensors of the same sizes, in units of the grain; some at a time."""
     places: dict[tuple[torch.Size, ...], list[int]] = {}
     for place, each in enumerate(zip(*tensors, strict=True)):
         places.setdefault(tuple(_rounded_up(one.shape, grain) for one in each), []).append(place)

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from tests.photo.photo_files import exif, wide_gamut
 
+from homing import _stacks
 from homing.activation import RECIPES, activate, forecast
 from homing.activation.forecast import Forecast, foretell
 from homing.perception import JND, measure
@@ -60,6 +61,19 @@ def test_a_forecast_is_what_the_file_has(flower: Photo, name: str, finer: bool) 
     for strength in (0.6, 1.0, 1.8):
         written = Photo.decode(photo.moved(strength * change).encode(finer=finer), "written")
         assert foretell([told], [strength])[0] == pytest.approx(measure(view, written.view()).psnr, abs=NEAR)
+
+
+@pytest.mark.parametrize("name", ["4:4:4", "4:2:2", "4:2:0", "grey", "turned"])
+def test_photos_of_about_one_size_are_foretold_as_if_each_were_alone(
+    flower: Photo, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU."""
+    photos = [_photo(flower, size=size, **FILES[name]) for size in ((301, 205), (300, 240), (272, 208), (319, 193))]
+    views = [photo.view() for photo in photos]
+    told = [Forecast.of(photo, view, _change(view)) for photo, view in zip(photos, views, strict=True)]
+    alone = [foretell([each], [0.8])[0] for each in told]
+    monkeypatch.setattr(_stacks, "_at_once", lambda *_: 3)
+    assert foretell(told, [0.8] * 4) == pytest.approx(alone, abs=0.03)
 
 
 def test_what_is_clipped_is_foretold(flower: Photo) -> None:

@@ -18,7 +18,7 @@ from homing.activation.views import Edited, randomly_edited, views_of
 from homing.activation.walks import walk_of
 from homing.edits.differentiable import Views
 from homing.extractors import Extractor
-from homing.extractors.base import filled, images_at_once, in_loop
+from homing.extractors.base import images_at_once, in_loop, places_in_batch
 from homing.objectives import Objective
 from homing.perception.budgets import without_colour
 
@@ -69,7 +69,7 @@ def optimise(
     copies, where the recipe looks at any.
     """
     rooms = in_stacks(recipe.budget.rooms, views)
-    places = filled(len(views), extractor.device)
+    places = places_in_batch(len(views), extractor.device)
     squares, objective = Squares.of(views, rooms, extractor).at(places), objective.at(places)
     with _alone if extractor.device.type == "cuda" else nullcontext():
         patterns = descend(squares, extractor=extractor, objective=objective, recipe=recipe, edited=edited)

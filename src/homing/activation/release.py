@@ -70,10 +70,10 @@ class Release:
         if not refusal and self._gain(standing) >= _SURVIVES * self._gain(unwritten):
             return (yield from self._activated(trial, standing, None))
         finer = gentler = None
-        again: Trial = yield from self._at_budget(finer=True)
-        if lossy := again.data != trial.data:
+        lossy: bool = yield from self._may_be_finer(trial)
+        if lossy:
             finer = "written finer than usual, the gain did not survive otherwise"
-            trial = again
+            trial = yield from self._at_budget(finer=True)
             (standing,) = yield self._stand(trial.seen)
             refusal = self._refuse(trial, standing)
         full = trial.strength
@@ -97,6 +97,14 @@ class Release:
         forecast = None if self._wanted is None else Forecast.of(self.photo, self.view, self.change, self.format, finer)
         foretell = None if forecast is None else partial(Foretell, forecast)
         return at_psnr(self._write(finer), self._wanted, self.loudness, foretell)
+
+    def _may_be_finer(self, trial: Trial) -> Course[bool]:
+        """Whether the format can keep more of the change than it kept in this trial."""
+        usual, finest = (self.photo.coding(self.format, finer) for finer in (False, True))
+        if usual is not None:
+            return usual != finest
+        again: Trial = yield self._write(finer=True)(trial.strength)
+        return again.data != trial.data
 
     def _write(self, finer: bool, quick: bool = True) -> partial[Write]:
         """What asks for a file, given a strength."""

@@ -27,7 +27,7 @@ _TOGETHER = 64  # photos that travel together, and are moved together
 _BYTES = 16 * 2**20  # of their files
 _PASSES = 500_000  # of the network
 _MODULES = (__name__, "homing.extractors.timm_models")  # the latter takes longest of all
-_GPU_MEMORY = 4 * 2**30  # that a process may take
+_GPU_MEMORY = 8 * 2**30  # that a process may take: 256 images in the loop, a batch of photos, and CUDA itself
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Work:
 
 
 def pays_off(photos: int, device: torch.device) -> bool:
-    """Whether there is so much to do that processes, which take some ten seconds to begin, are faster in the end."""
+    """Whether there is so much to do that processes, which take half a minute to begin, are faster in the end."""
     return device.type == "cuda" and photos >= MANY
 
 

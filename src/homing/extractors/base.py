@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from homing._machine import compiled, computes_in_half, default_device, keep_memory
 from homing.extractors.folding import folded
 
-_BATCHES = (1, 4, 16, 64, 128, 256)
+_BATCHES = (1, 4, 16, 32, 64, 128, 256)  # what was too large for the memory is halved, and is then smaller
 
 
 class Extractor(Protocol):
@@ -117,7 +117,7 @@ def describe(extractor: Extractor, views: Sequence[Tensor]) -> Tensor:
 
 
 def _described(extractor: Extractor, squares: Tensor) -> Tensor:
-    return extractor(squares[filled(len(squares), extractor.device)])[: len(squares)]
+    return extractor(squares[places_in_batch(len(squares), extractor.device)])[: len(squares)]
 
 
 def images_at_once(extractor: Extractor) -> int:
@@ -125,7 +125,7 @@ def images_at_once(extractor: Extractor) -> int:
     return 256 if extractor.device.type == "cuda" else 16
 
 
-def filled(count: int, device: torch.device) -> Tensor:
+def places_in_batch(count: int, device: torch.device) -> Tensor:
     """The places of so many images in the batch that they are computed in: the last one fills what is left of it."""
     return torch.arange(_batch_for(count, device), device=device).clamp_(max=count - 1)
 
