@@ -53,6 +53,11 @@ def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
         assert Path(each["released"]).is_file()
 
 
+def test_activate_says_what_there_was_no_need_to_do(used: Path, photos: Path) -> None:
+    said = homing("activate", used / "c.homing", photos, "--out", used / "released").stdout
+    assert said.startswith("4 activated, 4 of them by an earlier job.")
+
+
 def test_an_edited_copy_comes_home(used: Path, photos: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.jpg"
     released = Image.open(used / "released" / "flower.jpg")

@@ -42,7 +42,7 @@ def test_activating_does_not_change_the_index(collection: Collection, photos: Pa
 def test_is_not_done_again(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
     monkeypatch.setattr("homing.collection._activating.activate", None)  # calling it would raise
     again = collection.activate([photos / "flower.jpg", photos / "camera.png"], activated, recipe="paper-fast")
-    assert [outcome.state for outcome in again] == ["activated", "activated"]
+    assert [(outcome.state, outcome.before) for outcome in again] == [("activated", True)] * 2
     assert all(outcome.psnr > 43 for outcome in again)
 
 
@@ -51,8 +51,8 @@ def test_is_done_again_when_the_file_is_gone_or_another_recipe_is_asked_for(
 ) -> None:
     before = (activated / "flower.jpg").read_bytes()
     (activated / "flower.jpg").unlink()
-    collection.activate(photos / "flower.jpg", activated, recipe="paper-fast")
-    assert (activated / "flower.jpg").exists()
+    (outcome,) = collection.activate(photos / "flower.jpg", activated, recipe="paper-fast")
+    assert (activated / "flower.jpg").exists() and not outcome.before
     collection.activate(photos / "flower.jpg", activated, recipe="paper")
     assert (activated / "flower.jpg").read_bytes() != before
 

@@ -24,6 +24,8 @@ class Outcome:
     """Where the file of a known photo was recorded to lie, if it lies here now."""
     instead: bool = False
     """Whether the released file took the place of another that was released of the same photo."""
+    before: bool = False
+    """Whether an earlier job released it like this, so that nothing was to do."""
     error: HomingError | None = field(default=None, repr=False, compare=False)
     """What was in the way of adding or activating it: something about the photo, or about the collection."""
 

@@ -153,7 +153,7 @@ class Releases:
         if row.recipe != self._settings:
             return None
         self._catalogue.confirm_releases([(number, row)])
-        return _outcome(task, row)
+        return replace(_outcome(task, row), before=True)
 
     def plan(self, made: Sequence[Made]) -> list[Planned]:
         """Record the references that are new, and what is about to be released of each."""
