@@ -55,7 +55,7 @@ def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
 
 def test_activate_says_what_there_was_no_need_to_do(used: Path, photos: Path) -> None:
     said = homing("activate", used / "c.homing", photos, "--out", used / "released").stdout
-    assert said.startswith("4 activated, 4 of them by an earlier job.")
+    assert said.startswith("4 activated (all by an earlier job). Mean of")
 
 
 def test_an_edited_copy_comes_home(used: Path, photos: Path, tmp_path: Path) -> None:

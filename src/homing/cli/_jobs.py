@@ -50,7 +50,8 @@ class Tally:
     def __init__(self, words: dict[str, str]) -> None:
         """States, and the words for them, in the order in which they are told."""
         self.counts: Counter[str] = Counter()
-        self._words, self._moved, self._instead, self._before = words, 0, 0, 0
+        self._before: Counter[str] = Counter()
+        self._words, self._moved, self._instead = words, 0, 0
         self._quality: dict[str, float] = dict.fromkeys(("psnr", "ssim", "linf"), 0.0)
 
     def reporter(self, advance: Callable[[], None]) -> Callable[[Outcome], None]:
@@ -69,25 +70,28 @@ class Tally:
         self.counts[outcome.state] += 1
         self._moved += outcome.moved_from is not None and outcome.state != "moved"
         self._instead += outcome.instead
-        self._before += outcome.before
+        self._before[outcome.state] += outcome.before
         if outcome.state == "activated":
             for name in self._quality:
                 self._quality[name] += getattr(outcome, name)
 
     def summary(self) -> str:
         """All of it in a line."""
-        told = [f"{self.counts[state]:,} {word}" for state, word in self._words.items() if self.counts[state]]
+        told = [self._told(state, word) for state, word in self._words.items() if self.counts[state]]
         if self._moved:
             told.append(f"{self._moved:,} of them moved")
         if self._instead:
             told.append(f"{self._instead:,} of them in place of earlier releases")
-        if self._before:
-            told.append(f"{self._before:,} of them by an earlier job")
         text = (", ".join(told) or "Nothing to do") + "."
         if activated := self.counts["activated"]:
             psnr, ssim, linf = (total / activated for total in self._quality.values())
             text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
         return text
+
+    def _told(self, state: str, word: str) -> str:
+        count, before = self.counts[state], self._before[state]
+        share = "all" if before == count else f"{before:,}"
+        return f"{count:,} {word}" + (f" ({share} by an earlier job)" if before else "")
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:
