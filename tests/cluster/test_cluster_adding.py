@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.cluster.made import references, small_codebook
 from tests.collection.tiny import tiny_photos
@@ -47,8 +48,12 @@ def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp
     Collection.create(tmp_path / "many.homing").close()
     outcomes = added(folder, tmp_path / "many.homing", gpus)
     with Collection.open(tmp_path / "many.homing") as many:
-        assert references(many) == expected
+        made = references(many)
+        assert [row[:4] for row in made] == [row[:4] for row in expected]
         assert len(expected) == 44
+        # With which others a photo is described decides the last bits of its descriptor.
+        vectors = (np.frombuffer(b"".join(row[4] for row in rows), np.float16) for rows in (made, expected))
+        np.testing.assert_allclose(*vectors, atol=1e-3)
         assert many.check() == []
     assert sorted(outcomes, key=lambda each: each.photo) == sorted(told, key=lambda each: each.photo)
 
