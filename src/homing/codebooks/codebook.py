@@ -121,6 +121,10 @@ class Codebook:
         ivf = self.quantiser.ivf
         return torch.from_numpy(self.quantiser.turn_back(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
 
+    def strangers(self, cells: Tensor, count: int) -> Tensor:
+        """What may be stored beside a photo in each of (B,) cells: so many codes drawn at random, (B, count, D)."""
+        return self.decode(self.quantiser.strangers(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
+
     def turn(self, descriptors: Tensor) -> np.ndarray:
         """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""
         return self.quantiser.turn(_rows(descriptors))

@@ -124,6 +124,13 @@ class Quantiser:
         centroids: np.ndarray = self.ivf.quantizer.reconstruct_batch(self.cells(rows))
         return centroids
 
+    def strangers(self, cells: np.ndarray, count: int) -> np.ndarray:
+        """Codes drawn at random, so many in each of (N,) cells and the same in all: (N · count, bytes)."""
+        # As FAISS puts them together: the number of the cell, its lowest byte first, then the code.
+        prefix = cells.astype("<i8")[:, None].view(np.uint8)[:, : self.ivf.coarse_code_size()]
+        drawn = np.random.default_rng(0).integers(256, size=(count, self.codec.code_size), dtype=np.uint8)
+        return np.hstack([prefix.repeat(count, axis=0), np.tile(drawn, (len(cells), 1))])
+
     def apart(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
         """How far an index finds each descriptor from the code of another: (N,)."""
         asked, kept = self.compared(rows, others)

@@ -1,7 +1,8 @@
-"""Ours, for codebooks with cells: be much nearer to one's own cell than to any other, and near to one's code."""
+"""Ours, for codebooks with cells: be much nearer to one's own cell than to any other, and so to one's code in it."""
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -9,30 +10,47 @@ from homing.codebooks import Codebook
 from homing.objectives.base import Objective
 
 TEMPERATURE = 0.05  # in squared distance: at 0.2 photos leave their own code, and are no longer found as they are
-CODE = 0.5  # weight of the code: without it, likewise
+STRANGERS = 64  # about as many as a cell holds of a few hundred thousand photos
+BESIDE = 0.2  # weight of the strangers: at 1 more copies leave their cell than are found in it
+CODE = 0.5  # weight of the code, for the photo itself
 
 
 class CellMargin(Objective):
-    """T · cross-entropy of −‖x − c_j‖²/T over all cells j, plus ½ ‖x − q(x_o)‖².
+    """T · cross-entropy of −‖x − c_j‖²/T over all cells j, plus 0.2 times that of −‖x − q_k‖²/T over codes q_k.
 
-    The paper's objectives draw a photo to one point; this one draws it away from the cells next to its own, which is
-    where its copies would be lost. Where cells keep descriptors whole, q(x_o) is x_o itself.
+    The codes are the photo's own, q(x_o), and those of strangers in its cell, drawn at random; of the photo itself
+    comes ½ ‖x − q(x_o)‖². The paper's objectives draw a photo to one point; this one draws it away from the cells next
+    to its own and from others in it, which is where its copies would be lost. Where cells keep descriptors whole,
+    q(x_o) is x_o itself, and no codes are drawn.
     """
 
-    of_each = ("_cells", "_codes")
+    of_each = ("_cells", "_codes", "_inside")
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._centres = codebook.every_centroid.to(originals)
         self._lengths = self._centres.square().sum(dim=1)
         self._cells = codebook.cells(originals).to(originals.device)
-        self._codes = originals if codebook.family == "cells" else codebook.reconstruct(originals)
+        if codebook.family == "cells":
+            self._codes, self._inside = originals, originals[:, None]
+        else:
+            self._codes = codebook.reconstruct(originals)
+            strangers = codebook.strangers(self._cells, STRANGERS).to(originals)
+            self._inside = torch.cat([self._codes[:, None], strangers], dim=1)
 
     def __call__(self, descriptors: Tensor) -> Tensor:
         """The loss of each of (B, D) descriptors: (B,)."""
         return self.of_copies(descriptors) + CODE * (descriptors - self._codes).square().sum(dim=1)
 
     def of_copies(self, descriptors: Tensor) -> Tensor:
-        """Of the cells alone: copies are lost outside their cell, and next to none inside."""
-        # ‖x‖² is the same for all cells, and leaves their shares as they are.
+        """Without the pull to the code: copies may lie anywhere in their cell, if no stranger is nearer."""
+        # ‖x‖² is the same for all cells and codes, and leaves their shares as they are.
+        inside = self._inside.to(descriptors)
+        nearness = 2 * torch.einsum("bd,bkd->bk", descriptors, inside) - inside.square().sum(dim=2)
+        beside = _margin(nearness, torch.zeros_like(self._cells))
         nearness = 2 * descriptors @ self._centres.T.to(descriptors) - self._lengths
-        return TEMPERATURE * F.cross_entropy(nearness / TEMPERATURE, self._cells, reduction="none")
+        return _margin(nearness, self._cells) + BESIDE * beside
+
+
+def _margin(nearness: Tensor, own: Tensor) -> Tensor:
+    """By how much (B, N) others are too near, and which of them (B,) one's own is: (B,)."""
+    return TEMPERATURE * F.cross_entropy(nearness / TEMPERATURE, own, reduction="none")
