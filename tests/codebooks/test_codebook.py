@@ -250,3 +250,20 @@ def test_a_typo_gets_a_hint() -> None:
 def test_package_data_stays_small() -> None:
     folders = [files("homing.extractors").joinpath("data"), files("homing.codebooks").joinpath("data")]
     assert sum(len(entry.read_bytes()) for folder in folders for entry in folder.iterdir()) < 30e6
+
+
+@pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,RQ4x4", "IVF16,PQ8x4fsr"])
+def test_drawn_codes_lie_about_their_cell_as_those_of_photos_do(spec: str) -> None:
+    codebook, photos = train(spec), descriptors(64, 1)
+    centres = codebook.centroids(photos)
+    apart = (codebook.drawn(codebook.cells(photos), 200) - centres[:, None]).norm(dim=2)
+    stored = (codebook.reconstruct(photos) - centres).norm(dim=1)
+    assert float(apart.mean()) == pytest.approx(float(stored.mean()), rel=0.15)
+    assert apart.std(dim=1).min() > 0
+
+
+def test_drawn_codes_are_in_the_cells_asked_for() -> None:
+    codebook, photos = train("IVF300,PQ4x6"), descriptors(64, 1)  # more cells than one byte can count
+    codes = codebook.quantiser.drawn(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
+    assert codes.shape[2] == codebook.code_size
+    np.testing.assert_array_equal(codes[:, :, :2], codebook.encode(photos)[:, None, :2].repeat(3, axis=1))

@@ -22,6 +22,7 @@ from homing.objectives import (
 MARGINS = {
     CellMargin: [
         "IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,PQ8x4fs", "IVF16,Flat", "IVF16,RaBitQ", "IVF16,SQ8", "IVF16,RQ4x4",
+        "IVF16,LSQ4x4", "IVF16,PRQ2x2x4", "IVF16,PQ8x4fsr",
         "PCA16,IVF16,Flat", "IVF16_HNSW8,Flat", "IVF4,Flat", "IVF4,PQ8x4fs", "IVF4,RaBitQ",
     ],
     CodewordMargin: ["PQ4x6", "OPQ4,PQ4x4", "OPQ4_16,PQ4x4", "PQ8x4fs", "HNSW8,PQ8x4"],
@@ -90,10 +91,10 @@ def test_cell_margin_is_the_formula_of_the_method() -> None:
         cross_entropy(np.square(row - centroids).sum(1), cell, 0.05)
         for row, cell in zip(rows, codebook.cells(originals), strict=True)
     ]
-    strangers = codebook.strangers(codebook.cells(originals), 64).numpy()
+    drawn = codebook.drawn(codebook.cells(originals), 64).numpy()
     beside = [
         cross_entropy(np.square(row - [own, *others]).sum(1), 0, 0.05)
-        for row, own, others in zip(rows, stored, strangers, strict=True)
+        for row, own, others in zip(rows, stored, drawn, strict=True)
     ]
     expected = margins + 0.2 * np.array(beside)
     objective = objective_for(codebook, originals, margin=True)
@@ -101,22 +102,15 @@ def test_cell_margin_is_the_formula_of_the_method() -> None:
     np.testing.assert_allclose(objective.of_copies(moved), expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,RQ4x4", "IVF16,PQ8x4fsr"])
-def test_strangers_lie_in_the_cell_as_photos_of_it_do(spec: str) -> None:
-    """About as far from its centre as what is stored for other photos, and each at its own place."""
-    codebook, photos = train(spec), descriptors(64, 1)
-    centres = codebook.centroids(photos)
-    apart = (codebook.strangers(codebook.cells(photos), 200) - centres[:, None]).norm(dim=2)
-    stored = (codebook.reconstruct(photos) - centres).norm(dim=1)
-    assert apart.mean() == pytest.approx(stored.mean(), rel=0.25)
-    assert apart.std(dim=1).min() > 0
-
-
-def test_strangers_are_in_the_cells_asked_for() -> None:
-    codebook, photos = train("IVF300,PQ4x6"), descriptors(64, 1)  # more cells than one byte can count
-    codes = codebook.quantiser.strangers(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
-    assert codes.shape[2] == codebook.code_size
-    np.testing.assert_array_equal(codes[:, :, :2], codebook.encode(photos)[:, None, :2].repeat(3, axis=1))
+@pytest.mark.parametrize("spec", ["IVF16,Flat", "IVF16,SQ8", "IVF16,RaBitQ", "IVF16,PQ8x4fs"])
+def test_where_no_codes_can_be_drawn_copies_are_asked_for_their_cell(spec: str) -> None:
+    codebook, originals, moved = train(spec), descriptors(5, 1), descriptors(5, 2)
+    centroids, rows = codebook.every_centroid.numpy(), moved.double().numpy()
+    cells = codebook.cells(originals)
+    margins = [
+        cross_entropy(np.square(row - centroids).sum(1), cell, 0.05) for row, cell in zip(rows, cells, strict=True)
+    ]
+    np.testing.assert_allclose(objective_for(codebook, originals, margin=True).of_copies(moved), margins, rtol=1e-4)
 
 
 @pytest.mark.parametrize("spec", ["PQ4x6", "SQ4", "LSH"])

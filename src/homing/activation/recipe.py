@@ -21,7 +21,7 @@ class Recipe:
     rate: float = 1.0  # Adam's; of a loose recipe, how loud a step is, as a share of the budget
     fading: bool = False  # of a loose recipe: steps grow fainter, from the rate down to nothing
     power: float = 0.5  # of a loose recipe: of the gradient, by which pixels move
-    margin: bool = False  # keep clear of other cells, instead of going to one point as in the paper
+    margin: bool = False  # keep clear of what copies are taken for, instead of going to one point as in the paper
     fidelity: float = 1.0  # the paper's lambda, on the mean squared pixel difference; loose recipes have none
     budget: Budget = PAPER_BUDGET
     loose: bool = False  # a PSNR is kept by the change as a whole, not by each pixel within its room; see walks.py

@@ -121,9 +121,14 @@ class Codebook:
         ivf = self.quantiser.ivf
         return torch.from_numpy(self.quantiser.turn_back(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
 
-    def strangers(self, cells: Tensor, count: int) -> Tensor:
-        """What may be stored beside a photo in each of (B,) cells: so many codes drawn at random, (B, count, D)."""
-        return self.decode(self.quantiser.strangers(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
+    def drawn(self, cells: Tensor, count: int) -> Tensor:
+        """What may be stored beside a photo in each of (B,) cells: so many codes drawn at random, (B, count, D).
+
+        None, (B, 0, D), where descriptors are kept whole, or codes say nothing of the cell.
+        """
+        if self.family == "cells" or not self.quantiser.ivf.by_residual:
+            return torch.empty(len(cells), 0, self.dim)
+        return self.decode(self.quantiser.drawn(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
 
     def turn(self, descriptors: Tensor) -> np.ndarray:
         """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""

@@ -124,7 +124,7 @@ class Quantiser:
         centroids: np.ndarray = self.ivf.quantizer.reconstruct_batch(self.cells(rows))
         return centroids
 
-    def strangers(self, cells: np.ndarray, count: int) -> np.ndarray:
+    def drawn(self, cells: np.ndarray, count: int) -> np.ndarray:
         """Codes drawn at random, so many in each of (N,) cells and the same in all: (N · count, bytes)."""
         # As FAISS puts them together: the number of the cell, its lowest byte first, then the code.
         prefix = cells.astype("<i8")[:, None].view(np.uint8)[:, : self.ivf.coarse_code_size()]

@@ -1,4 +1,4 @@
-"""Ours, for codebooks with cells: be much nearer to one's own cell than to any other, and so to one's code in it."""
+"""Ours, for codebooks with cells: be much nearer to one's own cell than to any other, and in it to one's own code."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from homing.codebooks import Codebook
 from homing.objectives.base import Objective
 
 TEMPERATURE = 0.05  # in squared distance: at 0.2 photos leave their own code, and are no longer found as they are
-STRANGERS = 64  # about as many as a cell holds of a few hundred thousand photos
-BESIDE = 0.2  # weight of the strangers: at 1 more copies leave their cell than are found in it
-CODE = 0.5  # weight of the code, for the photo itself
+DRAWN = 64  # codes: about as many photos as a cell holds of a few hundred thousand
+BESIDE = 0.2  # weight of the drawn codes: at 1 more copies are lost to other cells than are won in their own
+CODE = 0.5  # weight of the photo's own code
 
 
 class CellMargin(Objective):
     """T · cross-entropy of −‖x − c_j‖²/T over all cells j, plus 0.2 times that of −‖x − q_k‖²/T over codes q_k.
 
-    The codes are the photo's own, q(x_o), and those of strangers in its cell, drawn at random; of the photo itself
-    comes ½ ‖x − q(x_o)‖². The paper's objectives draw a photo to one point; this one draws it away from the cells next
-    to its own and from others in it, which is where its copies would be lost. Where cells keep descriptors whole,
-    q(x_o) is x_o itself, and no codes are drawn.
+    The codes are the photo's own, q(x_o), and some of its cell, drawn at random, as strangers may have them; of the
+    photo itself comes ½ ‖x − q(x_o)‖². The paper's objectives draw a photo to one point; this one draws it away from
+    the cells next to its own and from others in it, which is where its copies would be lost. Where cells keep
+    descriptors whole, q(x_o) is x_o itself; there, and where codes say nothing of the cell, none are drawn.
     """
 
     of_each = ("_cells", "_codes", "_inside")
@@ -30,12 +30,8 @@ class CellMargin(Objective):
         self._centres = codebook.every_centroid.to(originals)
         self._lengths = self._centres.square().sum(dim=1)
         self._cells = codebook.cells(originals).to(originals.device)
-        if codebook.family == "cells":
-            self._codes, self._inside = originals, originals[:, None]
-        else:
-            self._codes = codebook.reconstruct(originals)
-            strangers = codebook.strangers(self._cells, STRANGERS).to(originals)
-            self._inside = torch.cat([self._codes[:, None], strangers], dim=1)
+        self._codes = originals if codebook.family == "cells" else codebook.reconstruct(originals)
+        self._inside = torch.cat([self._codes[:, None], codebook.drawn(self._cells, DRAWN).to(originals)], dim=1)
 
     def __call__(self, descriptors: Tensor) -> Tensor:
         """The loss of each of (B, D) descriptors: (B,)."""
@@ -45,12 +41,12 @@ class CellMargin(Objective):
         """Without the pull to the code: copies may lie anywhere in their cell, if no stranger is nearer."""
         # ‖x‖² is the same for all cells and codes, and leaves their shares as they are.
         inside = self._inside.to(descriptors)
-        nearness = 2 * torch.einsum("bd,bkd->bk", descriptors, inside) - inside.square().sum(dim=2)
-        beside = _margin(nearness, torch.zeros_like(self._cells))
-        nearness = 2 * descriptors @ self._centres.T.to(descriptors) - self._lengths
-        return _margin(nearness, self._cells) + BESIDE * beside
+        to_cells = 2 * descriptors @ self._centres.T.to(descriptors) - self._lengths
+        to_codes = 2 * torch.einsum("bd,bkd->bk", descriptors, inside) - inside.square().sum(dim=2)
+        first = torch.zeros_like(self._cells)
+        return _margin(to_cells, self._cells) + BESIDE * _margin(to_codes, first)
 
 
 def _margin(nearness: Tensor, own: Tensor) -> Tensor:
-    """By how much (B, N) others are too near, and which of them (B,) one's own is: (B,)."""
+    """T times the cross-entropy of (B, N), of which one's own is at (B,): (B,); 0 where it is alone."""
     return TEMPERATURE * F.cross_entropy(nearness / TEMPERATURE, own, reduction="none")

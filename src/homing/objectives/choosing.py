@@ -30,8 +30,9 @@ def has_objective(codebook: Codebook) -> bool:
 def objective_for(codebook: Codebook, originals: Tensor, *, margin: bool = False) -> Objective:
     """The objective of the codebook's family for these (B, D) original descriptors: the paper's, or with a margin.
 
-    A margin is kept to other cells where there are cells, and to other codewords in product quantisers without. Other
-    codewords (RQ, LSQ, PRQ, SQ) and sign codes, whose objective is one of depth already, have the paper's either way.
+    A margin is kept to other cells and to strangers in one's own where there are cells, and to other codewords in
+    product quantisers without. Other codewords (RQ, LSQ, PRQ, SQ) and sign codes, whose objective is one of depth
+    already, have the paper's either way.
     """
     if not has_objective(codebook):
         raise CodebookError(
