@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -113,3 +115,37 @@ def test_results_that_nobody_asks_for_any_more_may_be_cleared_away_by_a_worker()
     del results, circle
     cleared.set()
     assert list(map_ahead(double, range(3), threads=2, lasting=True)) == [0, 2, 4]
+
+
+# Ctrl-C while the main thread is just taking a lock of the pool: raised there, nobody would give the lock back.
+AT_THE_WORST_MOMENT = """
+import os, signal, sys, threading
+from homing._parallel import map_ahead
+
+enter, pressed = threading.Condition.__enter__, []
+
+def press(condition):
+    entered = enter(condition)
+    taking = sys._getframe(1).f_code is threading.Semaphore.acquire.__code__
+    if taking and threading.current_thread() is threading.main_thread() and not pressed:
+        pressed.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+    return entered
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+results = map_ahead(abs, range(100), threads=2)
+next(results)
+threading.Condition.__enter__ = press
+try:
+    for result in results:
+        print(result)
+except KeyboardInterrupt:
+    print("interrupted", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_ctrl_c_leaves_no_lock_of_the_pool_shut() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_WORST_MOMENT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.returncode) == ("interrupted True\n", 0)

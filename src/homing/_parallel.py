@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import islice
 from multiprocessing import get_all_start_methods, get_context
+from types import FrameType
 from typing import Any, TypeVar
 
 from homing.errors import HomingError
@@ -99,14 +101,41 @@ def _ahead(
     futures: deque[Future[Result]] = deque()
     with executor as pool:
         try:
-            futures.extend(pool.submit(work, item) for item in islice(rest, waiting))
+            with _uninterrupted():
+                futures.extend(pool.submit(work, item) for item in islice(rest, waiting))
             while futures:
-                result = futures.popleft().result()
-                futures.extend(pool.submit(work, item) for item in islice(rest, 1))
+                with _uninterrupted():
+                    result = futures.popleft().result()
+                    futures.extend(pool.submit(work, item) for item in islice(rest, 1))
                 yield result
         finally:
             for future in futures:
                 future.cancel()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is heard at once, but raised when this is left: inside of a pool it may leave a lock shut for ever."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    raised: list[KeyboardInterrupt] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        try:
+            before(number, frame)
+        except KeyboardInterrupt as interrupt:
+            raised.append(interrupt)
+
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is hear:  # what heard it may have put another in its place
+            signal.signal(signal.SIGINT, before)
+    if raised:
+        raise raised[0]
 
 
 def _each(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result]:
