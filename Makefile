@@ -39,18 +39,18 @@ test: $(VENV)/.dev  ## all tests
 	# tests share is made once. Files come in their order: sorted by how many tests they have, the longest would end it.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev  ## formatting, lint, types, and that lower rooms do not import upper ones
+check: $(VENV)/.dev  ## formatting, lint, types, and that lower packages do not import upper ones
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_rooms.py
+	$(BIN)/python -m pytest -q tests/test_packages.py
 
 bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, time of the networks, how cost grows
 	$(BIN)/python benchmarks/footprint.py
 	$(BIN)/python benchmarks/forward.py
 	$(BIN)/python benchmarks/growth.py --quick
 
-format: $(VENV)/.dev  ## format and mend what can be mended
+format: $(VENV)/.dev  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 

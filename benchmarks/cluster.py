@@ -21,19 +21,19 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from homing import cluster
-from homing._machine import hardware
+from homing._io.device import hardware
 from homing.activation import recipe_named
-from homing.cluster import Machines, Throughput
+from homing.cluster import Resources, Throughput
 from homing.collection import Collection, Outcome
 from homing.evaluation.results import markdown
-from homing.photo import Found, gather
+from homing.photo import LocalPhoto, find_photos
 
 WORKERS = (1, 2)
-ROOM = {"all cores": False, "a core each": True}
+BINDINGS = {"all cores": False, "a core each": True}
 
 
 @dataclass(frozen=True)
-class Measured:
+class JobTiming:
     """A job: photos a second when all workers are at work, and from its start; and what each stage took."""
 
     steady: float
@@ -49,33 +49,41 @@ def main() -> None:
     asked.add_argument("--recipe", default="homing-fast")
     asked.add_argument("--rounds", type=int, default=1, help="of all jobs, in turn; rates are medians")
     given = asked.parse_args()
-    found = gather([given.photos])[: given.count]
+    found = find_photos([given.photos])[: given.count]
     if len(found) < 128:  # of which half are activated, and rates are told from the 64th on
         asked.error(f"at least 128 photos are needed, got {len(found)}")
     jobs = {"add": found, "activate": found[: len(found) // 2]}
-    cases = [(job, room, workers) for job in jobs for room in ROOM for workers in WORKERS]
-    runs: dict[tuple[str, str, int], list[Measured]] = {case: [] for case in cases}
+    cases = [(job, binding, workers) for job in jobs for binding in BINDINGS for workers in WORKERS]
+    runs: dict[tuple[str, str, int], list[JobTiming]] = {case: [] for case in cases}
     for _ in range(given.rounds):
-        for job, room, workers in cases:
-            with _bound_to(workers if ROOM[room] else None):
-                runs[job, room, workers].append(_run(job, jobs[job], workers, given.recipe))
-            print(f"{job}, {workers}, {room}: {runs[job, room, workers][-1].steady:.1f}", file=sys.stderr, flush=True)
+        for job, binding, workers in cases:
+            with _bound_to(workers if BINDINGS[binding] else None):
+                runs[job, binding, workers].append(_run(job, jobs[job], workers, given.recipe))
+            print(
+                f"{job}, {workers}, {binding}: {runs[job, binding, workers][-1].steady:.1f}",
+                file=sys.stderr,
+                flush=True,
+            )
     print(f"{hardware()}; {len(found)} photos, {given.recipe}, {given.rounds} rounds\n")
-    rows = [_row(f"{job}, {room}", [runs[job, room, workers] for workers in WORKERS]) for job in jobs for room in ROOM]
+    rows = [
+        _row(f"{job}, {binding}", [runs[job, binding, workers] for workers in WORKERS])
+        for job in jobs
+        for binding in BINDINGS
+    ]
     both = [
         f"{count}, {what}" for what in ("steady", "with the start") for count in ("one worker", "two workers", "ratio")
     ]
     print(markdown(["photos a second", *both], rows))
     stages = [
-        [job, str(workers), each.stage, f"{each.seconds:.1f}", f"{each.rate:.1f}"]
-        for job, room, workers in cases
-        if not ROOM[room]
-        for each in runs[job, room, workers][-1].stages
+        [job, str(workers), each.stage, f"{each.seconds:.1f}", f"{each.photos_per_second:.1f}"]
+        for job, binding, workers in cases
+        if not BINDINGS[binding]
+        for each in runs[job, binding, workers][-1].stages
     ]
     print(markdown(["job", "workers", "stage", "seconds of work", "photos a second each"], stages))
 
 
-def _row(name: str, runs: Sequence[list[Measured]]) -> list[str]:
+def _row(name: str, runs: Sequence[list[JobTiming]]) -> list[str]:
     cells = [name]
     for rates in ([[each.steady for each in some] for some in runs], [[each.whole for each in some] for some in runs]):
         one, two = map(median, rates)
@@ -94,7 +102,7 @@ def _bound_to(cores: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _run(job: str, found: list[Found], workers: int, recipe: str) -> Measured:
+def _run(job: str, found: list[LocalPhoto], workers: int, recipe: str) -> JobTiming:
     """Steady is from a quarter of the photos, 64 at least, to the end: all workers have begun by then."""
     times: list[float] = []
 
@@ -102,16 +110,16 @@ def _run(job: str, found: list[Found], workers: int, recipe: str) -> Measured:
         times.append(time.perf_counter())
 
     with TemporaryDirectory() as folder:
-        home, machines = f"{folder}/c.homing", Machines(workers=workers, gpus=0)
-        Collection.create(home).close()
+        collection_path, resources = f"{folder}/c.homing", Resources(workers=workers, gpus=0)
+        Collection.create(collection_path).close()
         started = time.perf_counter()
         if job == "add":
-            stages = cluster.add(found, home, machines=machines, report=report)
+            stages = cluster.add(found, collection_path, resources=resources, report=report)
         else:
             out, chosen = f"{folder}/out", recipe_named(recipe)
-            stages = cluster.activate(found, home, out, recipe=chosen, machines=machines, report=report)
-    begin = len(times) // 64 * 16 - 1  # the last of a parcel: its photos are told together
-    return Measured((len(times) - 1 - begin) / (times[-1] - times[begin]), len(times) / (times[-1] - started), stages)
+            stages = cluster.activate(found, collection_path, out, recipe=chosen, resources=resources, report=report)
+    begin = len(times) // 64 * 16 - 1  # the last of a batch: its photos are told together
+    return JobTiming((len(times) - 1 - begin) / (times[-1] - times[begin]), len(times) / (times[-1] - started), stages)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from homing._machine import hardware
+from homing._io.device import hardware
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.cluster.killing import Life
+from tests.cluster.kill_jobs import KillScenario
 
 
 def main() -> None:
@@ -30,12 +30,12 @@ def main() -> None:
     started, killed, photos = time.perf_counter(), Counter[str](), 0
     while killed.total() - killed["job"] < given.kills:
         with TemporaryDirectory() as folder:
-            life = Life(Path(folder), given.photos, given.seed + photos)
+            scenario = KillScenario(Path(folder), given.photos, given.seed + photos)
             for _ in range(given.jobs - killed["job"]):
-                life.kill_job()
-            life.kill_workers(given.kills - (killed.total() - killed["job"]))
-            life.verify()
-            killed += life.killed
+                scenario.kill_job()
+            scenario.kill_workers(given.kills - (killed.total() - killed["job"]))
+            scenario.verify()
+            killed += scenario.killed
             photos += given.photos
             print(f"{killed.total()} kills, nothing lost", file=sys.stderr, flush=True)
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")

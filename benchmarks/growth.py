@@ -19,9 +19,9 @@ import torch
 from PIL import Image
 
 from homing import codebooks, extractors
-from homing._machine import hardware
+from homing._io.device import hardware
 from homing.activation import RECIPES, Recipe, activate
-from homing.activation.engine import optimise
+from homing.activation.optimize import optimize
 from homing.codebooks import Codebook
 from homing.evaluation.results import markdown
 from homing.extractors import Extractor, describe
@@ -40,13 +40,13 @@ def main() -> None:
     print(f"{hardware()}; {extractor.device.type}, {torch.get_num_threads()} threads; medians of {ROUNDS}\n")
     paper = RECIPES["paper"]
     sizes = (0.2, 1) if quick else (0.2, 1, 3, 12)
-    _tell(["megapixels", "loop, ms", "activate, ms"], _by_size(sizes, paper, extractor, codebook))
+    _print_table(["megapixels", "loop, ms", "activate, ms"], _by_size(sizes, paper, extractor, codebook))
     steps = [replace(paper, steps=count) for count in ((1, 10) if quick else (1, 3, 10, 30))]
-    _tell(["steps", "loop, ms per photo"], _by_recipe(steps, "steps", extractor, codebook))
+    _print_table(["steps", "loop, ms per photo"], _by_recipe(steps, "steps", extractor, codebook))
     views = [replace(paper, steps=3, views=count) for count in ((1, 4) if quick else (1, 2, 4, 8))]
-    _tell(["views", "loop of 3 steps, ms per photo"], _by_recipe(views, "views", extractor, codebook))
+    _print_table(["views", "loop of 3 steps, ms per photo"], _by_recipe(views, "views", extractor, codebook))
     counts = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
-    _tell(["references", "search, one probe, ms", "search, default, ms"], _by_references(counts, codebook))
+    _print_table(["references", "search, one probe, ms", "search, default, ms"], _by_references(counts, codebook))
 
 
 def _by_size(
@@ -72,7 +72,7 @@ def _by_recipe(
 def _by_references(counts: Sequence[int], codebook: Codebook) -> Iterator[Sequence[str]]:
     """Single queries; the references are codes of COCO that come with the codebook, drawn at random."""
     rng = np.random.default_rng(0)
-    codes = codebooks.bundled_background(codebook).codes
+    codes = codebooks.bundled_distractors(codebook).codes
     queries = codebook.decode(codes[rng.integers(len(codes), size=100)])
     for count in counts:
         index = FaissIndex(codebook)
@@ -92,9 +92,9 @@ def _search_ms(index: FaissIndex, queries: torch.Tensor, probes: int | None) -> 
 def _loop(
     photos: Sequence[Photo], recipe: Recipe, extractor: Extractor, codebook: Codebook
 ) -> Callable[[], list[torch.Tensor]]:
-    views = [photo.view() for photo in photos]
+    views = [photo.pixels() for photo in photos]
     objective = objective_for(codebook, describe(extractor, views).to(extractor.device), margin=recipe.margin)
-    return lambda: optimise(views, extractor=extractor, objective=objective, recipe=recipe)
+    return lambda: optimize(views, extractor=extractor, objective=objective, recipe=recipe)
 
 
 def _ms(call: Callable[[], object]) -> float:
@@ -116,7 +116,7 @@ def _photo(megapixels: float) -> Photo:
     return Photo.decode(made.getvalue(), f"{megapixels:g} megapixels")
 
 
-def _tell(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
+def _print_table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
     print(markdown(headings, list(rows)), flush=True)
 
 

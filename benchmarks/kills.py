@@ -12,17 +12,17 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from homing._machine import hardware
+from homing._io.device import hardware
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.collection.killing import Life, nursery
+from tests.collection.crashes import Life, nursery
 
 EACH = 50  # kills of one collection
 
 
 def main() -> None:
-    """Print what was done, and how often a kill left something to mend."""
+    """Print what was done, and how often a kill left something to repair."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
@@ -39,7 +39,7 @@ def main() -> None:
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
     print(f"{total['kills']:,} kills of work on {total['photos']:,} photos: nothing lost.")
     print(f"Told: {total['added']:,} added, {total['activated']:,} activated, {total['removed']:,} removed.")
-    print(f"Mended: {total['file']} temporary files, {total['release']} releases, {total['index']} snapshots.")
+    print(f"Repaired: {total['file']} temporary files, {total['release']} releases, {total['index']} snapshots.")
 
 
 if __name__ == "__main__":

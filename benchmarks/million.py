@@ -21,22 +21,22 @@ import numpy as np
 import torch
 
 from homing import codebooks
-from homing._machine import hardware, memory_in_use
-from homing._parallel import map_ahead
+from homing._io.device import hardware, memory_in_use
+from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhotos
+from homing.collection.catalog import NewPhotos
 from homing.evaluation.results import markdown
 
 BATCH = 20_000  # descriptors that are encoded, and references that are recorded, at once
 QUERIES = 1000
-ASIDE = 0.5  # how far a descriptor lies from the code it is drawn beside
-FIRST, COUNTED = "--measure", 50  # what the child process is called with; searches before those that count
+NOISE_SCALE = 0.5  # how far a descriptor lies from the code it is drawn beside
+CHILD_FLAG, WARMUP_SEARCHES = "--measure", 50  # what the child process is called with; searches before those that count
 
 
 def main() -> None:
     """Print a table in Markdown."""
-    if FIRST in sys.argv:
+    if CHILD_FLAG in sys.argv:
         print(json.dumps(_measure(Path(sys.argv[-1]))))
         return
     count = 100_000 if "--quick" in sys.argv[1:] else 1_000_000
@@ -46,13 +46,13 @@ def main() -> None:
     batches = [descriptors[start : start + BATCH] for start in range(0, count, BATCH)]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "million.homing"
-        alone, theirs = _alone(codebook, batches)
-        ours, kept = grow(path, codebook, batches)
+        alone, codes_only = _alone(codebook, batches)
+        ours, kept = fill_collection(path, codebook, batches)
         opened = {name: _child(path, name) for name in ("snapshot", "no snapshot")}
         size = {file.name: file.stat().st_size for file in path.iterdir()}
     rows = [
         ("FAISS alone, add of descriptors", f"{count / alone:,.0f} a second"),
-        ("FAISS alone, add of codes made before", f"{count / theirs:,.0f} a second"),
+        ("FAISS alone, add of codes made before", f"{count / codes_only:,.0f} a second"),
         ("homing, from descriptors to recorded on disk", f"{count / ours:,.0f} a second"),
         ("homing beside FAISS, both from descriptors", f"{100 * (ours / alone - 1):+.0f} % time"),
         ("following with the index, and its snapshot", f"{kept:.2f} s in all"),
@@ -61,7 +61,7 @@ def main() -> None:
         ("search, one query, p99", f"{opened['snapshot']['p99']:.2f} ms"),
         ("memory of the process that searches", f"{opened['snapshot']['memory']:.0f} MB"),
         ("of that before it is opened", f"{opened['snapshot']['before']:.0f} MB"),
-        ("catalogue on disk", f"{size['catalogue.sqlite'] / 1e6:,.0f} MB"),
+        ("catalog on disk", f"{size['catalog.sqlite'] / 1e6:,.0f} MB"),
         ("snapshot of the index on disk", f"{size['index.faiss'] / 1e6:,.0f} MB"),
     ]
     print(markdown(["what", "measured"], rows))
@@ -70,12 +70,12 @@ def main() -> None:
 def descriptors_of_photos(codebook: Codebook, count: int, seed: int = 0) -> torch.Tensor:
     """Unit vectors that lie as those of photos do: at random beside the codes of COCO that come with the codebook."""
     generator = torch.Generator().manual_seed(seed)
-    codes = codebooks.bundled_background(codebook).codes
+    codes = codebooks.bundled_distractors(codebook).codes
     made = torch.empty(count, codebook.dim)
     for start in range(0, count, BATCH):
         some = torch.randint(len(codes), (min(BATCH, count - start),), generator=generator)
-        aside = torch.nn.functional.normalize(torch.randn(len(some), codebook.dim, generator=generator), dim=1)
-        rows = torch.nn.functional.normalize(codebook.decode(codes[some.numpy()]), dim=1) + ASIDE * aside
+        noise = torch.nn.functional.normalize(torch.randn(len(some), codebook.dim, generator=generator), dim=1)
+        rows = torch.nn.functional.normalize(codebook.decode(codes[some.numpy()]), dim=1) + NOISE_SCALE * noise
         made[start : start + len(some)] = torch.nn.functional.normalize(rows, dim=1)
     return made
 
@@ -85,7 +85,7 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
     codes = [codebook.encode(rows) for rows in batches]
     first = np.cumsum([0, *map(len, batches)])
     numbers = [first[place] + np.arange(len(rows)) for place, rows in enumerate(batches)]
-    index, other = (faiss.clone_index(codebook.quantiser.codec) for _ in range(2))
+    index, other = (faiss.clone_index(codebook.quantizer.codec) for _ in range(2))
 
     def add() -> None:
         for rows, ids in zip(batches, numbers, strict=True):
@@ -98,7 +98,7 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
     return _seconds(add), _seconds(add_codes)
 
 
-def grow(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
+def fill_collection(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
     """Seconds in which a collection takes them, and in which its index follows and a snapshot is kept."""
     count = sum(map(len, batches))
     hashes = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
@@ -106,7 +106,7 @@ def grow(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tup
 
     def record() -> None:
         # One batch is encoded while that before it is recorded, as photos are read while others are described.
-        for place, codes in enumerate(map_ahead(codebook.encode, batches, threads=1)):
+        for place, codes in enumerate(prefetch_map(codebook.encode, batches, threads=1)):
             some = slice(place * BATCH, (place + 1) * BATCH)
             collection.record(NewPhotos(hashes[some], names[some], codes, batches[place].numpy()))
 
@@ -122,13 +122,13 @@ def _child(path: Path, name: str) -> dict[str, float]:
     """What a process of its own measures that opens the collection with a snapshot, or without."""
     if name == "no snapshot":
         (path / "index.faiss").unlink()
-    done = subprocess.run([sys.executable, __file__, FIRST, str(path)], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, __file__, CHILD_FLAG, str(path)], check=True, capture_output=True, text=True)
     said: dict[str, float] = json.loads(done.stdout)
     return said
 
 
 def _measure(path: Path) -> dict[str, float]:
-    queries = descriptors_of_photos(codebooks.load("homing-1"), QUERIES + COUNTED, seed=1)
+    queries = descriptors_of_photos(codebooks.load("homing-1"), QUERIES + WARMUP_SEARCHES, seed=1)
     before = memory_in_use(peak=True) / 1e6
     started = time.perf_counter()
     with Collection.open(path) as collection:
@@ -136,7 +136,7 @@ def _measure(path: Path) -> dict[str, float]:
         opened = time.perf_counter() - started
         took = [_seconds(lambda query=query: collection.search_descriptors(query[None])) for query in queries]
         memory = memory_in_use(peak=True) / 1e6
-    times = [1000 * each for each in took[COUNTED:]]
+    times = [1000 * each for each in took[WARMUP_SEARCHES:]]
     return {
         "open": opened,
         "p50": median(times),

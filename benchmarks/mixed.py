@@ -19,9 +19,9 @@ import numpy as np
 import torch
 
 from homing import codebooks
-from homing._machine import hardware, memory_in_use
+from homing._io.device import hardware, memory_in_use
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhotos
+from homing.collection.catalog import NewPhotos
 from homing.evaluation.results import markdown
 
 REFERENCES = 100_000

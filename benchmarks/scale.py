@@ -3,7 +3,7 @@
 python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
-Prints tables in Markdown and the lines of src/homing/planning/rates.toml that they stand for; leaves scale.json.
+Prints tables in Markdown and the lines of src/homing/estimate/rates.toml that they stand for; leaves scale.json.
 The references are synthetic: descriptors at random beside the codes of COCO that come with the codebook.
 """
 
@@ -26,18 +26,18 @@ import faiss
 import numpy as np
 import torch
 from million import descriptors_of_photos
-from scale_catalogue import record
+from scale_catalog import record
 from scale_engines import ENGINES
 from scale_results import tables, toml
 
 from homing import codebooks
-from homing._machine import hardware, memory_in_use
+from homing._io.device import hardware, memory_in_use
 from homing.codebooks import Codebook
 
 PIECE = 100_000  # references that are in memory as descriptors at once
-QUERIES, UNCOUNTED = 1000, 50  # searches, and those before them
+QUERIES, WARMUP = 1000, 50  # searches, and those before them
 QUERY_SEED = 1_000_000_007  # no piece has it
-FLAT, GRAPH = "all centres", "HNSW32"
+FLAT, GRAPH = "all centers", "HNSW32"
 
 
 def main() -> None:
@@ -62,11 +62,11 @@ def main() -> None:
         "queries": QUERIES,
         "rows": list(_grow(codebook, given.references, given.engine)),
         "cells": [row for count in given.cells for row in _choose(codebook, count)],
-        "catalogue": list(record(codebook, given.engine)),
+        "catalog": list(record(codebook, given.engine)),
         "memory": memory_in_use(peak=True),
     }
     (given.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
-    print(f"{tables(document)}\nFor src/homing/planning/rates.toml:\n\n{toml(document)}", flush=True)
+    print(f"{tables(document)}\nFor src/homing/estimate/rates.toml:\n\n{toml(document)}", flush=True)
 
 
 def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -77,7 +77,7 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
             folder.mkdir()
         engines = {name: ENGINES[name](folder, codebook) for name, folder in folders.items()}
         took, encoding, there = dict.fromkeys(names, 0.0), 0.0, 0
-        sizes = np.zeros(codebook.quantiser.ivf.nlist, dtype=np.int64)
+        sizes = np.zeros(codebook.quantizer.ivf.nlist, dtype=np.int64)
         for count in sorted(counts):
             for first in range(there, count, PIECE):
                 rows = descriptors_of_photos(codebook, min(PIECE, count - first), seed=first)
@@ -90,13 +90,13 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
                     took[name] += _seconds(partial(engine.add, ids, codes, rows))
             there = count
             for name, engine in engines.items():
-                kept = _seconds(engine.keep)
-                row = {"engine": name, "references": count, "encode_s": encoding, "add_s": took[name], "keep_s": kept}
+                saved = _seconds(engine.save)
+                row = {"engine": name, "references": count, "encode_s": encoding, "add_s": took[name], "save_s": saved}
                 row["disk"] = sum(file.stat().st_size for file in folders[name].rglob("*") if file.is_file())
                 call = [sys.executable, __file__, "--measure", name, str(folders[name])]
                 row |= json.loads(subprocess.run(call, check=True, stdout=subprocess.PIPE, text=True).stdout)
                 for way in ("one", "default"):
-                    row[way]["codes"] = _looked_at(codebook, sizes, row[way]["probes"])
+                    row[way]["codes"] = _codes_scanned(codebook, sizes, row[way]["probes"])
                 print(json.dumps(row), file=sys.stderr, flush=True)
                 yield row
 
@@ -104,38 +104,38 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
 def _measure(name: str, folder: Path) -> dict[str, Any]:
     """What a process of its own finds that opens an index and searches it."""
     codebook = codebooks.load("homing-1")
-    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)
+    queries = descriptors_of_photos(codebook, WARMUP + QUERIES, seed=QUERY_SEED)
     faiss.omp_set_num_threads(1)  # a core for each search, as where many are searched for at once
     faiss.IndexFlatL2(codebook.dim).search(queries[:1].numpy(), 1)  # what FAISS itself takes is not the index's
-    before, begun = _held(), time.perf_counter()
+    before, begun = _memory(), time.perf_counter()
     search, probes_of = ENGINES[name].open(folder, codebook)
     search(queries[:1], 1)
-    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _held() - before}
+    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _memory() - before}
     for way, probes in (("one", 1), ("default", None)):
-        took = [1000 * _seconds(partial(search, query[None], probes)) for query in queries][UNCOUNTED:]
+        took = [1000 * _seconds(partial(search, query[None], probes)) for query in queries][WARMUP:]
         said[way] = {"p50": median(took), "p99": quantiles(took, n=100)[98], "probes": probes_of(probes)}
     return said
 
 
-def _held() -> int:
+def _memory() -> int:
     """Bytes in use, without what was given back and is only kept for later (glibc)."""
     ctypes.CDLL(None).malloc_trim(0)
     return memory_in_use()
 
 
-def _looked_at(codebook: Codebook, sizes: np.ndarray, probes: int) -> float:
+def _codes_scanned(codebook: Codebook, sizes: np.ndarray, probes: int) -> float:
     """How many codes a search compares on average, in cells of these sizes."""
-    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED)[UNCOUNTED:]
-    _, cells = codebook.quantiser.ivf.quantizer.search(codebook.turn(queries), probes)
+    queries = descriptors_of_photos(codebook, WARMUP + QUERIES, seed=QUERY_SEED)[WARMUP:]
+    _, cells = codebook.quantizer.ivf.quantizer.search(codebook.transform(queries), probes)
     return float(sizes[cells].sum(axis=1).mean())
 
 
 def _choose(codebook: Codebook, cells: int) -> Iterator[dict[str, Any]]:
-    """Milliseconds to find the nearest of so many synthetic centres, of all of them and along a graph."""
+    """Milliseconds to find the nearest of so many synthetic centers, of all of them and along a graph."""
     pieces = [
         descriptors_of_photos(codebook, min(PIECE, cells - first), seed=first) for first in range(0, cells, PIECE)
     ]
-    queries = descriptors_of_photos(codebook, UNCOUNTED + QUERIES, seed=QUERY_SEED).numpy()
+    queries = descriptors_of_photos(codebook, WARMUP + QUERIES, seed=QUERY_SEED).numpy()
     nearest: list[int] = []
     for way, index in ((FLAT, faiss.IndexFlatL2(codebook.dim)), (GRAPH, faiss.IndexHNSWFlat(codebook.dim, 32))):
         faiss.omp_set_num_threads(torch.get_num_threads())
@@ -149,7 +149,7 @@ def _choose(codebook: Codebook, cells: int) -> Iterator[dict[str, Any]]:
             found.append(int(ids[0, 0]))
         nearest = nearest or found
         same = mean(one == other for one, other in zip(found, nearest, strict=True))
-        row = {"cells": cells, "way": way, "build_s": build, "p50": median(took[UNCOUNTED:]), "same": same}
+        row = {"cells": cells, "way": way, "build_s": build, "p50": median(took[WARMUP:]), "same": same}
         print(json.dumps(row), file=sys.stderr, flush=True)
         yield row
     faiss.omp_set_num_threads(torch.get_num_threads())

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.indexes import FaissIndex, LanceIndex
-from homing.indexes.lance import CODE, VECTOR, fold_in, lists_of, load_lance
+from homing.indexes.lance import CODE, VECTOR, load_lance, refresh_index, to_list_column
 
 Search = Callable[[Tensor, int | None], object]  # for (1, D) descriptors, at so many probes or as many as stay fast
 
@@ -29,7 +29,7 @@ class Engine(Protocol):
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:
         """Take references: codes and descriptors are of the same ones; an engine uses what it needs."""
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Bring all of it to the folder, so that another process can open it."""
 
     @classmethod
@@ -47,7 +47,7 @@ class Faiss:
         """Codes are all it holds."""
         self._index.add(codes, ids)
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Write the file."""
         self._file.write_bytes(self._index.to_bytes())
 
@@ -55,7 +55,7 @@ class Faiss:
     def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
         """Read the file into memory."""
         index = FaissIndex(codebook, (folder / "index.faiss").read_bytes())
-        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
+        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.default_nprobe()
 
 
 class Lance:
@@ -66,19 +66,19 @@ class Lance:
 
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
         """Rows are numbered as they come."""
-        rows = pa.table({CODE: lists_of(codes), VECTOR: lists_of(self._codebook.turn(descriptors))})
+        rows = pa.table({CODE: to_list_column(codes), VECTOR: to_list_column(self._codebook.transform(descriptors))})
         mode = "append" if Path(self._uri).exists() else "create"
         load_lance().write_dataset(rows, self._uri, mode=mode, enable_stable_row_ids=True)
 
-    def keep(self) -> None:
+    def save(self) -> None:
         """Build the index, or bring it up to date."""
-        fold_in(load_lance().dataset(self._uri), self._codebook)
+        refresh_index(load_lance().dataset(self._uri), self._codebook)
 
     @classmethod
     def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
         """Of more than some hundred thousand references nothing is read before it is searched for."""
         index = LanceIndex(codebook, load_lance().dataset(str(folder / "references.lance")))
-        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.fast_probes()
+        return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.default_nprobe()
 
 
 ENGINES: dict[str, type[Engine]] = {"faiss": Faiss, "lance": Lance}

@@ -1,8 +1,8 @@
-"""What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/planning/rates.toml.
+"""What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/estimate/rates.toml.
 
 python benchmarks/scale_results.py scale/scale.json           # tables and rates on the screen
-python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of a plan, with the figure
-python benchmarks/scale_results.py                            # plans and the figure anew, when other rates have changed
+python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of an estimate, with the figure
+python benchmarks/scale_results.py                            # estimates and the figure anew, when other rates have changed
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from homing import planning
+from homing import estimate
+from homing.estimate.latency import latency
+from homing.estimate.rates import rates_under
 from homing.evaluation.results import markdown
 from homing.evaluation.results.document import Figure
 from homing.evaluation.results.figures import PALETTE
 from homing.evaluation.results.figures import draw as drawn
-from homing.planning.rates import below
-from homing.planning.searching import latency
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 # Ends what is written by hand in rates.toml.
-FILLED = "ids of the ten nearest; choosing one of many cells, by comparing with all centres or along a graph."
+FILLED = "ids of the ten nearest; choosing one of many cells, by comparing with all centers or along a graph."
 SIZES = [10**power for power in range(4, 10)]
 WAYS = {"one": "one probe", "default": "default"}
 
@@ -40,7 +40,7 @@ def tables(document: dict[str, Any]) -> str:
             f"{row['references']:,}",
             f"{row['references'] / row['encode_s']:,.0f}",
             f"{row['references'] / row['add_s']:,.0f}",
-            f"{row['keep_s']:.2f}",
+            f"{row['save_s']:.2f}",
             _mb(row["disk"]),
             _mb(row["memory"]),
             f"{row['open_s']:.2f}",
@@ -48,7 +48,7 @@ def tables(document: dict[str, Any]) -> str:
         for row in document["rows"]
     ]
     searching = [
-        [row["engine"], f"{row['references']:,}", words, *(_told(row[way])[each] for each in _SEARCHED)]
+        [row["engine"], f"{row['references']:,}", words, *(_formatted(row[way])[each] for each in _SEARCHED)]
         for row in document["rows"]
         for way, words in WAYS.items()
     ]
@@ -58,13 +58,13 @@ def tables(document: dict[str, Any]) -> str:
     ]
     recording = [
         [f"{row['kind']}, {row['engine']}", f"{row['bytes']:,.0f}", f"{row['per_second']:,.0f}"]
-        for row in document["catalogue"]
+        for row in document["catalog"]
     ]
     heads = (
-        ("engine", "references", "encoded /s", "codes added /s", "kept, s", "disk, MB", "memory, MB", "opened, s"),
-        ("engine", "references", "search", "probes", "codes looked at", "p50, ms", "p99, ms"),
+        ("engine", "references", "encoded /s", "codes added /s", "saved, s", "disk, MB", "memory, MB", "opened, s"),
+        ("engine", "references", "search", "probes", "codes scanned", "p50, ms", "p99, ms"),
         ("cells", "chosen by", "built in, s", "one cell, p50, ms", "the nearest, share"),
-        ("photos, engine", "catalogue, bytes a photo", "recorded a second, 16 at once"),
+        ("photos, engine", "catalog, bytes a photo", "recorded a second, 16 at once"),
     )
     about = f"{document['hardware']}; {document['spec']}, {document['queries']:,} single queries; at most "
     about += f"{document['memory'] / 1e9:.1f} GB of memory\n\n"
@@ -75,7 +75,7 @@ def tables(document: dict[str, Any]) -> str:
 _SEARCHED = ("probes", "codes", "p50", "p99")
 
 
-def _told(searched: dict[str, float]) -> dict[str, str]:
+def _formatted(searched: dict[str, float]) -> dict[str, str]:
     """Figures as tables and rates have them."""
     whole = {name: f"{searched[name]:,.0f}" for name in ("probes", "codes")}
     return whole | {name: f"{searched[name]:.3f}" for name in ("p50", "p99")}
@@ -88,12 +88,12 @@ def _mb(count: float) -> str:
 def toml(document: dict[str, Any]) -> str:
     """The rates that the tables stand for, as rates.toml has them."""
     lines: list[str] = []
-    for engine in dict.fromkeys(row["engine"] for row in document["catalogue"]):
+    for engine in dict.fromkeys(row["engine"] for row in document["catalog"]):
         part = "" if engine == "faiss" else f".{engine}"
-        kinds = {row["kind"]: row for row in document["catalogue"] if row["engine"] == engine}
+        kinds = {row["kind"]: row for row in document["catalog"] if row["engine"] == engine}
         recorded = [_line(kind, "a second", f"{row['per_second']:,.0f}") for kind, row in kinds.items()]
         sizes = [_line(kind, "bytes", f"{row['bytes']:,.0f}") for kind, row in kinds.items()]
-        lines += [f"[record{part}]", *recorded, "", f"[catalogue{part}]", *sizes, ""]
+        lines += [f"[record{part}]", *recorded, "", f"[catalog{part}]", *sizes, ""]
     for engine in dict.fromkeys(row["engine"] for row in document["rows"]):
         rows = [row for row in document["rows"] if row["engine"] == engine]
         lines += [
@@ -101,10 +101,12 @@ def toml(document: dict[str, Any]) -> str:
             _line("references", "references", [f"{row['references']:,}" for row in rows]),
         ]
         lines += [_line(part, "MB", [_mb(row[part]) for row in rows]) for part in ("disk", "memory")]
-        lines += [_line("kept", "s", [f"{row['keep_s']:.2f}" for row in rows])]
+        lines += [_line("save", "s", [f"{row['save_s']:.2f}" for row in rows])]
         for way in WAYS:
             units = {"probes": "cells", "codes": "codes", "p50": "ms", "p99": "ms"}
-            lines += [_line(f"{way}_{each}", units[each], [_told(row[way])[each] for row in rows]) for each in units]
+            lines += [
+                _line(f"{way}_{each}", units[each], [_formatted(row[way])[each] for row in rows]) for each in units
+            ]
         lines += [""]
     lines += ["[cells]"]
     ways = {row["way"]: [each for each in document["cells"] if each["way"] == row["way"]] for row in document["cells"]}
@@ -120,27 +122,27 @@ def _line(name: str, unit: str, figures: str | Sequence[str]) -> str:
     return f'{name} = {{ source = "scale", unit = "{unit}", figures = {json.dumps(figures)} }}'
 
 
-def further() -> str:
-    """What plans say from 10^4 photos to 10^9, by the rates as they are: a table in Markdown."""
-    heads = ("photos", "2 cores", "one H200", "one writer", "catalogue, GB", "index in memory, GB")
+def extrapolated_table() -> str:
+    """What estimates say from 10^4 photos to 10^9, by the rates as they are: a table in Markdown."""
+    heads = ("photos", "2 cores", "one H200", "one writer", "catalog, GB", "index in memory, GB")
     searches = {"4,096 cells, one probe": (4096, 1), "default": (4096, None), "65,536 cells": (65_536, 1)}
     rows = []
     for size in SIZES:
-        question = planning.Question(photos=size)
-        plans = [planning.plan(question), planning.plan(planning.Question(photos=size, gpu="h200"))]
-        catalogue = sum(part.bytes for part in plans[0].storage if part.name.startswith("catalogue"))
-        (index,) = (part.bytes for part in plans[0].storage if part.name == "index")
-        hours = [plan.stages[0].hours for plan in plans] + [plans[0].stages[1].hours]
-        found = [latency(question, size, *way) for way in searches.values()]
+        request = estimate.EstimateRequest(photos=size)
+        estimates = [estimate.estimate(request), estimate.estimate(estimate.EstimateRequest(photos=size, gpu="h200"))]
+        catalog = sum(part.bytes for part in estimates[0].storage if part.name.startswith("catalog"))
+        (index,) = (part.bytes for part in estimates[0].storage if part.name == "index")
+        hours = [estimate.stages[0].hours for estimate in estimates] + [estimates[0].stages[1].hours]
+        found = [latency(request, size, *way) for way in searches.values()]
         marks = ["" if each.basis == "measured" else "*" for each in found]
-        numbers = [f"{each:,.3g}" if each < 1000 else f"{each:,.0f}" for each in (*hours, catalogue / 1e9, index / 1e9)]
+        numbers = [f"{each:,.3g}" if each < 1000 else f"{each:,.0f}" for each in (*hours, catalog / 1e9, index / 1e9)]
         times = [f"{each.p50_ms:.2f}{mark}" for each, mark in zip(found, marks, strict=True)]
         rows.append([f"{size:,}", *numbers, *times])
     return markdown([*heads, *(f"{name}, ms" for name in searches)], rows)
 
 
 def draw() -> bytes:
-    """The figure as PNG: the rates that were measured as points, what homing.planning makes of them as lines."""
+    """The figure as PNG: the rates that were measured as points, what homing.estimate makes of them as lines."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     def onto(canvas: matplotlib.figure.Figure) -> None:
@@ -159,66 +161,68 @@ def draw() -> bytes:
 
 
 def _search_panel(axes: matplotlib.axes.Axes) -> None:
-    rates = below("search.faiss")
-    question = planning.Question(photos=SIZES[-1])
-    for colour, way in zip(PALETTE, WAYS, strict=False):
-        axes.plot(rates["references"].numbers, rates[f"{way}_p50"].numbers, "o", color=colour, markersize=5)
+    rates = rates_under("search.faiss")
+    request = estimate.EstimateRequest(photos=SIZES[-1])
+    for color, way in zip(PALETTE, WAYS, strict=False):
+        axes.plot(rates["references"].numbers, rates[f"{way}_p50"].numbers, "o", color=color, markersize=5)
         asked = 1 if way == "one" else None
-        times = [latency(question, size, 4096, asked).p50_ms for size in SIZES]
-        axes.plot(SIZES, times, "--", color=colour, label=f"4,096 cells, {WAYS[way]}")
-    for colour, cells in zip(PALETTE[2:], (65_536, 262_144), strict=False):
-        times = [latency(question, size, cells, 1).p50_ms for size in SIZES]
-        axes.plot(SIZES, times, ":", color=colour, label=f"{cells:,} cells, one probe")
+        times = [latency(request, size, 4096, asked).p50_ms for size in SIZES]
+        axes.plot(SIZES, times, "--", color=color, label=f"4,096 cells, {WAYS[way]}")
+    for color, cells in zip(PALETTE[2:], (65_536, 262_144), strict=False):
+        times = [latency(request, size, cells, 1).p50_ms for size in SIZES]
+        axes.plot(SIZES, times, ":", color=color, label=f"{cells:,} cells, one probe")
     axes.set(title="one search, median", ylabel="milliseconds")
     axes.legend(fontsize=8)
 
 
 def _storage_panel(axes: matplotlib.axes.Axes) -> None:
-    rates = below("search.faiss")
-    plans = [planning.plan(planning.Question(photos=size)) for size in SIZES]
+    rates = rates_under("search.faiss")
+    estimates = [estimate.estimate(estimate.EstimateRequest(photos=size)) for size in SIZES]
     named = {
-        "catalogue, activated photos": lambda part: part.name.startswith("catalogue"),
+        "catalog, activated photos": lambda part: part.name.startswith("catalog"),
         "index in memory": lambda part: part.name == "index",
         "its snapshot on disk": lambda part: part.name.startswith("snapshot"),
     }
-    for colour, (name, counts) in zip(PALETTE, named.items(), strict=False):
+    for color, (name, counts) in zip(PALETTE, named.items(), strict=False):
         axes.plot(
             SIZES,
-            [sum(part.bytes for part in plan.storage if counts(part)) / 1e9 for plan in plans],
+            [sum(part.bytes for part in estimate.storage if counts(part)) / 1e9 for estimate in estimates],
             "--",
-            color=colour,
+            color=color,
             label=name,
         )
         if part := {"index in memory": "memory", "its snapshot on disk": "disk"}.get(name):
             gigabytes = [number / 1e3 for number in rates[part].numbers]
-            axes.plot(rates["references"].numbers, gigabytes, "o", color=colour, markersize=5)
+            axes.plot(rates["references"].numbers, gigabytes, "o", color=color, markersize=5)
     axes.set(title="what is kept", ylabel="gigabytes")
     axes.legend(fontsize=8)
 
 
 def _work_panel(axes: matplotlib.axes.Axes) -> None:
-    for colour, (gpu, words) in zip(PALETTE, {"none": "2 cores", "h200": "one H200"}.items(), strict=False):
+    for color, (gpu, words) in zip(PALETTE, {"none": "2 cores", "h200": "one H200"}.items(), strict=False):
         for recipe, style in (("homing-fast", ":"), ("homing", "--")):
-            plans = [planning.plan(planning.Question(photos=size, gpu=gpu, recipe=recipe)) for size in SIZES]
-            hours = [plan.stages[0].hours for plan in plans]
-            axes.plot(SIZES, hours, style, color=colour, label=f"{recipe}, {words}")
-    writer = [planning.plan(planning.Question(photos=size)).stages[1].hours for size in SIZES]
+            estimates = [
+                estimate.estimate(estimate.EstimateRequest(photos=size, gpu=gpu, recipe=recipe)) for size in SIZES
+            ]
+            hours = [estimate.stages[0].hours for estimate in estimates]
+            axes.plot(SIZES, hours, style, color=color, label=f"{recipe}, {words}")
+    writer = [estimate.estimate(estimate.EstimateRequest(photos=size)).stages[1].hours for size in SIZES]
     axes.plot(SIZES, writer, "-.", color=PALETTE[-1], label="the one writer")
     axes.set(title="activating photos of 1 megapixel", ylabel="hours on one machine")
     axes.legend(fontsize=8)
 
 
 def _fill(document: dict[str, Any]) -> None:
-    rates = ROOT / "src/homing/planning/rates.toml"
+    rates = ROOT / "src/homing/estimate/rates.toml"
     kept, begin, _ = rates.read_text().partition(FILLED)
     rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
     _put("measured", tables(document))
-    _carry_further()  # only now are the rates read: lines and plans are those of the new ones
+    _fill_extrapolated()  # only now are the rates read: lines and estimates are those of the new ones
 
 
-def _carry_further() -> None:
+def _fill_extrapolated() -> None:
     (ROOT / "docs/images/scale.png").write_bytes(draw())
-    _put("carried further", further())
+    _put("extrapolated", extrapolated_table())
 
 
 def _put(name: str, told: str) -> None:
@@ -230,7 +234,7 @@ def _put(name: str, told: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
-        _carry_further()
+        _fill_extrapolated()
     elif "--fill" in sys.argv[2:]:
         _fill(json.loads(Path(sys.argv[1]).read_text()))
     else:

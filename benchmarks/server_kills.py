@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from homing._machine import hardware
+from homing._io.device import hardware
 from homing.collection import Collection
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.service.server_kills import CLIENTS, ServedLife
+from tests.service.server_kills import CLIENTS, CrashTest
 
 
 def main() -> None:
@@ -30,17 +30,19 @@ def main() -> None:
     started, unanswered = time.perf_counter(), []
     with TemporaryDirectory() as home:
         folder = Path(home) / "killed.homing"
-        Collection.create(folder, with_background=True).close()
-        life = ServedLife(Path(home) / "photos", folder, options.seed)
+        Collection.create(folder, with_distractors=True).close()
+        crash_test = CrashTest(Path(home) / "photos", folder, options.seed)
         for number, by in enumerate([signal.SIGKILL] * options.kills + [signal.SIGTERM] * options.stops):
-            left = life.end_once(by)
+            left = crash_test.run_and_signal(by)
             unanswered += left if by == signal.SIGTERM else []
-            print(f"{number + 1} ended, {len(life.acknowledged):,} photos acknowledged", file=sys.stderr, flush=True)
-    released = sum(each.released is not None for each in life.acknowledged)
+            print(
+                f"{number + 1} ended, {len(crash_test.acknowledged):,} photos acknowledged", file=sys.stderr, flush=True
+            )
+    released = sum(each.released is not None for each in crash_test.acknowledged)
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
     print(f"{options.kills} kills and {options.stops} stops of a service with {CLIENTS} clients: nothing lost.")
-    print(f"Acknowledged: {len(life.acknowledged):,} photos, {released:,} of them with a file to release.")
-    print(f"Answers: {dict(life.seen)}; unanswered before a stop: {unanswered or 'none'}")
+    print(f"Acknowledged: {len(crash_test.acknowledged):,} photos, {released:,} of them with a file to release.")
+    print(f"Answers: {dict(crash_test.seen)}; unanswered before a stop: {unanswered or 'none'}")
     sys.exit(1 if unanswered else 0)
 
 

@@ -1,6 +1,6 @@
 """How many searches a service answers, how fast, and with what errors: edited copies sent by clients on this machine.
 
-python benchmarks/serving.py --photos FOLDER                 # among the strangers that come with homing
+python benchmarks/serving.py --photos FOLDER                 # among the distractors that come with homing
 python benchmarks/serving.py --photos FOLDER --references 1000000 --seconds 120    # 3 GB of disk, some minutes more
 """
 
@@ -21,23 +21,23 @@ from random import Random
 
 import httpx
 import numpy as np
-from million import BATCH, descriptors_of_photos, grow
+from million import BATCH, descriptors_of_photos, fill_collection
 
 from homing import codebooks
-from homing._machine import hardware
+from homing._io.device import hardware
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.evaluation.pictures import to_image
 from homing.evaluation.results import markdown
-from homing.photo import Found, Photo, gather
+from homing.photo import LocalPhoto, Photo, find_photos
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.service.serving import serve
+from tests.service.server_process import serve
 
 PARTS = ("decode", "network", "search")
 MOST = 200  # photos of the folder that are used
-FIRST = 1.0  # seconds of each round that are not counted
+WARMUP_SECONDS = 1.0  # seconds of each round that are not counted
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def main() -> None:
     """Print a table in Markdown; exit 1 if anything but 200 and 429 was answered."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", type=Path, required=True, help="a folder of photos: references, and made copies of")
-    parser.add_argument("--references", type=int, default=0, help="synthetic ones beside them; 0: bundled strangers")
+    parser.add_argument("--references", type=int, default=0, help="synthetic ones beside them; 0: bundled distractors")
     parser.add_argument("--collection", type=Path, help="where the collection lies, or is made and stays")
     parser.add_argument("--seconds", type=float, default=20, help="of each round")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
@@ -104,27 +104,27 @@ def _rows(rounds: Sequence[Round]) -> list[Sequence[str]]:
 
 
 def _make(folder: Path, photos: Path, references: int) -> None:
-    """A collection of the photos among so many synthetic references, or among the strangers that come with homing."""
+    """A collection of the photos among so many synthetic references, or among the distractors that come with homing."""
     codebook = codebooks.load("homing-1")
     if references:
         made = descriptors_of_photos(codebook, references)
-        grow(folder, codebook, [made[start : start + BATCH] for start in range(0, references, BATCH)])
+        fill_collection(folder, codebook, [made[start : start + BATCH] for start in range(0, references, BATCH)])
     else:
-        Collection.create(folder, codebook=codebook, with_background=True).close()
+        Collection.create(folder, codebook=codebook, with_distractors=True).close()
     with Collection.open(folder) as collection:
         collection.add([each.path for each in _some(photos)])
         print(collection.plan(), file=sys.stderr, flush=True)
 
 
-def _some(photos: Path) -> list[Found]:
-    return gather([photos])[:MOST]
+def _some(photos: Path) -> list[LocalPhoto]:
+    return find_photos([photos])[:MOST]
 
 
 def _queries(photos: Path) -> Iterator[Query]:
     """One copy of each photo, by the edits of the paper in turn."""
     for number, each in enumerate(_some(photos)):
         edit, made = PAPER[number % len(PAPER)], BytesIO()
-        edit(to_image(Photo.load(each.path).view()), seed=number).convert("RGB").save(made, "JPEG", quality=85)
+        edit(to_image(Photo.load(each.path).pixels()), seed=number).convert("RGB").save(made, "JPEG", quality=85)
         request = httpx.Request("POST", "http://here/", files={"photo": ("copy.jpg", made.getvalue())})
         yield Query(each.path.name, request.read(), {"Content-Type": request.headers["Content-Type"]})
 
@@ -132,7 +132,7 @@ def _queries(photos: Path) -> Iterator[Query]:
 async def _round(address: str, queries: Sequence[Query], clients: int, seconds: float) -> Round:
     """Let so many clients ask, each as soon as it has its answer; the first second does not count."""
     seen = Round(clients)
-    begin = time.perf_counter() + FIRST
+    begin = time.perf_counter() + WARMUP_SECONDS
     end = begin + seconds
 
     async def one(number: int) -> None:

@@ -30,7 +30,7 @@ def codebook() -> Codebook:
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of four real photos: colour and grey, PNG and JPEG. Not to be changed."""
+    """A folder of four real photos: color and gray, PNG and JPEG. Not to be changed."""
     folder = tmp_path_factory.mktemp("photos")
     for package, names in REAL.items():
         for name in names:
@@ -46,7 +46,7 @@ def flower(photos: Path) -> Photo:
 @pytest.fixture
 def collection(tmp_path: Path, extractor: Extractor) -> Collection:
     """An empty collection among strangers."""
-    opened = Collection.create(tmp_path / "test.homing", with_background=True, extractor=extractor)
+    opened = Collection.create(tmp_path / "test.homing", with_distractors=True, extractor=extractor)
     yield opened
     opened.close()
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from homing import extractors
 from homing.activation import RECIPES, Recipe
-from homing.training.settings import Settings
+from homing.training.settings import DescriptorSettings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -19,7 +19,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text()
 
 
 @pytest.fixture
-def desk(photos: Path, tmp_path: Path) -> Path:
+def workspace(photos: Path, tmp_path: Path) -> Path:
     """A folder as a reader of the README has it: photos/beach.jpg and a copy of it."""
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "beach.jpg").write_bytes((photos / "flower.jpg").read_bytes())
@@ -32,13 +32,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_readmes_commands_run(desk: Path) -> None:
+def test_the_readmes_commands_run(workspace: Path) -> None:
     (script,) = (block for block in blocks("sh") if "homing init" in block)
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
     done = subprocess.run(
         ["bash", "-euc", script],
-        cwd=desk,
-        env={"PATH": path, "HOME": str(desk)},
+        cwd=workspace,
+        env={"PATH": path, "HOME": str(workspace)},
         capture_output=True,
         text=True,
         check=False,
@@ -46,15 +46,15 @@ def test_the_readmes_commands_run(desk: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "1 activated" in done.stdout
     assert "photos/beach.jpg" in done.stdout.replace("\n", "")
-    assert (desk / "difference.png").is_file()
+    assert (workspace / "difference.png").is_file()
 
 
-def test_the_readmes_python_runs(desk: Path) -> None:
+def test_the_readmes_python_runs(workspace: Path) -> None:
     (script,) = blocks("python")
-    done = subprocess.run([sys.executable, "-c", script], cwd=desk, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", script], cwd=workspace, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "activated" in done.stdout
-    assert (desk / "for-release" / "beach.jpg").is_file()
+    assert (workspace / "for-release" / "beach.jpg").is_file()
 
 
 def test_the_readmes_make_targets_exist() -> None:
@@ -117,4 +117,6 @@ def test_the_defaults_of_training_are_those_in_the_docs() -> None:
         for names, values in rows
         for name, value in zip(re.findall(r"`--([a-z-]+)`", names), values.split(","), strict=True)
     }
-    assert told == {field.name.replace("_", "-"): f"{field.default}".removesuffix(".0") for field in fields(Settings)}
+    assert told == {
+        field.name.replace("_", "-"): f"{field.default}".removesuffix(".0") for field in fields(DescriptorSettings)
+    }

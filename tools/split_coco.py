@@ -1,9 +1,9 @@
-"""Splits COCO train2017 into what teaches, what settings are chosen by, and what stays a stranger.
+"""Splits COCO train2017 into training photos, validation photos and distractors.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER OUT
 
-Photos are ordered by a hash of their names. The last 90,000 go to OUT/taught as small copies (192 px WebP): all that
-training looks at. The first 500 are copied to OUT/validation and the others to OUT/strangers, as they are: no network
+Photos are ordered by a hash of their names. The last 90,000 go to OUT/train as small copies (192 px WebP): all that
+training looks at. The first 500 are copied to OUT/validation and the others to OUT/distractors, as they are: no network
 and no codebook learns from them.
 """
 
@@ -19,7 +19,7 @@ import typer
 from PIL import Image
 from rich.progress import track
 
-TAUGHT = 90_000
+TRAIN = 90_000
 VALIDATION = 500
 SIDE = 192
 QUALITY = 70
@@ -27,20 +27,24 @@ QUALITY = 70
 
 def main(
     coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017's JPEG files.")],
-    out: Annotated[Path, typer.Argument(help="The folder to write taught/, validation/ and strangers/ into.")],
+    out: Annotated[Path, typer.Argument(help="The folder to write train/, validation/ and distractors/ into.")],
 ) -> None:
     """Copy every photo to the part it belongs to."""
     photos = sorted(coco.glob("*.jpg"), key=lambda path: hashlib.sha256(path.name.encode()).digest())
-    if len(photos) <= TAUGHT + VALIDATION:
-        raise typer.BadParameter(f"{coco} must hold more than {TAUGHT + VALIDATION:,} .jpg files, got {len(photos):,}")
-    others, taught = photos[:-TAUGHT], photos[-TAUGHT:]
-    for folder in ("validation", "strangers", "taught"):
+    if len(photos) <= TRAIN + VALIDATION:
+        raise typer.BadParameter(f"{coco} must hold more than {TRAIN + VALIDATION:,} .jpg files, got {len(photos):,}")
+    others, train_photos = photos[:-TRAIN], photos[-TRAIN:]
+    for folder in ("validation", "distractors", "train"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    for place, path in enumerate(track(others, description="Validation and strangers")):
-        shutil.copyfile(path, out / ("validation" if place < VALIDATION else "strangers") / path.name)
-    targets = [(out / "taught" / path.name).with_suffix(".webp") for path in taught]
+    for place, path in enumerate(track(others, description="Validation and distractors")):
+        shutil.copyfile(path, out / ("validation" if place < VALIDATION else "distractors") / path.name)
+    targets = [(out / "train" / path.name).with_suffix(".webp") for path in train_photos]
     with ProcessPoolExecutor() as pool:
-        for _ in track(pool.map(_shrink, taught, targets, chunksize=64), description="Taught", total=len(taught)):
+        for _ in track(
+            pool.map(_shrink, train_photos, targets, chunksize=64),
+            description="Training photos",
+            total=len(train_photos),
+        ):
             pass
 
 

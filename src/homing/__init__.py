@@ -1,4 +1,4 @@
-"""homing makes photos easy to recognise again: the public API, nothing else."""
+"""homing makes photos easy to recognize again: the public API, nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from homing.collection import Collection, Finding, Info, Match, Outcome
     from homing.errors import HomingError
     from homing.extractors import Extractor, NetworkExtractor
-    from homing.perception import JND, Budget, EvenJND, Linf, PrintedJND, Quality, measure
+    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND, measure
     from homing.photo import Photo
     from homing.service.client import Client
 
@@ -24,17 +24,17 @@ __version__ = version("homing")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Names are fetched when first used: `homing --help` must not wait for torch.
-_ROOMS = {
+_PACKAGES = {
     "activation": ("RECIPES", "Activation", "Recipe", "activate"),
     "codebooks": ("Codebook",),
     "collection": ("Collection", "Finding", "Info", "Match", "Outcome"),
     "errors": ("HomingError",),
     "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "EvenJND", "Linf", "PrintedJND", "Quality", "measure"),
+    "perception": ("JND", "Budget", "UniformJND", "Linf", "PrintedJND", "Quality", "measure"),
     "photo": ("Photo",),
     "service.client": ("Client",),
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+_PACKAGE_OF = {name: package for package, names in _PACKAGES.items() for name in names}
 
 __all__ = [
     "JND",
@@ -44,7 +44,6 @@ __all__ = [
     "Client",
     "Codebook",
     "Collection",
-    "EvenJND",
     "Extractor",
     "Finding",
     "HomingError",
@@ -57,6 +56,7 @@ __all__ = [
     "PrintedJND",
     "Quality",
     "Recipe",
+    "UniformJND",
     "__version__",
     "activate",
     "measure",
@@ -64,6 +64,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOM_OF:
+    if name not in _PACKAGE_OF:
         raise AttributeError(f"module 'homing' has no attribute '{name}'")
-    return getattr(import_module(f"homing.{_ROOM_OF[name]}"), name)
+    return getattr(import_module(f"homing.{_PACKAGE_OF[name]}"), name)

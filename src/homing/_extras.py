@@ -7,7 +7,7 @@ from types import ModuleType
 
 from homing.errors import HomingError
 
-_NEEDS = {
+_INSTALL_HINTS = {
     "augly.image": "it needs libmagic of the system (Debian: apt-get install libmagic1; macOS: brew install libmagic)"
 }
 
@@ -19,7 +19,9 @@ def load_extra(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise _missing(error.name, extra) from error
     except ImportError as error:
-        raise HomingError(f"{module} cannot be loaded: {error}; {_NEEDS.get(module, 'install it again')}") from error
+        raise HomingError(
+            f"{module} cannot be loaded: {error}; {_INSTALL_HINTS.get(module, 'install it again')}"
+        ) from error
 
 
 def version_of_extra(library: str, extra: str) -> str:
@@ -30,10 +32,10 @@ def version_of_extra(library: str, extra: str) -> str:
         raise _missing(library, extra) from error
 
 
-def to_get(extra: str) -> str:
+def install_command(extra: str) -> str:
     """What brings the libraries of an extra."""
     return f"pip install 'homing[{extra}]'"
 
 
 def _missing(library: str | None, extra: str) -> HomingError:
-    return HomingError(f"{library} is missing; get it: {to_get(extra)}")
+    return HomingError(f"{library} is missing; get it: {install_command(extra)}")

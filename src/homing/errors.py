@@ -30,7 +30,7 @@ class CollectionError(HomingError):
     """A collection is missing, damaged, or was asked for something it cannot do."""
 
 
-class AwayError(HomingError):
+class StorageUnavailableError(HomingError):
     """A collection cannot be reached: nothing is known to be wrong with it, and other photos would not fare better."""
 
 
@@ -42,7 +42,7 @@ class BusyError(CollectionError):
     """A collection is being changed by somebody else; nothing was done."""
 
 
-class GoneError(CollectionError):
+class NotFoundError(CollectionError):
     """A reference is no longer there."""
 
 
@@ -55,10 +55,10 @@ class UnknownNameError(HomingError):
     """A name that is in no registry; says what was probably meant and what there is."""
 
     def __init__(self, kind: str, name: str, available: Iterable[str]) -> None:
-        self._made_of = (kind, name, names := sorted(available))
+        self._arguments = (kind, name, names := sorted(available))
         near = get_close_matches(name, names, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else "."
         super().__init__(f"unknown {kind} '{name}'{hint} Available: {', '.join(names)}")
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, list[str]]]:
-        return type(self), self._made_of
+        return type(self), self._arguments

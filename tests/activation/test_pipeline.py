@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from homing.activation.pipeline import Size, batches, in_batches
+from homing.activation.pipeline import BatchSize, map_batches, split_into_batches
 from homing.errors import PhotoError
 from homing.photo import Photo
 
@@ -22,49 +22,49 @@ def names(photos: Sequence[Photo]) -> list[str]:
 
 def test_a_batch_holds_so_many_photos_and_so_many_pixels() -> None:
     sizes = [10, 10, 10, 40, 10, 10, 10, 10]  # pixels a side
-    items = [(place, photo(str(place), side, side)) for place, side in enumerate(sizes)]
-    made = [[item for item, _ in batch] for batch in batches(items, Size(photos=3, pixels=1000))]
-    assert made == [[0, 1, 2], [3], [4, 5, 6], [7]]
+    items = [(number, photo(str(number), side, side)) for number, side in enumerate(sizes)]
+    batched = [[item for item, _ in batch] for batch in split_into_batches(items, BatchSize(photos=3, pixels=1000))]
+    assert batched == [[0, 1, 2], [3], [4, 5, 6], [7]]
 
 
 def test_results_come_in_order_and_what_is_no_photo_is_passed_on() -> None:
     items = [(0, photo("a")), (1, "done"), (2, photo("b")), (3, photo("c"))]
-    results = [pair for batch in in_batches(items, names, Size(photos=2, pixels=10**6)) for pair in batch]
+    results = [pair for batch in map_batches(items, names, BatchSize(photos=2, pixels=10**6)) for pair in batch]
     assert sorted(results) == [(0, "a"), (1, "done"), (2, "b"), (3, "c")]
     photos_alone = [pair for pair in results if pair[1] != "done"]
     assert photos_alone == [(0, "a"), (2, "b"), (3, "c")]
 
 
-def test_a_batch_is_moved_while_another_is_and_no_more_are_begun() -> None:
-    size = Size(photos=1, pixels=10**6, at_once=2)
+def test_two_batches_run_at_once_and_no_more_are_started() -> None:
+    size = BatchSize(photos=1, pixels=10**6, concurrent=2)
     both = threading.Barrier(2, timeout=120)  # never passed if batches were moved one after the other
-    begun: list[str] = []
+    started: list[str] = []
 
-    def move(photos: Sequence[Photo]) -> list[str]:
-        begun.extend(names(photos))
+    def activate_batch(photos: Sequence[Photo]) -> list[str]:
+        started.extend(names(photos))
         both.wait()
         return names(photos)
 
-    items = ((place, photo(str(place))) for place in range(4))
-    moving = in_batches(items, move, size)
-    next(moving)
-    assert len(begun) <= 3
-    assert len(list(moving)) == 3
+    items = ((number, photo(str(number))) for number in range(4))
+    results = map_batches(items, activate_batch, size)
+    next(results)
+    assert len(started) <= 3
+    assert len(list(results)) == 3
 
 
 @pytest.mark.parametrize(("photos", "threads"), [(1, 2), (2, 1)])
-def test_batches_beside_each_other_share_the_cores_and_one_has_them_all(photos: int, threads: int) -> None:
+def test_concurrent_batches_share_the_cores_and_a_single_one_has_them_all(photos: int, threads: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     seen: list[int] = []
 
-    def move(photos: Sequence[Photo]) -> list[str]:
+    def activate_batch(photos: Sequence[Photo]) -> list[str]:
         seen.append(torch.get_num_threads())
         return names(photos)
 
     try:
-        items = [(place, photo(str(place))) for place in range(photos)]
-        assert len(list(in_batches(items, move, Size(photos=1, pixels=10**6, threads=1)))) == photos
+        items = [(number, photo(str(number))) for number in range(photos)]
+        assert len(list(map_batches(items, activate_batch, BatchSize(photos=1, pixels=10**6, threads=1)))) == photos
         assert seen == [threads] * photos
         assert torch.get_num_threads() == 2
     finally:
@@ -75,23 +75,23 @@ def test_batches_beside_each_other_share_the_cores_and_one_has_them_all(photos: 
 def test_a_batch_too_large_for_the_memory_is_halved(error: Exception) -> None:
     tried: list[int] = []
 
-    def move(photos: Sequence[Photo]) -> list[str]:
+    def activate_batch(photos: Sequence[Photo]) -> list[str]:
         tried.append(len(photos))
         if len(photos) > 2 or "huge" in names(photos):
             raise error
         return names(photos)
 
     items = [(name, photo(name)) for name in ("a", "b", "huge", "c")]
-    ((*results,),) = in_batches(items, move, Size(photos=4, pixels=10**6))
+    ((*results,),) = map_batches(items, activate_batch, BatchSize(photos=4, pixels=10**6))
     assert tried == [4, 2, 2, 1, 1]
-    told = dict(results)
-    assert isinstance(told.pop("huge"), PhotoError)
-    assert told == {"a": "a", "b": "b", "c": "c"}
+    by_name = dict(results)
+    assert isinstance(by_name.pop("huge"), PhotoError)
+    assert by_name == {"a": "a", "b": "b", "c": "c"}
 
 
-def test_other_errors_are_nobodys_to_swallow() -> None:
-    def move(_: Sequence[Photo]) -> list[str]:
+def test_other_errors_are_raised() -> None:
+    def activate_batch(_: Sequence[Photo]) -> list[str]:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        list(in_batches([(0, photo("a"))], move))
+        list(map_batches([(0, photo("a"))], activate_batch))

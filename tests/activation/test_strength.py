@@ -5,11 +5,11 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from homing.activation.strength import at_psnr
+from homing.activation.strength import write_at_psnr
 from homing.perception import measure
 
 
-def found(search) -> "Rounded":
+def run(search) -> "Rounded":
     """What a search comes to whose requests are answers already."""
     answer = None
     while True:
@@ -32,14 +32,14 @@ def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float,
     """As under L∞: a little weaker and all of it is rounded away, a little stronger and every pixel moves a step."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
-    room = 10 ** (-wanted / 20) / 0.8
-    change = room * torch.linspace(0.7, 0.95, pixels.numel()).reshape(pixels.shape)
+    pixel_bound = 10 ** (-wanted / 20) / 0.8
+    change = pixel_bound * torch.linspace(0.7, 0.95, pixels.numel()).reshape(pixels.shape)
 
     def write(strength: float) -> Rounded:
         return Rounded(strength, measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr)
 
     size = float(change.square().mean().sqrt()) if known else None
-    assert wanted <= found(at_psnr(write, wanted, size)).psnr < wanted + 4
+    assert wanted <= run(write_at_psnr(write, wanted, size)).psnr < wanted + 4
 
 
 def test_a_change_of_many_sizes_takes_two_files() -> None:
@@ -53,12 +53,12 @@ def test_a_change_of_many_sizes_takes_two_files() -> None:
         files.append(Rounded(strength, measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr))
         return files[-1]
 
-    assert 43.8 <= found(at_psnr(write, 43.8, float(change.square().mean().sqrt()))).psnr <= 43.9
+    assert 43.8 <= run(write_at_psnr(write, 43.8, float(change.square().mean().sqrt()))).psnr <= 43.9
     assert len(files) <= 2
 
 
 @pytest.mark.parametrize("share", [1.0, 0.2])
-def test_where_the_psnr_is_foretold_one_file_suffices(share: float) -> None:
+def test_where_the_psnr_is_predicted_one_file_suffices(share: float) -> None:
     """However far off the first guess is, here by nearly ten dB; also of a change of few pixels."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
@@ -66,13 +66,13 @@ def test_where_the_psnr_is_foretold_one_file_suffices(share: float) -> None:
     change *= torch.rand(pixels.shape, generator=torch.Generator().manual_seed(2)) < share
     files = []
 
-    def foretell(strength: float) -> float:
+    def predict(strength: float) -> float:
         return measure(pixels, (255 * (pixels + strength * change)).round() / 255).psnr
 
     def write(strength: float) -> Rounded:
-        files.append(Rounded(strength, foretell(strength)))
+        files.append(Rounded(strength, predict(strength)))
         return files[-1]
 
     size = 3 * float(change.square().mean().sqrt())
-    assert 43.8 <= found(at_psnr(write, 43.8, size, foretell)).psnr <= 43.9
+    assert 43.8 <= run(write_at_psnr(write, 43.8, size, predict)).psnr <= 43.9
     assert len(files) == 1

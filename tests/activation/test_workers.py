@@ -7,7 +7,7 @@ import torch
 
 from homing import Collection, codebooks
 from homing.activation import RECIPES, activate
-from homing.activation.workers import File, Work, in_workers, pays_off
+from homing.activation.workers import ActivateFiles, EncodedPhoto, map_in_workers, use_processes
 from homing.errors import PhotoError
 from homing.photo import Photo
 
@@ -16,39 +16,44 @@ FAST = RECIPES["homing-fast"]
 
 def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
     names = ("flower.jpg", "chelsea.png")
-    files = [File(name, (photos / name).read_bytes()) for name in names]
-    items = [(files[0].name, files[0]), ("bad", File("bad.jpg", b"hello")), ("done", "before"), ("too", files[1])]
-    work = Work(codebooks.load(extractor.name), FAST, None)
-    (made,) = in_workers(items, work)
-    told = dict(made)
-    assert told["done"] == "before"
-    assert isinstance(told["bad"], PhotoError) and "bad.jpg" in str(told["bad"])
+    files = [EncodedPhoto(name, (photos / name).read_bytes()) for name in names]
+    items = [
+        (files[0].name, files[0]),
+        ("bad", EncodedPhoto("bad.jpg", b"hello")),
+        ("done", "before"),
+        ("too", files[1]),
+    ]
+    work = ActivateFiles(codebooks.load(extractor.name), FAST, None)
+    (results,) = map_in_workers(items, work)
+    by_name = dict(results)
+    assert by_name["done"] == "before"
+    assert isinstance(by_name["bad"], PhotoError) and "bad.jpg" in str(by_name["bad"])
     alone = activate(
         [Photo.decode(file.data, file.name) for file in files], extractor=extractor, codebook=work.codebook, recipe=FAST
     )
-    for ours, theirs in zip((told["flower.jpg"], told["too"]), alone, strict=True):
+    for ours, theirs in zip((by_name["flower.jpg"], by_name["too"]), alone, strict=True):
         assert (ours.state, ours.sha256) == ("activated", theirs.sha256)
         assert ours.quality.psnr == pytest.approx(theirs.quality.psnr, abs=0.1)
         assert ours.loss_after == pytest.approx(theirs.loss_after, rel=0.05)  # of one thread, not of several
 
 
 def test_processes_are_for_thousands_of_photos_and_a_gpu() -> None:
-    assert pays_off(5000, torch.device("cuda"))
-    assert not pays_off(50, torch.device("cuda"))
-    assert not pays_off(5000, torch.device("cpu"))
+    assert use_processes(5000, torch.device("cuda"))
+    assert not use_processes(50, torch.device("cuda"))
+    assert not use_processes(5000, torch.device("cpu"))
 
 
 def test_a_job_in_processes_ends_as_one_without(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homing.collection._activating.pays_off", lambda *_: True)
+    monkeypatch.setattr("homing.collection._release_job.use_processes", lambda *_: True)
     (tmp_path / "in").mkdir()
     for name in ("flower.jpg", "rocket.jpg"):
         (tmp_path / "in" / name).write_bytes((photos / name).read_bytes())
     (tmp_path / "in" / "bad.jpg").write_text("hello")
     with Collection.create(tmp_path / "c.homing") as collection:
         for _ in range(2):  # the second time nothing is left to do
-            made = collection.activate(tmp_path / "in", tmp_path / "out", recipe=FAST, processes=True)
-            told = {outcome.photo.name: outcome for outcome in made}
-            assert {name: outcome.state for name, outcome in told.items()} == {
+            results = collection.activate(tmp_path / "in", tmp_path / "out", recipe=FAST, processes=True)
+            by_name = {outcome.photo.name: outcome for outcome in results}
+            assert {name: outcome.state for name, outcome in by_name.items()} == {
                 "bad.jpg": "failed",
                 "rocket.jpg": "activated",
                 "flower.jpg": "activated",

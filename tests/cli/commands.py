@@ -21,7 +21,7 @@ HOMING = str(Path(sys.executable).with_name("homing"))
 # Before a command: tests that run in the background ignore Ctrl-C, and so would what they start.
 INTERRUPTIBLE = ("env", "--default-signal=INT")
 Done = subprocess.CompletedProcess[str]
-PATIENCE = 300  # seconds
+TIMEOUT = 300  # seconds
 
 
 def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
@@ -29,7 +29,7 @@ def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
     command = [HOMING, *map(str, arguments)]
     everything = os.environ | environment
     done = subprocess.run(
-        command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False
+        command, env=everything, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     return _expected(done, code)
 
@@ -38,7 +38,7 @@ def homing(*arguments: object, code: int = 0) -> Done:
     """The same a few seconds earlier: what it imports is there."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
-        if not select.select([answers], [], [], PATIENCE)[0]:
+        if not select.select([answers], [], [], TIMEOUT)[0]:
             os.kill(child, signal.SIGKILL)
         ended = int(answers.readline())
         out.seek(0)
@@ -59,7 +59,7 @@ def killed(*arguments: object, ready: Callable[[], bool]) -> None:
 
 def _begin(arguments: tuple[object, ...], *said: str) -> tuple[int, IO[bytes]]:
     """Order a command that says what it says to these files; its process, and where its exit code will come from."""
-    process = _nursery()
+    process = _fork_server()
     assert process.stdin is not None and process.stdout is not None
     what = {"arguments": list(map(str, arguments)), "said": said}
     where = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
@@ -74,7 +74,7 @@ def _expected(done: Done, code: int) -> Done:
 
 
 @cache
-def _nursery() -> subprocess.Popen[bytes]:
+def _fork_server() -> subprocess.Popen[bytes]:
     """A process that takes an order a line, and tells the number of the child and, when that has ended, how."""
     command = [sys.executable, "-m", "tests.cli.commands"]
     root = Path(__file__).parents[2]
@@ -83,7 +83,7 @@ def _nursery() -> subprocess.Popen[bytes]:
     return process
 
 
-def _bear_children() -> None:
+def _serve_forks() -> None:
     """Fork for every order; returns in the child, which has become what a shell would have started."""
     import timm  # noqa: F401  # what takes long
 
@@ -108,7 +108,7 @@ def _bear_children() -> None:
 
 
 if __name__ == "__main__":
-    _bear_children()
+    _serve_forks()
     from homing.__main__ import main
 
     code = 0

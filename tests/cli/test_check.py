@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from tests.evaluation.small import homing, small_photos
+from tests.evaluation.helpers import homing, small_photos
 from typer.testing import CliRunner
 
 from homing.cli import app
 
 
-def test_check_says_what_it_found_and_mends_it(tmp_path: Path) -> None:
+def test_check_says_what_it_found_and_repairs_it(tmp_path: Path) -> None:
     path, released = tmp_path / "c.homing", tmp_path / "out" / "a.jpg"
     homing("init", path)
     homing(
@@ -20,11 +20,11 @@ def test_check_says_what_it_found_and_mends_it(tmp_path: Path) -> None:
     (path / "codebook").unlink()
     found = homing("check", path, code=1).splitlines()
     assert len(found) == 2
-    assert found[0].startswith(f"found   codebook: cannot read codebook {path / 'codebook'}")
-    assert found[1] == "1 left to be mended."
+    assert found[0].startswith(f"found    codebook: cannot read codebook {path / 'codebook'}")
+    assert found[1] == "1 left to be repaired."
     away = released.rename(tmp_path / "away.jpg")
     said = json.loads(homing("check", path, "--repair", "--json", code=1))
-    assert [(each["part"], each["mended"]) for each in said] == [("codebook", True), ("release", False)]
+    assert [(each["part"], each["repaired"]) for each in said] == [("codebook", True), ("release", False)]
     away.rename(released)
     assert homing("check", path) == "All is as it should be.\n"
 

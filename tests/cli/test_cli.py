@@ -20,7 +20,7 @@ from tests.cli.commands import HOMING, INTERRUPTIBLE, homing, installed
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a collection, its released photos, and what `activate --json` said."""
     folder = tmp_path_factory.mktemp("used")
-    installed("init", folder / "c.homing", "--with-background")
+    installed("init", folder / "c.homing", "--with-distractors")
     done = installed("activate", folder / "c.homing", photos, "--out", folder / "released", "--json")
     (folder / "said.json").write_text(done.stdout)
     return folder
@@ -58,7 +58,7 @@ def test_activate_says_what_there_was_no_need_to_do(used: Path, photos: Path) ->
     assert said.startswith("4 activated (all by an earlier job). Mean of")
 
 
-def test_an_edited_copy_comes_home(used: Path, photos: Path, tmp_path: Path) -> None:
+def test_an_edited_copy_is_found(used: Path, photos: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.jpg"
     released = Image.open(used / "released" / "flower.jpg")
     released.resize((400, 270)).save(copy, quality=60)
@@ -228,7 +228,7 @@ def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
 def _count(folder: Path) -> int:
     import sqlite3
 
-    with sqlite3.connect(f"file:{folder}/c.homing/catalogue.sqlite?mode=ro", uri=True) as database:
+    with sqlite3.connect(f"file:{folder}/c.homing/catalog.sqlite?mode=ro", uri=True) as database:
         (count,) = database.execute("SELECT count(*) FROM photos").fetchone()
     database.close()
     return count

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.evaluation.small import homing
+from tests.evaluation.helpers import homing
 
 
 def test_it_says_how_many_versions_are_kept(photos: Path, tmp_path: Path) -> None:

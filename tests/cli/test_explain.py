@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser
-from tests.evaluation.small import homing
+from tests.evaluation.helpers import homing
 from tests.service.chromium import check_access
 
 from homing.collection import Collection
@@ -20,30 +20,30 @@ from homing.photo import Photo
 
 
 @pytest.fixture(scope="module")
-def desk(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three passive photos and an activated one among strangers, and its released file."""
     folder = tmp_path_factory.mktemp("explain")
-    homing("init", folder / "c.homing", "--with-background")
+    homing("init", folder / "c.homing", "--with-distractors")
     homing("add", folder / "c.homing", photos)
     homing("activate", folder / "c.homing", photos / "rocket.jpg", "--out", folder / "out")
     return folder
 
 
 @pytest.fixture(scope="module")
-def said(desk: Path, photos: Path) -> dict:
-    return json.loads(homing("explain", desk / "c.homing", photos / "rocket.jpg", "--json"))
+def said(workspace: Path, photos: Path) -> dict:
+    return json.loads(homing("explain", workspace / "c.homing", photos / "rocket.jpg", "--json"))
 
 
-def test_positions_are_those_that_numpy_finds(desk: Path, photos: Path, said: dict) -> None:
-    with Collection.open(desk / "c.homing") as collection:
+def test_positions_are_those_that_numpy_finds(workspace: Path, photos: Path, said: dict) -> None:
+    with Collection.open(workspace / "c.homing") as collection:
         book = collection.codebook
-        files = photos / "rocket.jpg", desk / "out" / "rocket.jpg"
-        rows = describe(collection.extractor, [Photo.load(file).view() for file in files])
-        behind, centres = book.reconstruct(rows[:1]).numpy(), book.every_centroid.numpy()
+        files = photos / "rocket.jpg", workspace / "out" / "rocket.jpg"
+        rows = describe(collection.extractor, [Photo.load(file).pixels() for file in files])
+        behind, centers = book.reconstruct(rows[:1]).numpy(), book.all_centroids.numpy()
         home = int(book.cells(rows[:1])[0])
     assert said["cell"] == home
     for row, position in zip(rows.numpy(), (said["original"], said["released"]), strict=True):
-        squared = np.square(row - centres).sum(axis=1)
+        squared = np.square(row - centers).sum(axis=1)
         assert position["distance"] == pytest.approx(float(np.linalg.norm(row - behind)), abs=2e-3)
         assert position["margin"] == pytest.approx(np.delete(squared, home).min() - squared[home], abs=2e-3)
     assert said["released"]["distance"] < said["original"]["distance"]
@@ -53,53 +53,53 @@ def test_positions_are_those_that_numpy_finds(desk: Path, photos: Path, said: di
 def test_edits_are_those_that_a_search_finds(said: dict) -> None:
     assert [each["edit"] for each in said["edits"]] == [edit.label for edit in PAPER]
     first = said["edits"][0]
-    assert first | {"chance": 0} == {
+    assert first | {"false_match_probability": 0} == {
         "edit": "identity",
         "before": True,
         "one_probe": True,
         "default": True,
-        "chance": 0,
+        "false_match_probability": 0,
     }
-    assert first["chance"] < 1e-3
+    assert first["false_match_probability"] < 1e-3
     assert sum(each["one_probe"] for each in said["edits"]) >= sum(each["before"] for each in said["edits"])
-    assert all((each["chance"] is not None) == each["default"] for each in said["edits"])
+    assert all((each["false_match_probability"] is not None) == each["default"] for each in said["edits"])
 
 
-def test_neighbours_lie_in_the_same_cell(desk: Path, photos: Path, said: dict) -> None:
-    assert str(photos / "rocket.jpg") not in [match["photo"] for match in said["neighbours"]]
-    with Collection.open(desk / "c.homing") as collection:
-        numbers = {collection.folder.background.name(n): n for n in range(len(collection.folder.background))}
-        some = [numbers[match["photo"]] for match in said["neighbours"] if match["state"] == "background"]
+def test_neighbors_lie_in_the_same_cell(workspace: Path, photos: Path, said: dict) -> None:
+    assert str(photos / "rocket.jpg") not in [match["photo"] for match in said["neighbors"]]
+    with Collection.open(workspace / "c.homing") as collection:
+        numbers = {collection.folder.distractors.name(n): n for n in range(len(collection.folder.distractors))}
+        some = [numbers[match["photo"]] for match in said["neighbors"] if match["state"] == "background"]
         assert some
-        kept = collection.folder.background.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
+        kept = collection.folder.distractors.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
         assert set(kept.ravel().tolist()) == {said["cell"]}
 
 
-def test_a_reference_goes_by_its_number_or_by_what_was_released_of_it(desk: Path, said: dict) -> None:
-    for name in (str(said["id"]), str(desk / "out" / "rocket.jpg")):
-        other = json.loads(homing("explain", desk / "c.homing", name, "--no-edits", "--json"))
+def test_a_reference_goes_by_its_number_or_by_what_was_released_of_it(workspace: Path, said: dict) -> None:
+    for name in (str(said["id"]), str(workspace / "out" / "rocket.jpg")):
+        other = json.loads(homing("explain", workspace / "c.homing", name, "--no-edits", "--json"))
         assert (other["photo"], other["released"]) == (said["photo"], said["released"])
         assert other["edits"] == []
 
 
-def test_text_and_page_for_people(desk: Path, photos: Path) -> None:
-    text = homing("explain", desk / "c.homing", photos / "rocket.jpg", "--out", desk / "page.html")
+def test_text_and_page_for_people(workspace: Path, photos: Path) -> None:
+    text = homing("explain", workspace / "c.homing", photos / "rocket.jpg", "--out", workspace / "page.html")
     for words in ("activated, in cell", "of margin to the next cell", "rotation-90", "nearest in its cell"):
         assert words in text
-    page = (desk / "page.html").read_text()
+    page = (workspace / "page.html").read_text()
     assert page.count("data:image/jpeg") == 3
     assert "rotation-90" in page
     assert "http" not in page.replace("http://www.w3.org", "")
 
 
-def test_the_page_fits_a_phone(desk: Path, photos: Path, chromium: Browser) -> None:
+def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser) -> None:
     name = "/home/me/" + "a_very_long_name_" * 14 + ".jpg"
-    with Collection.open(desk / "c.homing") as collection:
+    with Collection.open(workspace / "c.homing") as collection:
         it = explain(collection, str(photos / "rocket.jpg"))
-    neighbours = [replace(match, photo=name) for match in it.neighbours]
-    write_page(replace(it, photo=name, neighbours=neighbours, missing=[f"{name}: is gone"]), desk / "phone.html")
+    neighbors = [replace(match, photo=name) for match in it.neighbors]
+    write_page(replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html")
     with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
-        tab.goto((desk / "phone.html").as_uri())
+        tab.goto((workspace / "phone.html").as_uri())
         check_access(tab)
         for each in tab.locator("img, h1, p, .wide").all():
             box = each.bounding_box()
@@ -108,8 +108,8 @@ def test_the_page_fits_a_phone(desk: Path, photos: Path, chromium: Browser) -> N
             assert each.evaluate("each => each.scrollWidth <= each.clientWidth"), "a name is cut"
 
 
-def test_a_passive_photo_has_no_release(desk: Path, photos: Path) -> None:
-    other = json.loads(homing("explain", desk / "c.homing", photos / "camera.png", "--json"))
+def test_a_passive_photo_has_no_release(workspace: Path, photos: Path) -> None:
+    other = json.loads(homing("explain", workspace / "c.homing", photos / "camera.png", "--json"))
     assert (other["state"], other["released"], other["missing"]) == ("passive", None, [])
     assert {each["before"] for each in other["edits"]} == {None}
 
@@ -149,13 +149,13 @@ def test_files_that_are_others_by_now_are_neither_shown_nor_tried(photos: Path, 
 def test_a_descriptor_that_is_damaged_is_told(photos: Path, tmp_path: Path) -> None:
     homing("init", tmp_path / "c.homing")
     homing("add", tmp_path / "c.homing", photos / "rocket.jpg")
-    with Collection.open(tmp_path / "c.homing") as collection, collection.folder.catalogue._change() as change:
+    with Collection.open(tmp_path / "c.homing") as collection, collection.folder.catalog._transaction() as change:
         change.execute("UPDATE descriptors SET vector = zeroblob(7)")
-    with pytest.raises(HomingError, match="reference 1 has lost its descriptor; mend it with: homing check"):
+    with pytest.raises(HomingError, match="reference 1 has lost its descriptor; repair it with: homing check"):
         homing("explain", tmp_path / "c.homing", 1, "--no-edits")
 
 
 @pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30, ""])
-def test_what_is_no_reference_is_refused(desk: Path, name: str) -> None:
+def test_what_is_no_reference_is_refused(workspace: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is no reference of"):
-        homing("explain", desk / "c.homing", name)
+        homing("explain", workspace / "c.homing", name)

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.evaluation.small import homing
+from tests.evaluation.helpers import homing
 
 from homing.errors import HomingError
 
 
 @pytest.fixture(scope="module")
-def desk(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("out-files")
     (folder / "two\nlines\x1b[31m.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
     (folder / "other.jpg").write_bytes((photos / "flower.jpg").read_bytes())
@@ -21,26 +21,26 @@ def desk(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        ["search", "c.homing", "other.jpg", "--show"],
+        ["search", "c.homing", "other.jpg", "--html"],
         ["explain", "c.homing", "other.jpg", "--no-edits", "--out"],
         ["compare", "other.jpg", "other.jpg", "--out"],
     ],
 )
-@pytest.mark.parametrize("file", ["two\nlines\x1b[31m.jpg", "c.homing/catalogue.sqlite"])
+@pytest.mark.parametrize("file", ["two\nlines\x1b[31m.jpg", "c.homing/catalog.sqlite"])
 def test_other_kinds_of_files_are_not_written_over(
-    desk: Path, command: list[str], file: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, command: list[str], file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(desk)
+    monkeypatch.chdir(workspace)
     before = Path(file).read_bytes()
     with pytest.raises(HomingError, match="what is written ends in"):
         homing(*command, file)
     assert Path(file).read_bytes() == before
 
 
-def test_explain_writes_names_of_files_in_one_line(desk: Path) -> None:
-    said = homing("explain", desk / "c.homing", desk / "two\nlines\x1b[31m.jpg", "--no-edits")
+def test_explain_writes_names_of_files_in_one_line(workspace: Path) -> None:
+    said = homing("explain", workspace / "c.homing", workspace / "two\nlines\x1b[31m.jpg", "--no-edits")
     assert r"two\nlines\x1b[31m.jpg" in said
 
 
-def test_a_margin_of_any_size_is_no_overflow(desk: Path) -> None:
-    assert "other.jpg" in homing("search", desk / "c.homing", desk / "other.jpg", "--margin", "1e300")
+def test_a_margin_of_any_size_is_no_overflow(workspace: Path) -> None:
+    assert "other.jpg" in homing("search", workspace / "c.homing", workspace / "other.jpg", "--probe-radius", "1e300")

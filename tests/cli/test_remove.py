@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import HOMING, homing
 
-from homing import collection as rooms
+from homing import collection as collection_package
 
 
 @pytest.fixture
-def desk(photos: Path, tmp_path: Path) -> Path:
+def workspace(photos: Path, tmp_path: Path) -> Path:
     """A folder with photos of its own and a collection of them."""
     shutil.copytree(photos, tmp_path / "photos")
     homing("init", tmp_path / "c.homing")
@@ -36,85 +36,91 @@ def on_a_terminal(answer: bytes, *arguments: object) -> str:
     return said.decode()
 
 
-def test_says_how_many_and_that_released_files_stay(desk: Path) -> None:
+def test_says_how_many_and_that_released_files_stay(workspace: Path) -> None:
     homing(
-        "activate", desk / "c.homing", desk / "photos" / "flower.jpg", "--out", desk / "out", "--recipe", "paper-fast"
+        "activate",
+        workspace / "c.homing",
+        workspace / "photos" / "flower.jpg",
+        "--out",
+        workspace / "out",
+        "--recipe",
+        "paper-fast",
     )
-    done = homing("remove", desk / "c.homing", desk / "photos")
+    done = homing("remove", workspace / "c.homing", workspace / "photos")
     assert done.stdout == "4 references removed. Files released of 1 of them are left where they are.\n"
-    assert (desk / "out" / "flower.jpg").is_file()
-    assert json.loads(homing("info", desk / "c.homing", "--json").stdout)["photos"] == 0
+    assert (workspace / "out" / "flower.jpg").is_file()
+    assert json.loads(homing("info", workspace / "c.homing", "--json").stdout)["photos"] == 0
 
 
-def test_by_the_id_that_search_tells(desk: Path) -> None:
-    query = ("search", desk / "c.homing", desk / "photos" / "rocket.jpg", "-k", 1, "--json")
+def test_by_the_id_that_search_tells(workspace: Path) -> None:
+    query = ("search", workspace / "c.homing", workspace / "photos" / "rocket.jpg", "-k", 1, "--json")
     number = json.loads(homing(*query).stdout)[0]["matches"][0]["id"]
-    (told,) = json.loads(homing("remove", desk / "c.homing", number, "--json").stdout)
-    assert (told["state"], told["photo"]) == ("removed", str(desk / "photos" / "rocket.jpg"))
+    (told,) = json.loads(homing("remove", workspace / "c.homing", number, "--json").stdout)
+    assert (told["state"], told["photo"]) == ("removed", str(workspace / "photos" / "rocket.jpg"))
     assert json.loads(homing(*query).stdout)[0]["matches"][0]["id"] != number
-    again = homing("remove", desk / "c.homing", number, desk / "photos" / "flower.jpg", code=1)
+    again = homing("remove", workspace / "c.homing", number, workspace / "photos" / "flower.jpg", code=1)
     assert f"{number}: no reference has this id" in again.stderr
     assert again.stdout == "1 reference removed.\n"
 
 
-def test_names_are_shown_in_one_line_and_an_empty_one_is_refused(desk: Path) -> None:
-    said = homing("remove", desk / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
+def test_names_are_shown_in_one_line_and_an_empty_one_is_refused(workspace: Path) -> None:
+    said = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
     assert said.splitlines()[0] == "failed    '': an empty name names no reference"
     assert said.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
     assert len(said.splitlines()) == 2
 
 
-def test_asks_a_person_and_nobody_else(desk: Path) -> None:
-    what = ("remove", desk / "c.homing", desk / "photos")
+def test_asks_a_person_and_nobody_else(workspace: Path) -> None:
+    what = ("remove", workspace / "c.homing", workspace / "photos")
     asked = on_a_terminal(b"n\n", *what)
     assert "Remove 4 references from" in asked and "Nothing was removed." in asked
-    assert json.loads(homing("info", desk / "c.homing", "--json").stdout)["photos"] == 4
+    assert json.loads(homing("info", workspace / "c.homing", "--json").stdout)["photos"] == 4
     assert "4 references removed." in on_a_terminal(b"y\n", *what)
-    homing("add", desk / "c.homing", desk / "photos")
+    homing("add", workspace / "c.homing", workspace / "photos")
     said = on_a_terminal(b"", *what, "--yes")
     assert "Remove 4" not in said and "4 references removed." in said
 
 
-def test_add_says_what_moved_and_what_was_replaced(desk: Path, photos: Path) -> None:
-    (desk / "photos" / "camera.png").rename(desk / "photos" / "moved.png")
-    shutil.copy(photos / "rocket.jpg", desk / "photos" / "flower.jpg")
-    with (desk / "photos" / "flower.jpg").open("ab") as file:
+def test_add_says_what_moved_and_what_was_replaced(workspace: Path, photos: Path) -> None:
+    (workspace / "photos" / "camera.png").rename(workspace / "photos" / "moved.png")
+    shutil.copy(photos / "rocket.jpg", workspace / "photos" / "flower.jpg")
+    with (workspace / "photos" / "flower.jpg").open("ab") as file:
         file.write(b"changed")
-    done = homing("add", desk / "c.homing", desk / "photos", "--replace")
+    done = homing("add", workspace / "c.homing", workspace / "photos", "--replace")
     assert done.stdout == "1 replaced, 1 moved, 2 known already.\n"
 
 
-def test_activate_passive(desk: Path) -> None:
-    what = ("activate", desk / "c.homing", "--out", desk / "out", "--recipe", "paper-fast")
-    (desk / "photos" / "camera.png").unlink()
-    done = homing(*what, "--passive", code=1)
+def test_activate_passive(workspace: Path) -> None:
+    what = ("activate", workspace / "c.homing", "--out", workspace / "out", "--recipe", "paper-fast")
+    (workspace / "photos" / "camera.png").unlink()
+    done = homing(*what, "--state", "passive", code=1)
     assert "3 activated, 1 failed." in done.stdout and "camera.png" in done.stderr
-    homing("remove", desk / "c.homing", desk / "photos" / "camera.png")
-    assert homing(*what, "--passive").stdout == "Nothing to do.\n"
-    for wrong in ([], [desk / "photos", "--passive"]):
-        assert "name the photos to activate, or ask for --passive" in homing(*what, *wrong, code=2).stderr
+    homing("remove", workspace / "c.homing", workspace / "photos" / "camera.png")
+    assert homing(*what, "--state", "passive").stdout == "Nothing to do.\n"
+    for wrong in ([], [workspace / "photos", "--state", "passive"]):
+        assert "name the photos to activate, or ask for --state passive" in homing(*what, *wrong, code=2).stderr
 
 
-def test_activate_says_that_files_took_the_place_of_earlier_releases(desk: Path) -> None:
-    what = ("activate", desk / "c.homing", desk / "photos" / "flower.jpg", "--out", desk / "out")
+def test_activate_says_that_files_took_the_place_of_earlier_releases(workspace: Path) -> None:
+    what = ("activate", workspace / "c.homing", workspace / "photos" / "flower.jpg", "--out", workspace / "out")
     first = json.loads(homing(*what, "--recipe", "paper-fast", "--json").stdout)
     assert [each["instead"] for each in first] == [False]
-    before = (desk / "out" / "flower.jpg").read_bytes()
+    before = (workspace / "out" / "flower.jpg").read_bytes()
     assert "in place of" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
     done = homing(*what, "--recipe", "homing-fast")
     assert done.stdout.startswith("1 activated, 1 of them in place of earlier releases. Mean of")
-    assert (desk / "out" / "flower.jpg").read_bytes() != before
-    (desk / "before.jpg").write_bytes(before)
-    assert homing("add", desk / "c.homing", desk / "before.jpg").stdout == "1 known already.\n"
+    assert (workspace / "out" / "flower.jpg").read_bytes() != before
+    (workspace / "before.jpg").write_bytes(before)
+    assert homing("add", workspace / "c.homing", workspace / "before.jpg").stdout == "1 known already.\n"
 
 
-def test_forgetting_a_generation_asks_a_person_and_nobody_else(desk: Path) -> None:
-    what = ("migrate", desk / "c.homing", "--forget")
-    rooms.migrate(desk / "c.homing", "imagenet-lite0")
-    rooms.switch(desk / "c.homing")
+def test_deleting_generations_asks_a_person_and_nobody_else(workspace: Path) -> None:
+    what = ("migrate", workspace / "c.homing", "--delete-previous")
+    collection_package.migrate(workspace / "c.homing", "imagenet-lite0")
+    collection_package.switch(workspace / "c.homing")
     asked = on_a_terminal(b"n\n", *what)
     assert "Delete all generations before" in asked and "Nothing was deleted." in asked
-    assert (desk / "c.homing" / "collection.toml").is_file()
+    assert (workspace / "c.homing" / "collection.toml").is_file()
     said = on_a_terminal(b"", *what, "--yes")
-    assert "Delete all" not in said and "has forgotten its previous generation" in said
-    assert not (desk / "c.homing" / "collection.toml").is_file()
+    assert "Delete all" not in said and "deleted its previous generation" in said
+    assert not (workspace / "c.homing" / "collection.toml").is_file()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.evaluation.small import homing
+from tests.evaluation.helpers import homing
 
 from homing.errors import HomingError
 
@@ -14,7 +14,7 @@ from homing.errors import HomingError
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection of four photos, and beside it a copy on its side."""
     folder = tmp_path_factory.mktemp("options")
-    homing("init", folder / "c.homing", "--with-background")
+    homing("init", folder / "c.homing", "--with-distractors")
     homing("add", folder / "c.homing", photos)
     with Image.open(photos / "rocket.jpg") as image:
         image.transpose(Image.Transpose.ROTATE_90).save(folder / "copy.png")
@@ -27,26 +27,29 @@ def nearest(used: Path, *options: object) -> dict:
 
 
 def test_options_reach_the_collection(used: Path, photos: Path) -> None:
-    by_code = nearest(used, "--turned", "--margin", 0.05)
-    again = nearest(used, "--rerank", 20, "--margin", 0.1)
-    turned = nearest(used, "--rerank", 20, "--margin", 0.05, "--turned")
-    assert by_code["photo"] == again["photo"] == turned["photo"] == str(photos / "rocket.jpg")
-    assert turned["distance"] < 0.01 < 0.05 < again["distance"] < by_code["distance"]
-    assert (by_code["by"], again["by"], turned["by"]) == ("code", "descriptor", "descriptor")
+    by_code = nearest(used, "--variants", "--probe-radius", 0.05)
+    again = nearest(used, "--rerank", 20, "--probe-radius", 0.1)
+    variants = nearest(used, "--rerank", 20, "--probe-radius", 0.05, "--variants")
+    assert by_code["photo"] == again["photo"] == variants["photo"] == str(photos / "rocket.jpg")
+    assert variants["distance"] < 0.01 < 0.05 < again["distance"] < by_code["distance"]
+    assert (by_code["by"], again["by"], variants["by"]) == ("code", "descriptor", "descriptor")
     assert "descriptor" in homing("search", used / "c.homing", used / "copy.png", "--rerank", 20)
 
 
 def test_a_margin_of_nothing_looks_into_one_cell(used: Path) -> None:
     few, many = (
         json.loads(homing("search", used / "c.homing", used / "copy.png", "-k", 5000, *options, "--json"))
-        for options in (("--margin", 0), ("--margin", 0.2))
+        for options in (("--probe-radius", 0), ("--probe-radius", 0.2))
     )
     assert 0 < len(few[0]["matches"]) < len(many[0]["matches"])
 
 
 @pytest.mark.parametrize(
     ("options", "line"),
-    [(["--probes", 2, "--margin", 0.1], "got both: 2 and 0.1"), (["--rerank", 5], "ranked again as are asked for, 10")],
+    [
+        (["--probes", 2, "--probe-radius", 0.1], "got both: 2 and 0.1"),
+        (["--rerank", 5], "ranked again as are asked for, 10"),
+    ],
 )
 def test_wrong_calls_are_refused(used: Path, options: list, line: str) -> None:
     with pytest.raises(HomingError, match=line):

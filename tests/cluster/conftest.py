@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.made import MEMORY, small_codebook
+from tests.cluster.helpers import MEMORY, small_codebook
 from tests.collection.conftest import bucket, folder
 
 from homing.codebooks import Codebook

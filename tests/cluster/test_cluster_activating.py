@@ -5,18 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.cluster.made import verify_releases
+from tests.cluster.helpers import verify_releases
 from tests.collection.tiny import RECIPES, tiny_photos
 from typer.testing import CliRunner
 
 from homing import cluster
-from homing.activation.workers import File
+from homing.activation.workers import EncodedPhoto
 from homing.cli import app
 from homing.cluster import stages
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection.releasing import Task
-from homing.photo import Photo, gather
+from homing.collection.release_steps import Task
+from homing.photo import Photo, find_photos
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -29,8 +29,8 @@ def home(tmp_path: Path, book: Codebook) -> Path:
 
 def activated(photos: Path, home: Path, out: Path, gpus: int = 0) -> dict[str, Outcome]:
     outcomes: list[Outcome] = []
-    found, machines = gather([photos]), cluster.Machines(gpus=gpus)
-    took = cluster.activate(found, str(home), out, recipe=RECIPES[0], machines=machines, report=outcomes.append)
+    found, resources = find_photos([photos]), cluster.Resources(gpus=gpus)
+    took = cluster.activate(found, str(home), out, recipe=RECIPES[0], resources=resources, report=outcomes.append)
     assert [stage.stage for stage in took] == ["read", "decode", "activate", "write"]
     told = {outcome.photo.name: outcome for outcome in outcomes}
     assert len(told) == len(outcomes)
@@ -68,7 +68,7 @@ def test_what_goes_wrong_with_one_photo_stops_no_other(home: Path, tmp_path: Pat
 def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(home: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
     activated(tmp_path / "photos", home, tmp_path / "out")
-    with Collection.open(home) as collection, collection.folder.catalogue._change() as change:
+    with Collection.open(home) as collection, collection.folder.catalog._transaction() as change:
         change.execute("UPDATE releases SET written = 0")  # as if it had died before it said so
     told = activated(tmp_path / "photos", home, tmp_path / "out")
     assert {outcome.state for outcome in told.values()} <= {"activated", "unchanged"}
@@ -78,9 +78,9 @@ def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(home: Path, tm
 
 def test_large_photos_are_decoded_where_they_are_activated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
-    monkeypatch.setattr(stages, "_PIXELS", 1)
-    items = [(Task(path, tmp_path / path.name), File(str(path), path.read_bytes())) for path in paths]
-    assert [type(photo) for _, photo in stages.decode_tasks(items)] == [Photo, File, File]
+    monkeypatch.setattr(stages, "_MAX_PIXEL_BYTES", 1)
+    items = [(Task(path, tmp_path / path.name), EncodedPhoto(str(path), path.read_bytes())) for path in paths]
+    assert [type(photo) for _, photo in stages.decode_tasks(items)] == [Photo, EncodedPhoto, EncodedPhoto]
 
 
 def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
@@ -93,5 +93,5 @@ def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["0000.png", "0001.png"]
     with Collection.open(home) as collection:
         for file in (tmp_path / "out").iterdir():
-            found = collection.folder.catalogue.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
+            found = collection.folder.catalog.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
             assert found is not None

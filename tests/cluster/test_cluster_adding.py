@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cluster.made import references, small_codebook
+from tests.cluster.helpers import references, small_codebook
 from tests.collection.tiny import tiny_photos
 from typer.testing import CliRunner
 
@@ -16,7 +16,7 @@ from homing.cli import app
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.errors import BusyError, HomingError
-from homing.photo import gather
+from homing.photo import find_photos
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -32,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
 
 def added(photos: Path, collection: Path, gpus: int = 0) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    machines = cluster.Machines(gpus=gpus)
-    took = cluster.add(gather([photos]), str(collection), machines=machines, report=outcomes.append)
+    resources = cluster.Resources(gpus=gpus)
+    took = cluster.add(find_photos([photos]), str(collection), resources=resources, report=outcomes.append)
     assert [stage.stage for stage in took] == ["read", "decode", "describe", "record"]
     return outcomes
 
@@ -109,14 +109,14 @@ def test_what_ray_says_of_dead_workers_is_no_part_of_the_answer(
 
 def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
     home = tmp_path / "c.homing"
-    with Collection.create(home, codebook=book) as collection, collection.changing(), pytest.raises(BusyError):
+    with Collection.create(home, codebook=book) as collection, collection.lock_for_writing(), pytest.raises(BusyError):
         added(folder, home)
     with pytest.raises(HomingError, match="2 GPUs were asked for, there are 1"):
-        cluster.add(gather([folder]), str(home), machines=cluster.Machines(gpus=2), report=print)
+        cluster.add(find_photos([folder]), str(home), resources=cluster.Resources(gpus=2), report=print)
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
     with pytest.raises(HomingError, match="in the memory of one process"):
-        cluster.activate(gather([folder]), str(home), "memory://out", recipe=None, report=print)
+        cluster.activate(find_photos([folder]), str(home), "memory://out", recipe=None, report=print)
 
 
 @pytest.mark.parametrize(

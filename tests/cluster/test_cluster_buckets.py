@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster.made import MEMORY, small_codebook
+from tests.cluster.helpers import MEMORY, small_codebook
 from tests.collection.conftest import NAMES
 
-from homing._places import place
+from homing._io.paths import location
 from homing.activation import recipe_named
 from homing.collection import Collection
 
@@ -18,7 +18,7 @@ def test_a_bucket_is_released_into_a_bucket_by_a_collection_in_lance_there(bucke
     lake = bucket.replace("photos", "references.lance")
     Collection.create(lake, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()
     out = bucket.replace("photos", "released")
-    place(f"{out}/rocket.jpg").write(b"theirs", new=True)
+    location(f"{out}/rocket.jpg").write(b"theirs", new=True)
     command = ["cluster", "activate", bucket, "--collection", lake, "--out", out]
     done = subprocess.run(
         [sys.executable, "-m", "homing", *map(str, command), "--recipe", "paper-fast", "--workers", "1"],
@@ -29,12 +29,12 @@ def test_a_bucket_is_released_into_a_bucket_by_a_collection_in_lance_there(bucke
     )
     assert done.returncode == 1, done.stderr
     assert f"{bucket}/rocket.jpg: {out}/rocket.jpg exists and was not written for this photo" in done.stderr
-    assert place(f"{out}/rocket.jpg").read_bytes() == b"theirs"
+    assert location(f"{out}/rocket.jpg").read_bytes() == b"theirs"
     with Collection.open(lake) as collection:
         outcomes = collection.activate(bucket, out, recipe=recipe_named("paper-fast"))
         assert [outcome.state == "failed" for outcome in outcomes] == [False, False, False, True]
         assert f"{collection.info().activated} activated" in done.stdout, "nothing was left to do"
         for name in NAMES[:3]:
-            released = place(f"{out}/{name}").read_bytes()
-            assert collection.folder.catalogue.find_released(hashlib.sha256(released).hexdigest()) is not None
+            released = location(f"{out}/{name}").read_bytes()
+            assert collection.folder.catalog.find_released(hashlib.sha256(released).hexdigest()) is not None
         assert collection.check() == []

@@ -2,21 +2,21 @@
 
 from pathlib import Path
 
-from tests.cluster.killing import Life
+from tests.cluster.kill_jobs import KillScenario
 
 KILLS = 3
 
 
 def test_workers_are_killed_and_every_photo_is_released_once(tmp_path: Path) -> None:
-    life = Life(tmp_path, photos=300, seed=1)
-    life.kill_workers(KILLS)
-    assert life.killed.total() >= 1, "the job was done before anybody was killed"
-    life.verify()
+    scenario = KillScenario(tmp_path, photos=300, seed=1)
+    scenario.kill_workers(KILLS)
+    assert scenario.killed.total() >= 1, "the job was done before anybody was killed"
+    scenario.verify()
 
 
 def test_a_job_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> None:
-    life = Life(tmp_path, photos=300, seed=2)
-    life.kill_job()
-    assert life.left() > 0, "the job was done before it was killed"
-    life.finish()
-    life.verify()
+    scenario = KillScenario(tmp_path, photos=300, seed=2)
+    scenario.kill_job()
+    assert scenario.left() > 0, "the job was done before it was killed"
+    scenario.finish()
+    scenario.verify()

@@ -15,7 +15,7 @@ from tests.conftest import FakeExtractor, descriptors, train
 
 from homing import codebooks
 from homing.codebooks import Codebook
-from homing.codebooks.unrelated import PairDistances
+from homing.codebooks.null_distribution import PairDistances
 from homing.errors import CodebookError, UnknownNameError
 
 
@@ -45,9 +45,9 @@ def test_cells_are_those_of_the_nearest_centroid(trained: Codebook) -> None:
     if ivf is None:
         assert not cells.any()
         return
-    turned = index.chain.at(0).apply(rows) if isinstance(index, faiss.IndexPreTransform) else rows
+    transformed = index.chain.at(0).apply(rows) if isinstance(index, faiss.IndexPreTransform) else rows
     centroids = ivf.quantizer.reconstruct_n(0, ivf.nlist)
-    nearest = np.linalg.norm(turned[:, None] - centroids[None], axis=2).argmin(axis=1)
+    nearest = np.linalg.norm(transformed[:, None] - centroids[None], axis=2).argmin(axis=1)
     np.testing.assert_array_equal(cells, nearest)
 
 
@@ -62,7 +62,7 @@ def test_a_code_does_not_depend_on_what_is_encoded_with_it(trained: Codebook) ->
 )
 def test_unrelated_distances_are_those_an_index_gives(spec: str, median: float) -> None:
     """Random descriptors lie √2 apart, and on different sides of half of 32 planes."""
-    known = train(spec).unrelated.code
+    known = train(spec).null_distribution.code
     assert np.interp(0.5, known.shares, known.distances) == pytest.approx(median, rel=0.05)
 
 
@@ -98,22 +98,22 @@ def test_goes_to_another_process() -> None:
     book, rows = train("OPQ4,IVF16,PQ4x4"), descriptors(20, seed=3).numpy()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         codes = pool.submit(_encode, book, rows).result()
-    np.testing.assert_array_equal(codes, book.quantiser.encode(rows))
+    np.testing.assert_array_equal(codes, book.quantizer.encode(rows))
 
 
 def _encode(book: Codebook, rows: np.ndarray) -> np.ndarray:
-    return book.quantiser.encode(rows)
+    return book.quantizer.encode(rows)
 
 
 @pytest.mark.parametrize("spec", ["PQ4x6", "OPQ4,PQ4x4", "PCA16,PQ4x5", "PQ8x4fs", "HNSW8,PQ8x4"])
-def test_words_and_codewords_are_what_a_product_quantiser_stores(spec: str) -> None:
+def test_pq_codes_and_codewords_are_what_a_product_quantizer_stores(spec: str) -> None:
     book, rows = train(spec), descriptors(20, seed=3)
-    stored = torch.from_numpy(book.turn(book.reconstruct(rows)))
+    stored = torch.from_numpy(book.transform(book.reconstruct(rows)))
     assert book.is_product
-    for number, (codewords, words) in enumerate(zip(book.codewords, book.words(rows).T, strict=True)):
+    for number, (codewords, codes) in enumerate(zip(book.codewords, book.pq_codes(rows).T, strict=True)):
         width = codewords.shape[1]
         expected = stored[:, number * width : (number + 1) * width]
-        torch.testing.assert_close(codewords[words], expected, atol=1e-5, rtol=0)
+        torch.testing.assert_close(codewords[codes], expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "RQ4x4", "SQ4", "LSH16", "Flat"])
@@ -122,17 +122,17 @@ def test_other_codes_are_no_product_alone(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["PQ4x6", "OPQ4_16,PQ4x4", "PCAW16,LSH", "PCA16,L2norm,LSHt", "ITQ16,LSH"])
-def test_descriptors_turn_in_pytorch_as_in_faiss(spec: str) -> None:
+def test_transforms_in_pytorch_are_those_of_faiss(spec: str) -> None:
     book, rows = train(spec), descriptors(20, seed=3)
-    turned = book.turning(rows.device)(rows)
-    torch.testing.assert_close(turned, torch.from_numpy(book.turn(rows)), atol=1e-5, rtol=0)
+    transformed = book.torch_transform(rows.device)(rows)
+    torch.testing.assert_close(transformed, torch.from_numpy(book.transform(rows)), atol=1e-5, rtol=0)
 
 
 def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> None:
     swapped = copy(trained)
-    known = trained.unrelated.code
-    swapped.unrelated = replace(
-        trained.unrelated, code=PairDistances(known.distances[::-1], known.shares, known.shapes)
+    known = trained.null_distribution.code
+    swapped.null_distribution = replace(
+        trained.null_distribution, code=PairDistances(known.distances[::-1], known.shares, known.shapes)
     )
     with pytest.raises(CodebookError, match="bad is damaged"):
         Codebook.from_bytes(swapped.to_bytes(), "bad")
@@ -159,7 +159,7 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
         codebook.check(FakeExtractor())
 
 
-def test_another_network_of_the_same_name_is_told_as_such(codebook: Codebook, extractor) -> None:
+def test_another_network_of_the_same_name_is_named_as_such(codebook: Codebook, extractor) -> None:
     class Other:
         name, fingerprint = extractor.name, "0" * 64
 
@@ -201,45 +201,43 @@ def test_faiss_does_not_complain_of_few_photos(spec: str, capfd: pytest.CaptureF
 
 
 def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
-    known = codebook.unrelated
+    known = codebook.null_distribution
     assert known.descriptor is not None
     assert known.code.shares[0] < 1e-7  # of tens of millions of pairs
-    assert known.sound
+    assert known.is_valid
     assert 1.2 < np.interp(0.5, known.code.shares, known.code.distances) < 1.3
     assert np.interp(0.5, known.descriptor.shares, known.descriptor.distances) == pytest.approx(2**0.5, abs=0.02)
 
 
 @pytest.mark.parametrize(
-    ("name", "fingerprint", "background_sha256", "strangers"),
+    ("name", "fingerprint", "distractors_sha256", "count"),
     [
         (
             "homing-1",
             "857f7a2c7eccaf3a7a34a775ee669f768c37acf65db13dcf3779310e9a5f4b39",
-            "5fd4a6c555329ffcbc9cac4dca10ee63bf4deb3a1d6a1c6c235bc3fc2ea4706d",
+            "8ea6758cd86110ec323834e30ffbae534c75f855716f6e512d7738cf6c1735ba",
             118_287,
         ),
         (
             "imagenet-lite0",
             "e95c30ac317309b09aabc9629411986a6beae7b87c661a1dacbdb3a5acbdb15e",
-            "24d136700c525bd633e11f8eaff59cb9059ceebed4b558abe3cf4d46ad1ec105",
+            "2937616cb8d9916355e2219f8c73a0ac7bce3c4beba897d75f515958a5bb2d9a",
             50_000,
         ),
     ],
 )
-def test_the_bundled_codebooks_never_change(
-    name: str, fingerprint: str, background_sha256: str, strangers: int
-) -> None:
+def test_the_bundled_codebooks_never_change(name: str, fingerprint: str, distractors_sha256: str, count: int) -> None:
     book = codebooks.load(name)
     assert (book.name, book.extractor, book.fingerprint) == (name, name, fingerprint)
-    data = files("homing.codebooks").joinpath(f"data/{name}.background").read_bytes()
-    assert hashlib.sha256(data).hexdigest() == background_sha256
-    background = codebooks.bundled_background(book)
-    assert len(background) == len(set(background.numbers)) == strangers
+    data = files("homing.codebooks").joinpath(f"data/{name}.distractors").read_bytes()
+    assert hashlib.sha256(data).hexdigest() == distractors_sha256
+    distractors = codebooks.bundled_distractors(book)
+    assert len(distractors) == len(set(distractors.coco_ids)) == count
 
 
-def test_only_bundled_codebooks_come_with_a_background(trained: Codebook) -> None:
-    with pytest.raises(CodebookError, match="comes with no background"):
-        codebooks.bundled_background(trained)
+def test_only_bundled_codebooks_come_with_distractors(trained: Codebook) -> None:
+    with pytest.raises(CodebookError, match="comes with no distractors"):
+        codebooks.bundled_distractors(trained)
 
 
 def test_a_typo_gets_a_hint() -> None:
@@ -253,17 +251,17 @@ def test_package_data_stays_small() -> None:
 
 
 @pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,RQ4x4", "IVF16,PQ8x4fsr"])
-def test_drawn_codes_lie_about_their_cell_as_those_of_photos_do(spec: str) -> None:
+def test_sampled_codes_lie_as_far_from_their_centroid_as_those_of_photos(spec: str) -> None:
     codebook, photos = train(spec), descriptors(64, 1)
-    centres = codebook.centroids(photos)
-    apart = (codebook.drawn(codebook.cells(photos), 200) - centres[:, None]).norm(dim=2)
-    stored = (codebook.reconstruct(photos) - centres).norm(dim=1)
+    centers = codebook.centroids(photos)
+    apart = (codebook.sample_reconstructions(codebook.cells(photos), 200) - centers[:, None]).norm(dim=2)
+    stored = (codebook.reconstruct(photos) - centers).norm(dim=1)
     assert float(apart.mean()) == pytest.approx(float(stored.mean()), rel=0.15)
     assert apart.std(dim=1).min() > 0
 
 
-def test_drawn_codes_are_in_the_cells_asked_for() -> None:
+def test_sampled_codes_are_in_the_cells_asked_for() -> None:
     codebook, photos = train("IVF300,PQ4x6"), descriptors(64, 1)  # more cells than one byte can count
-    codes = codebook.quantiser.drawn(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
+    codes = codebook.quantizer.sample_codes(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
     assert codes.shape[2] == codebook.code_size
     np.testing.assert_array_equal(codes[:, :, :2], codebook.encode(photos)[:, None, :2].repeat(3, axis=1))

@@ -3,17 +3,17 @@
 import numpy as np
 from tests.conftest import descriptors
 
-from homing.codebooks.pairs import Tables, distances_between, nearest_pairs
+from homing.codebooks.pairs import DistanceBlocks, nearest_pairs, pairwise_distances
 
 
 def test_the_nearest_pairs_are_those_of_all() -> None:
     rows = descriptors(1200, dim=8).numpy()  # more than are looked at at once
-    apart = distances_between(rows, rows)
+    distances = pairwise_distances(rows, rows)
     one, other = np.triu_indices(len(rows), 1)
-    wanted = np.sort(apart[one, other])[:40]
+    wanted = np.sort(distances[one, other])[:40]
     pairs = nearest_pairs(rows, 40)
     assert (pairs[:, 0] < pairs[:, 1]).all()
-    np.testing.assert_allclose(apart[pairs[:, 0], pairs[:, 1]], wanted, atol=1e-6)
+    np.testing.assert_allclose(distances[pairs[:, 0], pairs[:, 1]], wanted, atol=1e-6)
 
 
 def test_there_may_be_no_more_pairs() -> None:
@@ -24,10 +24,10 @@ def test_there_may_be_no_more_pairs() -> None:
 def test_related_pairs_do_not_count() -> None:
     rows = descriptors(700, dim=8).numpy()
     related = np.array([[3, 650], [10, 11]])
-    tables = Tables(rows, rows, related)
-    whole = np.concatenate(list(tables))
-    assert tables.pairs == np.isfinite(whole).sum() == 700 * 699 - 4
+    blocks = DistanceBlocks(rows, rows, related)
+    whole = np.concatenate(list(blocks))
+    assert blocks.pairs == np.isfinite(whole).sum() == 700 * 699 - 4
     for one, other in related:
         assert np.isinf(whole[[one, other], [other, one]]).all()
-    wanted = distances_between(rows, rows)
+    wanted = pairwise_distances(rows, rows)
     np.testing.assert_allclose(whole[np.isfinite(whole)], wanted[np.isfinite(whole)], atol=2e-3)

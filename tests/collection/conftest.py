@@ -14,7 +14,7 @@ import fsspec
 import pytest
 from tests.collection.tiny import tiny_codebook, tiny_extractor
 
-from homing._places import place
+from homing._io.paths import location
 from homing.collection import Collection
 
 NAMES = ["camera.png", "chelsea.png", "deep/flower.jpg", "rocket.jpg"]
@@ -115,7 +115,7 @@ def memory(folder: Path) -> Iterator[str]:
 def bucket(folder: Path, s3: str) -> str:
     """The photos in a bucket."""
     for name in [*NAMES, *OTHERS]:
-        (place(s3) / "photos" / name).write((folder / name).read_bytes(), new=True)
+        (location(s3) / "photos" / name).write((folder / name).read_bytes(), new=True)
     return f"{s3}/photos"
 
 

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from homing.collection import Collection
-from homing.collection.catalogue import Catalogue
+from homing.collection.catalog import Catalog
 from homing.errors import CollectionError, HomingError
 from homing.photo import Photo
 
@@ -19,12 +19,12 @@ def test_a_photo_that_was_added_is_found(collection: Collection, photos: Path) -
         assert (Path(nearest.photo), nearest.state) == (path, "passive")
 
 
-def test_matches_are_ranked_and_strangers_named(collection: Collection, photos: Path) -> None:
+def test_matches_are_ranked_and_distractors_named(collection: Collection, photos: Path) -> None:
     collection.add(photos / "flower.jpg")
     matches = collection.search(photos / "flower.jpg", k=5)
     distances = [match.distance for match in matches]
     assert distances == sorted(distances)
-    assert [match.state for match in matches[1:]] == ["background"] * 4
+    assert [match.state for match in matches[1:]] == ["distractor"] * 4
     assert all(match.photo.startswith("coco/") for match in matches[1:])
 
 
@@ -40,7 +40,7 @@ def test_the_same_photo_twice_is_one_reference(collection: Collection, photos: P
 def test_twins_far_apart_in_one_job_are_one_reference(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("homing.collection._adding.BATCH", 1)
+    monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
     for name in ("a.jpg", "b.jpg", "c.jpg"):
         shutil.copy(photos / "flower.jpg", tmp_path / name)
     states = [outcome.state for outcome in collection.add([tmp_path / "a.jpg", tmp_path / "b.jpg", tmp_path / "c.jpg"])]
@@ -74,7 +74,7 @@ def test_a_bad_snapshot_is_built_anew(tmp_path: Path, photos: Path, extractor, h
         assert {Path(match.photo).name for match in third.search(photos / "flower.jpg")} == {"camera.png", "flower.jpg"}
     with Collection.open(path, extractor=extractor) as fourth:
         assert len(fourth.index) == 2
-        assert fourth._live.kept, "the snapshot was kept again"
+        assert fourth._synced_index.saved, "the snapshot was kept again"
 
 
 def test_nothing_is_lost_when_it_is_never_closed(tmp_path: Path, photos: Path, extractor) -> None:
@@ -114,7 +114,7 @@ def test_bad_photos_are_named_and_the_rest_is_done(collection: Collection, photo
 
 
 def test_an_interrupted_job_continues(collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homing.collection._adding.BATCH", 1)
+    monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
@@ -125,11 +125,11 @@ def test_an_interrupted_job_continues(collection: Collection, photos: Path, monk
     assert sorted(outcome.state for outcome in collection.add(photos)) == ["added"] * 3 + ["known"]
 
 
-def test_the_catalogue_holds_descriptors_and_codes(collection: Collection, photos: Path) -> None:
+def test_the_catalog_holds_descriptors_and_codes(collection: Collection, photos: Path) -> None:
     collection.add(photos / "flower.jpg")
-    rows = collection.folder.catalogue._all("SELECT code, vector FROM photos JOIN descriptors ON photo = id")
+    rows = collection.folder.catalog._fetch_all("SELECT code, vector FROM photos JOIN descriptors ON photo = id")
     ((code, vector),) = rows
-    descriptor = collection.extractor(collection.extractor.resize(Photo.load(photos / "flower.jpg").view())[None])
+    descriptor = collection.extractor(collection.extractor.resize(Photo.load(photos / "flower.jpg").pixels())[None])
     np.testing.assert_allclose(np.frombuffer(vector, np.float16), descriptor[0].numpy(), atol=1e-3)
     assert code == collection.codebook.encode(descriptor)[0].tobytes()
 
@@ -162,21 +162,21 @@ def test_another_codebook_is_refused(tmp_path: Path) -> None:
     [("collection.toml", b"format = 2\ncodebook='a'\nfingerprint='b'\nextractor='c'", "format 2"),
      ("collection.toml", b"\xff\xfe", "damaged"),
      ("codebook", b"rubbish", "not a homing codebook"),
-     ("background", b"rubbish", "not a background"),
-     ("catalogue.sqlite", b"rubbish" * 1000, "catalogue")],
+     ("distractors", b"rubbish", "not a background"),
+     ("catalog.sqlite", b"rubbish" * 1000, "catalog")],
 )  # fmt: skip
 def test_damage_is_named(tmp_path: Path, file: str, content: bytes, message: str) -> None:
-    Collection.create(tmp_path / "c.homing", with_background=True).close()
+    Collection.create(tmp_path / "c.homing", with_distractors=True).close()
     (tmp_path / "c.homing" / file).write_bytes(content)
     with pytest.raises(HomingError, match=message):
         Collection.open(tmp_path / "c.homing").info()
 
 
-def test_a_failed_change_leaves_the_catalogue_as_it_was(tmp_path: Path) -> None:
-    catalogue = Catalogue(tmp_path / "catalogue.sqlite")
-    catalogue.create()
-    with pytest.raises(RuntimeError), catalogue._change() as change:
-        change.execute("INSERT INTO facts VALUES ('half', 'done')")
+def test_a_failed_change_leaves_the_catalog_as_it_was(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.sqlite")
+    catalog.create()
+    with pytest.raises(RuntimeError), catalog._transaction() as change:
+        change.execute("INSERT INTO metadata VALUES ('half', 'done')")
         raise RuntimeError
-    assert catalogue.fact("half") is None
-    catalogue.close()
+    assert catalog.get_metadata("half") is None
+    catalog.close()

@@ -7,11 +7,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.collection.test_activating import small_disk
+from tests.collection.test_activate import small_disk
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection, check
-from homing.collection.releasing import Task, refuse_clashes
+from homing.collection.release_steps import Task, refuse_name_clashes
 from homing.errors import HomingError
 
 
@@ -46,11 +46,11 @@ def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
             collection.add(photos[:2])
             collection.search(photos[0])
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        with pytest.raises(HomingError, match=r"cannot open the catalogue .*catalogue\.sqlite"):
+        with pytest.raises(HomingError, match=r"cannot open the catalog .*catalog\.sqlite"):
             Collection.open(disk / "c.homing", extractor=tiny_extractor())
         with pytest.raises(HomingError, match="cannot make a collection at"):
             Collection.create(disk / "d.homing", codebook=tiny_codebook())
-        with pytest.raises(HomingError, match=r"cannot open the catalogue .*: unable to open"):
+        with pytest.raises(HomingError, match=r"cannot open the catalog .*: unable to open"):
             check(disk / "c.homing")
         with pytest.raises(HomingError, match="cannot be changed: Read-only file system"):
             check(disk / "c.homing", repair=True)
@@ -58,20 +58,20 @@ def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
         assert check(disk / "c.homing") == []
 
 
-def test_a_catalogue_that_is_held_by_another_gets_one_line(tmp_path: Path) -> None:
+def test_a_catalog_that_is_held_by_another_gets_one_line(tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 1)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
-        collection.folder.catalogue._database.execute("PRAGMA busy_timeout = 100")
-        with closing(sqlite3.connect(tmp_path / "c.homing" / "catalogue.sqlite", isolation_level=None)) as other:
+        collection.folder.catalog._database.execute("PRAGMA busy_timeout = 100")
+        with closing(sqlite3.connect(tmp_path / "c.homing" / "catalog.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             (outcome,) = collection.add(photos)
         assert outcome.state == "failed"
-        assert outcome.reason == f"{photos[0]}: the catalogue cannot be written: database is locked"
+        assert outcome.reason == f"{photos[0]}: the catalog cannot be written: database is locked"
         assert [each.state for each in collection.add(photos)] == ["added"]
 
 
 def test_names_that_are_one_on_a_case_blind_disk_are_refused(tmp_path: Path) -> None:
     tasks = [Task(tmp_path / name, tmp_path / "out" / name) for name in ("é.png", "b.png", "e\u0301.PNG")]
     with pytest.raises(HomingError, match=r"é\.png and .*PNG would both be written to"):
-        refuse_clashes(tasks)
-    refuse_clashes(tasks[:2])
+        refuse_name_clashes(tasks)
+    refuse_name_clashes(tasks[:2])

@@ -45,7 +45,7 @@ def test_photos_are_added_activated_and_found(
             assert {outcome.state for outcome in outcomes} <= {"activated", "unchanged"}
             assert any(outcome.state == "activated" for outcome in outcomes)
         before = [collection.search(path, k=4) for path in sorted(photos.iterdir())]
-    (tmp_path / "c" / "index.faiss").rename(tmp_path / "snapshot")  # built anew from the codes in the catalogue
+    (tmp_path / "c" / "index.faiss").rename(tmp_path / "snapshot")  # built anew from the codes in the catalog
     with Collection.open(tmp_path / "c", extractor=network) as again:
         after = [again.search(path, k=4) for path in sorted(photos.iterdir())]
     assert after == before

@@ -13,8 +13,8 @@ from tests.conftest import descriptors
 from torch import nn
 
 from homing.codebooks import Codebook
-from homing.collection import Collection, Outcome, check, forget, migrate, switch
-from homing.collection.catalogue import Catalogue
+from homing.collection import Collection, Outcome, check, delete_previous, migrate, switch
+from homing.collection.catalog import Catalog
 from homing.errors import BusyError, CollectionError
 from homing.extractors import NetworkExtractor
 
@@ -70,8 +70,8 @@ def test_what_is_removed_leaves_generations_before_the_previous_too(path: Path) 
     with opened(path) as current:
         current.remove(path.parent / "photos" / "0001.jpg")
     for folder in (path, path / "generation-2", path / "generation-3"):
-        with closing(Catalogue(folder / "catalogue.sqlite")) as catalogue:
-            assert catalogue.existing(range(1, 7)) == [1, 3, 4, 5, 6]
+        with closing(Catalog(folder / "catalog.sqlite")) as catalog:
+            assert catalog.existing_ids(range(1, 7)) == [1, 3, 4, 5, 6]
 
 
 def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_removal_that_was_killed_is_finished_by_the_same_call(path: Path, monk
     switched(path)
     with opened(path) as current:
         with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-            broken.setattr("homing.collection.catalogue.Catalogue.remove", _killed_at_second(Catalogue.remove))
+            broken.setattr("homing.collection.catalog.Catalog.remove", _killed_at_second(Catalog.remove))
             current.remove(3)
         assert [each.state for each in current.remove(3)] == ["removed"]
     assert names(path, "previous") == names(path)
@@ -135,7 +135,7 @@ def test_an_id_is_not_given_again_after_a_migration(path: Path) -> None:
         current.remove(6)
     migrated(path)
     switched(path)
-    forget(path)
+    delete_previous(path)
     with opened(path) as current:
         assert [each.state for each in current.add(path.parent / "photos")] == ["known"] * 5 + ["added"]
     assert names(path)["0005.jpg"] == 7
@@ -166,7 +166,7 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
     busy: list[type[Exception]] = []
 
     def while_adding(_: Outcome) -> None:
-        for change in (migrated, switched, forget):
+        for change in (migrated, switched, delete_previous):
             with pytest.raises(BusyError) as told:
                 change(path)
             busy.append(told.type)
@@ -187,7 +187,7 @@ def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path)
         with pytest.raises(CollectionError, match="open the collection again"):
             late.add(more)
         assert len(late.search(more[0])) == 6, "who has it open still searches it"
-        forget(path)
+        delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     with opened(path) as current:
         assert [each.state for each in current.add(more)] == ["added"]
@@ -206,7 +206,7 @@ def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> 
     assert {each.part for each in found} == {"file"}
     assert all("forgotten" in each.problem for each in found)
     (path / "codebook").unlink()  # or later
-    forget(path)
+    delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert check(path) == []
     assert names(path) == before
@@ -236,13 +236,13 @@ def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:
     old = (path / "codebook").stat().st_mtime - 10_000
     os.utime(draft, (old, old))
     assert [each.part for each in check(path)] == ["file", "index"]
-    assert all(each.mended for each in check(path, repair=True))
+    assert all(each.repaired for each in check(path, repair=True))
     assert check(path) == []
     assert not draft.exists()
     switched(path)
     (path / "collection.toml").write_text("")  # of the previous generation
     assert [each.part for each in check(path)] == ["settings"]
-    assert all(each.mended for each in check(path, repair=True))
+    assert all(each.repaired for each in check(path, repair=True))
     assert len(names(path, "previous")) == 6
     shutil.rmtree(path / "generation-2")
     with pytest.raises(CollectionError, match="restore it from a backup"):

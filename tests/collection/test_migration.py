@@ -14,7 +14,7 @@ from tests.conftest import descriptors
 from torch import nn
 
 from homing.codebooks import Codebook
-from homing.collection import Collection, forget, migrate, switch
+from homing.collection import Collection, delete_previous, migrate, switch
 from homing.errors import CollectionError, HomingError
 from homing.extractors import NetworkExtractor, describe
 from homing.photo import Photo
@@ -60,8 +60,8 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     assert _codebooks(path) == ("IVF4,PQ8x4 0", "PQ8x4 0", None)
     with Collection.open(path, extractor=TINY, generation="next") as opened:
         assert opened.codebook.fingerprint == new.fingerprint
-        for ids, codes in opened.folder.catalogue.codes():
-            kept = opened.folder.catalogue.descriptors(ids)
+        for ids, codes in opened.folder.catalog.codes():
+            kept = opened.folder.catalog.descriptors(ids)
             rows = torch.from_numpy(np.stack([kept[number][0] for number in ids.tolist()]).astype(np.float32))
             assert np.array_equal(codes, new.encode(rows))
     after = answers(path, "next")
@@ -71,14 +71,14 @@ def test_both_answer_until_the_switch_and_after(path: Path) -> None:
     assert answers(path) == after
     assert answers(path, "previous") == before
     assert _codebooks(path) == ("PQ8x4 0", None, "IVF4,PQ8x4 0")
-    forget(path)
+    delete_previous(path)
     assert answers(path) == after
     with pytest.raises(CollectionError, match="no previous generation"):
         answers(path, "previous")
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     migrate(path, book("PQ4x4"), extractor=TINY)
     switch(path, extractor=TINY)
-    forget(path)
+    delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert {match.photo for matches in answers(path) for match in matches} == {
         str(photo) for photo in (path.parent / "photos").iterdir()
@@ -94,12 +94,12 @@ def _codebooks(path: Path) -> tuple[str, str | None, str | None]:
 def test_the_gain_is_that_of_the_released_files(path: Path) -> None:
     new = book("IVF4,PQ8x4", seed=5)
     done = migrate(path, new, extractor=TINY)
-    assert len(done.keep) + len(done.again) == 2
-    assert not done.unknown
-    kept = {each.photo for each in done.keep}
+    assert len(done.gain_kept) + len(done.gain_lost) == 2
+    assert not done.gain_unknown
+    kept = {each.photo for each in done.gain_kept}
     for name in ("flower.jpg", "rocket.jpg"):
         original, released = (
-            describe(TINY, [Photo.load(folder / name).view()])
+            describe(TINY, [Photo.load(folder / name).pixels()])
             for folder in (path.parent / "photos", path.parent / "out")
         )
         code = new.reconstruct(original)
@@ -108,27 +108,27 @@ def test_the_gain_is_that_of_the_released_files(path: Path) -> None:
         assert (str(path.parent / "photos" / name) in kept) == bool(nearer and inside)
 
 
-def test_the_same_quantiser_keeps_every_gain_and_none_is_left_where_there_is_nothing_to_gain(path: Path) -> None:
+def test_the_same_quantizer_keeps_every_gain_and_none_is_left_where_there_is_nothing_to_gain(path: Path) -> None:
     with Collection.open(path, extractor=TINY) as opened:
         old = opened.codebook
     same = faiss.serialize_index(old.new_faiss()).tobytes()
     about = {"name": "twin", "extractor": "tiny", "extractor_fingerprint": old.extractor_fingerprint}
-    twin = Codebook(same, old.unrelated, spec="IVF4,PQ8x04", **about)
-    assert len(migrate(path, twin, extractor=TINY).keep) == 2
+    twin = Codebook(same, old.null_distribution, spec="IVF4,PQ8x04", **about)
+    assert len(migrate(path, twin, extractor=TINY).gain_kept) == 2
     shutil.rmtree(path / "generation-2")
     lost = migrate(path, book("Flat"), extractor=TINY)
-    assert [each.reason for each in lost.again] == ["'Flat' keeps descriptors whole: there is nothing to gain"] * 2
+    assert [each.reason for each in lost.gain_lost] == ["'Flat' keeps descriptors whole: there is nothing to gain"] * 2
 
 
 def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -> None:
-    _all(path, "DELETE FROM released_descriptors")  # as in a catalogue of an earlier homing
+    _all(path, "DELETE FROM released_descriptors")  # as in a catalog of an earlier homing
     (path.parent / "out" / "rocket.jpg").rename(path.parent / "elsewhere.jpg")
     done = migrate(path, book("RQ4x4"), extractor=TINY)
-    assert [Path(each.released).name for each in done.unknown] == ["rocket.jpg"]
+    assert [Path(each.released).name for each in done.gain_unknown] == ["rocket.jpg"]
     done = switch(path, extractor=TINY)
     (path.parent / "elsewhere.jpg").rename(path.parent / "out" / "rocket.jpg")
     with Collection.open(path, extractor=TINY) as opened:
-        assert opened.info().activated == len(done.keep)
+        assert opened.info().activated == len(done.gain_kept)
         assert [each.state for each in opened.add(path.parent / "out")] == ["known"] * 2
         outcomes = opened.activate(path.parent / "photos" / "rocket.jpg", path.parent / "out", recipe="paper")
         assert [each.state for each in outcomes] == ["activated"]
@@ -146,7 +146,7 @@ def test_released_files_need_not_be_there_where_their_descriptors_are_kept(path:
 
 
 def test_a_released_file_that_comes_back_is_judged_after_all(path: Path) -> None:
-    _all(path, "DELETE FROM released_descriptors")  # as in a catalogue of an earlier homing
+    _all(path, "DELETE FROM released_descriptors")  # as in a catalog of an earlier homing
     (path.parent / "out").rename(path.parent / "away")
     assert len(migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).unknown) == 2
     (path.parent / "away").rename(path.parent / "out")
@@ -155,7 +155,7 @@ def test_a_released_file_that_comes_back_is_judged_after_all(path: Path) -> None
 
 
 def _all(folder: Path, query: str) -> list[tuple]:
-    with closing(sqlite3.connect(folder / "catalogue.sqlite", isolation_level=None)) as database:
+    with closing(sqlite3.connect(folder / "catalog.sqlite", isolation_level=None)) as database:
         return database.execute(query).fetchall()
 
 
@@ -209,7 +209,7 @@ def test_senseless_calls_are_refused(path: Path) -> None:
     with pytest.raises(HomingError, match="did you mean 'next'"):
         Collection.open(path, generation="nxt")
     with pytest.raises(CollectionError, match="no previous generation"):
-        forget(path)
+        delete_previous(path)
     (path / "current").write_text("two")
     with pytest.raises(CollectionError, match="damaged"):
         Collection.open(path)
@@ -220,7 +220,7 @@ def test_what_lost_its_gain_has_it_again_on_the_way_back(path: Path) -> None:
         first = opened.codebook
     for new, activated in ((book("Flat"), 0), (book("SQ8"), 0), (first, 2)):
         done = migrate(path, new, extractor=TINY)
-        assert len(done.keep) == activated
+        assert len(done.gain_kept) == activated
         assert switch(path, extractor=TINY) == done
         with Collection.open(path, extractor=TINY) as opened:
             assert (opened.info().activated, opened.info().unchanged) == (activated, 2 - activated)

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from tests.collection.conftest import NAMES
 
-from homing._places import Address, place
+from homing._io.paths import Address, location
 from homing.collection import Collection
 from homing.errors import HomingError, PhotoError
-from homing.photo import Photo, gather, read_file
+from homing.photo import Photo, find_photos, read_file
 
 
 @pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
 def test_photos_are_found_read_and_searched_for_anywhere(where: str, folder: Path, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
-    found = gather([address])
+    found = find_photos([address])
     assert [str(each.name) for each in found] == NAMES
     for each in found:
         assert read_file(each.path) == (folder / each.name).read_bytes()
-        assert gather([str(each.path)])[0].path == each.path, "an address leads back to its file"
+        assert find_photos([str(each.path)])[0].path == each.path, "an address leads back to its file"
     assert [each.state for each in small.add(address)] == ["added"] * 4
     assert [each.state for each in small.add(address)] == ["known"] * 4
     assert [each.state for each in small.add(folder)] == ["known"] * 4, "by their hashes they are the same"
@@ -39,12 +39,12 @@ def test_photos_are_released_anywhere_and_only_once(where: str, small: Collectio
     assert {each.state for each in outcomes} <= {"activated", "unchanged"}
     assert [str(each.released) for each in outcomes] == [f"{out}/{name}" for name in NAMES]
     released = {str(each.released): Photo.load(str(each.released)).sha256 for each in outcomes}
-    numbers = {sha256: small.folder.catalogue.find_released(sha256) for sha256 in released.values()}
+    numbers = {sha256: small.folder.catalog.find_released(sha256) for sha256 in released.values()}
     assert None not in numbers.values()
     before = small.info()
     again = small.activate(address, out, recipe="paper-fast")
     assert [(each.state, each.psnr) for each in again] == [(each.state, each.psnr) for each in outcomes]
-    assert {name: hashlib.sha256(place(name).read_bytes()).hexdigest() for name in released} == released
+    assert {name: hashlib.sha256(location(name).read_bytes()).hexdigest() for name in released} == released
     assert small.info().activated == before.activated
     assert [each.state for each in small.add(out)] == ["known"] * 4
     with pytest.raises(HomingError, match="lie in the out folder"):
@@ -54,7 +54,7 @@ def test_photos_are_released_anywhere_and_only_once(where: str, small: Collectio
 @pytest.mark.parametrize("where", ["memory", "bucket", "web"])
 def test_what_others_put_there_is_not_written_over(where: str, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
-    theirs = place(address.replace("photos", "released") + "/rocket.jpg")
+    theirs = location(address.replace("photos", "released") + "/rocket.jpg")
     theirs.write(b"theirs", new=True)
     with pytest.raises(FileExistsError):
         theirs.write(b"mine", new=True)
@@ -65,20 +65,24 @@ def test_what_others_put_there_is_not_written_over(where: str, small: Collection
 
 
 def test_photos_whose_addresses_differ_in_a_secret_only_are_two() -> None:
-    assert len(gather(["https://host/get.jpg?key=1", "https://host/get.jpg?key=2"])) == 2
+    assert len(find_photos(["https://host/get.jpg?key=1", "https://host/get.jpg?key=2"])) == 2
 
 
 def test_a_page_with_a_query_is_no_folder_but_photos_go_below_one(web: str) -> None:
     with pytest.raises(HomingError, match="name its photos one by one"):
-        gather([f"{web}/?token=sesame"])
-    out = place(f"{web.replace('photos', 'released')}?sig=sesame") / "deep/x.jpg"
+        find_photos([f"{web}/?token=sesame"])
+    out = location(f"{web.replace('photos', 'released')}?sig=sesame") / "deep/x.jpg"
     out.write(b"x", new=True)
-    assert place(f"{web.replace('photos', 'released')}/deep/x.jpg").read_bytes() == b"x"
+    assert location(f"{web.replace('photos', 'released')}/deep/x.jpg").read_bytes() == b"x"
 
 
 def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
-    place(f"{bucket}-others/rocket.jpg").write(b"theirs", new=True)
-    assert [str(each.name) for each in gather([bucket])] == [str(each.name) for each in gather([bucket + "/"])] == NAMES
+    location(f"{bucket}-others/rocket.jpg").write(b"theirs", new=True)
+    assert (
+        [str(each.name) for each in find_photos([bucket])]
+        == [str(each.name) for each in find_photos([bucket + "/"])]
+        == NAMES
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,13 +98,13 @@ def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
     ],
 )
 def test_secrets_are_left_out_and_places_are_not(address: str, told: str) -> None:
-    assert str(place(address)) == told
+    assert str(location(address)) == told
 
 
 def test_a_file_address_is_a_path(folder: Path) -> None:
-    assert gather([f"file://{folder}"]) == gather([folder])
-    assert place("s3://bucket/x") == Address("s3://bucket/x")
-    assert place("photos/x.jpg") == Path("photos/x.jpg")
+    assert find_photos([f"file://{folder}"]) == find_photos([folder])
+    assert location("s3://bucket/x") == Address("s3://bucket/x")
+    assert location("photos/x.jpg") == Path("photos/x.jpg")
 
 
 @pytest.mark.parametrize("out", ["ftp://host/out", "zip://out::/tmp/x.zip", "sftp://host/out"])
@@ -111,13 +115,13 @@ def test_where_files_would_be_seen_half_nothing_is_released(out: str, folder: Pa
 
 def test_what_cannot_be_reached_is_said_in_one_line(web: str, memory: str, small: Collection) -> None:
     with pytest.raises(PhotoError, match="cannot be read: No such file"):
-        read_file(place(web + "/missing.jpg"))
+        read_file(location(web + "/missing.jpg"))
     with pytest.raises(HomingError, match="no such file or folder"):
-        gather(["memory://bucket/elsewhere"])
+        find_photos(["memory://bucket/elsewhere"])
     with pytest.raises(HomingError, match="cannot be read"):
-        gather(["http://127.0.0.1:9/photos/"])
+        find_photos(["http://127.0.0.1:9/photos/"])
     with pytest.raises(HomingError, match="nowhere://"):
-        gather(["nowhere://photos"])
+        find_photos(["nowhere://photos"])
     (told,) = small.add(memory + "/missing.jpg")
     assert told.reason == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
 
@@ -126,14 +130,14 @@ def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None
     with zipfile.ZipFile(tmp_path / "slip.zip", "w") as file:
         file.writestr("in/../../slip.jpg", b"x")
     with pytest.raises(HomingError, match="leads out of it"):
-        gather([f"zip://in::{tmp_path / 'slip.zip'}"])
+        find_photos([f"zip://in::{tmp_path / 'slip.zip'}"])
 
 
 @pytest.mark.parametrize(("library", "scheme", "extra"), [("s3fs", "s3", "s3"), ("aiohttp", "https", "http")])
 def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: str, extra: str) -> None:
     code = (
-        f"import sys; sys.modules['{library}'] = None\nfrom homing.photo import gather\nfrom homing.errors import *\n"
-        f"try: gather(['{scheme}://bucket/photos'])\nexcept HomingError as error: print(error)"
+        f"import sys; sys.modules['{library}'] = None\nfrom homing.photo import find_photos\nfrom homing.errors import *\n"
+        f"try: find_photos(['{scheme}://bucket/photos'])\nexcept HomingError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith(f"pip install 'homing[{extra}]'")
@@ -141,7 +145,7 @@ def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: 
 
 
 def test_a_file_in_a_bucket_is_looked_for_anew(s3: str, s3_server, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = place(s3)
+    where = location(s3)
     (where / "one").write(b"1", new=True)
     assert where.names() == ["one"] and not (where / "two").is_file()
     somebody = type(s3_server)(skip_instance_cache=True)

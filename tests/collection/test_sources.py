@@ -26,14 +26,14 @@ def folder(photos: Path, tmp_path: Path) -> Path:
 
 def test_a_photo_that_moved_is_known_at_its_new_place(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
-    revision = collection.folder.catalogue.revision
+    revision = collection.folder.catalog.revision
     new = folder.rename(tmp_path / "new")
     outcomes = collection.add(new)
     assert states(outcomes) == ["moved"] * 4
     assert {outcome.moved_from for outcome in outcomes} == {folder / each.relative_to(new) for each in new.rglob("*.*")}
     assert collection.search(new / "flower.jpg", k=1)[0].photo == str(new / "flower.jpg")
     assert states(collection.add(new)) == ["known"] * 4
-    assert (collection.info().photos, collection.folder.catalogue.revision) == (4, revision)
+    assert (collection.info().photos, collection.folder.catalog.revision) == (4, revision)
 
 
 def test_a_copy_of_a_photo_that_is_still_there_is_no_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_photo_takes_the_place_of_the_one_before(collection: Collection, folde
     assert collection.info().photos == 1
     nearest = collection.search(photos / "chelsea.png", k=1)[0]
     assert (nearest.photo, nearest.id) == (str(folder / "camera.png"), 2)
-    assert collection.search(photos / "camera.png", k=1)[0].state == "background"
+    assert collection.search(photos / "camera.png", k=1)[0].state == "distractor"
     assert states(collection.add(folder, replace=True)) == ["known", "known", "added", "added"]
 
 
@@ -81,7 +81,7 @@ def test_without_being_asked_nothing_is_replaced_and_later_it_is(
     assert states(collection.add(folder / "camera.png")) == ["added"]
     assert collection.info().photos == 2
     assert states(collection.add(folder / "camera.png", replace=True)) == ["replaced"]
-    assert collection.search(photos / "camera.png", k=1)[0].state == "background"
+    assert collection.search(photos / "camera.png", k=1)[0].state == "distractor"
 
 
 def test_files_that_changed_places_lose_nothing(collection: Collection, folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_files_that_changed_places_lose_nothing(collection: Collection, folder: 
 def test_replacing_is_one_transaction(collection: Collection, folder: Path, photos: Path) -> None:
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
-    collection.folder.catalogue._database.execute(
+    collection.folder.catalog._database.execute(
         "CREATE TRIGGER full BEFORE INSERT ON descriptors BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     )
     (outcome,) = collection.add(folder / "camera.png", replace=True)
@@ -110,8 +110,8 @@ def test_what_is_passive_is_activated_later(collection: Collection, folder: Path
     collection.activate(folder / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     queries = sorted(folder.rglob("*.*"))
     before = [[match.distance for match in collection.search(path, k=20)] for path in queries]
-    stored, revision = collection.index.to_bytes(), collection.folder.catalogue.revision
-    codes = collection.folder.catalogue._all("SELECT id, sha256, code FROM photos")
+    stored, revision = collection.index.to_bytes(), collection.folder.catalog.revision
+    codes = collection.folder.catalog._fetch_all("SELECT id, sha256, code FROM photos")
     outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
     assert {outcome.released.relative_to(tmp_path / "out") for outcome in outcomes} == {
         Path("camera.png"), Path("deep/rocket.jpg"), Path("deep/chelsea.png")
@@ -119,8 +119,8 @@ def test_what_is_passive_is_activated_later(collection: Collection, folder: Path
     assert states(outcomes) == ["activated"] * 3
     assert collection.info().passive == 0
     assert collection.index.to_bytes() == stored
-    assert collection.folder.catalogue.revision == revision
-    assert collection.folder.catalogue._all("SELECT id, sha256, code FROM photos") == codes
+    assert collection.folder.catalog.revision == revision
+    assert collection.folder.catalog._fetch_all("SELECT id, sha256, code FROM photos") == codes
     assert [[match.distance for match in collection.search(path, k=20)] for path in queries] == before
     assert collection.activate_passive(tmp_path / "out", recipe="paper-fast") == []
 
@@ -162,6 +162,6 @@ def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
 
 def test_sources_without_a_folder_in_common_are_refused(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
-    collection.folder.catalogue.move(1, collection.folder.catalogue.describe(1)[0], "elsewhere:/photo.jpg")
+    collection.folder.catalog.update_source(1, collection.folder.catalog.source_and_state(1)[0], "elsewhere:/photo.jpg")
     with pytest.raises(HomingError, match="no folder in common"):
         collection.activate_passive(tmp_path / "out")

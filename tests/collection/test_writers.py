@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from homing.collection import Collection
-from homing.collection._writing import one_writer
+from homing.collection._locks import writer_lock
 from homing.errors import BusyError, CollectionError
 from homing.extractors import Extractor, describe
 from homing.photo import Photo
@@ -171,7 +171,7 @@ def test_a_job_within_a_job_is_refused(shared: Path, others: Path, extractor: Ex
 def test_readers_always_get_whole_answers(
     shared: Path, others: Path, photos: Path, tmp_path: Path, extractor: Extractor
 ) -> None:
-    queries = describe(extractor, [Photo.load(path).view() for path in sorted(photos.iterdir())])
+    queries = describe(extractor, [Photo.load(path).pixels() for path in sorted(photos.iterdir())])
     torch.save(queries, tmp_path / "queries.pt")
     seen: set[int] = set()
     done = threading.Event()
@@ -210,9 +210,9 @@ def test_readers_always_get_whole_answers(
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="not there any more"), one_writer(tmp_path / "nowhere"):
+    with pytest.raises(CollectionError, match="not there any more"), writer_lock(tmp_path / "nowhere"):
         pass
     assert not (tmp_path / "nowhere").exists()
     (tmp_path / "writer.lock").mkdir()
-    with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), one_writer(tmp_path):
+    with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), writer_lock(tmp_path):
         pass

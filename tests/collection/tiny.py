@@ -16,7 +16,7 @@ from homing.codebooks import Codebook
 from homing.extractors import NetworkExtractor, describe
 
 SPEC = "IVF8,PQ12x4"
-RECIPES = [Recipe(name=f"tiny-{steps}", summary="for tests", steps=steps, rate=1.0) for steps in (1, 2)]
+RECIPES = [Recipe(name=f"tiny-{steps}", summary="for tests", steps=steps, lr=1.0) for steps in (1, 2)]
 
 
 @cache
@@ -27,11 +27,11 @@ def tiny_extractor() -> NetworkExtractor:
 
 @cache
 def tiny_codebook(spec: str = SPEC) -> Codebook:
-    """Learnt from noise, which is what the photos are made of."""
+    """Learned from noise, which is what the photos are made of."""
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
-    learnt = describe(tiny_extractor(), list(squares)).numpy()
-    return Codebook.train(learnt, spec=spec, extractor=tiny_extractor(), name="tiny")
+    learned = describe(tiny_extractor(), list(squares)).numpy()
+    return Codebook.train(learned, spec=spec, extractor=tiny_extractor(), name="tiny")
 
 
 def tiny_photos(folder: Path, count: int, seed: int = 0) -> list[Path]:

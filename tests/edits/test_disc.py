@@ -3,43 +3,43 @@
 import numpy as np
 import pytest
 
-from homing.edits import KINDS, Edit, draw_plan
+from homing.edits import KINDS, Edit, sample_edits
 from homing.edits.disc import COUNTS, RANGES
 
 
 @pytest.fixture(scope="module")
-def plans() -> list[tuple[Edit, ...]]:
+def sequences() -> list[tuple[Edit, ...]]:
     rng = np.random.default_rng(0)
-    return [draw_plan(rng) for _ in range(2000)]
+    return [sample_edits(rng) for _ in range(2000)]
 
 
 def test_four_families_take_part():
-    assert {KINDS[name].family for name in RANGES} == {"colour", "overlay", "pixel", "spatial"}
+    assert {KINDS[name].family for name in RANGES} == {"color", "overlay", "pixel", "spatial"}
 
 
-def test_lengths_are_as_likely_as_stated(plans):
-    lengths = np.bincount([len(plan) for plan in plans], minlength=5) / len(plans)
+def test_lengths_are_as_likely_as_stated(sequences):
+    lengths = np.bincount([len(sequence) for sequence in sequences], minlength=5) / len(sequences)
     assert lengths[0] == 0
     # Four standard deviations of a share of 2,000 draws are at most 0.045.
     assert lengths[1:] == pytest.approx(COUNTS, abs=0.045)
 
 
-def test_no_family_comes_twice(plans):
-    for plan in plans:
-        families = [edit.kind.family for edit in plan]
+def test_no_family_comes_twice(sequences):
+    for sequence in sequences:
+        families = [edit.kind.family for edit in sequence]
         assert len(set(families)) == len(families)
 
 
-def test_crop_comes_first_and_palette_last(plans):
-    for plan in plans:
-        names = [edit.name for edit in plan]
+def test_crop_comes_first_and_palette_last(sequences):
+    for sequence in sequences:
+        names = [edit.name for edit in sequence]
         assert "fragment" not in names[1:]
         assert "palette" not in names[:-1]
 
 
-def test_every_edit_is_drawn_over_its_whole_range(plans):
+def test_every_edit_is_drawn_over_its_whole_range(sequences):
     drawn: dict[str, list[float | None]] = {name: [] for name in RANGES}
-    for edit in (edit for plan in plans for edit in plan):
+    for edit in (edit for sequence in sequences for edit in sequence):
         drawn[edit.name].append(edit.strength)
     for name, span in RANGES.items():
         if span is None:
@@ -52,7 +52,7 @@ def test_every_edit_is_drawn_over_its_whole_range(plans):
         assert np.mean(drawn[name]) == pytest.approx((low + high) / 2, abs=slack)
 
 
-def test_families_are_drawn_evenly(plans):
-    last = [edit.kind.family for plan in plans for edit in plan if len(plan) == 1]
+def test_families_are_drawn_evenly(sequences):
+    last = [edit.kind.family for sequence in sequences for edit in sequence if len(sequence) == 1]
     _, counts = np.unique(last, return_counts=True)
     assert counts / len(last) == pytest.approx([0.25] * 4, abs=0.13)

@@ -21,7 +21,7 @@ def pixels(image: Image.Image) -> np.ndarray:
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, 0.9, 1.3, 2.0])
 @pytest.mark.parametrize("name", ["contrast", "brightness", "saturation"])
-def test_colour_factors_are_torchvisions(photo, name, strength):
+def test_color_factors_are_torchvisions(photo, name, strength):
     reference = getattr(torchvision, f"adjust_{name}")(photo, strength)
     assert parse(f"{name}-{strength}")(photo) == reference
 
@@ -62,10 +62,10 @@ def test_jpeg_is_what_a_file_would_hold(photo, tmp_path):
         assert np.array_equal(parse("jpeg-50")(photo), reference)
 
 
-@pytest.mark.parametrize("colours", [2, 7, 16, 256])
-def test_palette_has_as_many_colours(photo, colours):
-    result = parse(f"palette-{colours}")(photo)
-    assert 2 <= len(result.getcolors(maxcolors=10**6)) <= colours
+@pytest.mark.parametrize("colors", [2, 7, 16, 256])
+def test_palette_has_as_many_colors(photo, colors):
+    result = parse(f"palette-{colors}")(photo)
+    assert 2 <= len(result.getcolors(maxcolors=10**6)) <= colors
 
 
 def test_grayscale_has_equal_channels(photo):
@@ -114,7 +114,7 @@ def test_crop_and_resize_keep_that_much_area(photo, name, area):
     assert width / height == pytest.approx(photo.width / photo.height, rel=0.02)
 
 
-def test_crop_takes_the_centre(photo):
+def test_crop_takes_the_center(photo):
     assert np.array_equal(parse("crop-0.25")(photo), np.asarray(photo)[60:180, 80:240])
 
 

@@ -7,7 +7,7 @@ import torch
 
 from homing.edits import KINDS
 from homing.edits.differentiable import Views, random_edits
-from homing.edits.differentiable.mixture import EVENLY, _choose, _strengths
+from homing.edits.differentiable.mixture import UNIFORM, _choose_edits, _strengths
 from homing.edits.disc import COUNTS
 from homing.edits.disc import RANGES as EDITS
 
@@ -17,7 +17,7 @@ def views(count: int) -> Views:
 
 
 def test_one_to_four_edits_of_different_families() -> None:
-    chosen = _choose(20_000, EDITS, np.random.default_rng(0), {"rotation": 3.0}, EVENLY, COUNTS)
+    chosen = _choose_edits(20_000, EDITS, np.random.default_rng(0), {"rotation": 3.0}, UNIFORM, COUNTS)
     counts = Counter((chosen != "").sum(axis=1).tolist())
     for number, chance in enumerate(COUNTS, start=1):
         assert abs(counts[number] / 20_000 - chance) < 0.01
@@ -29,7 +29,7 @@ def test_one_to_four_edits_of_different_families() -> None:
 
 
 def test_as_many_edits_as_asked_for() -> None:
-    chosen = _choose(1000, EDITS, np.random.default_rng(0), EVENLY, EVENLY, (0.0, 1.0))
+    chosen = _choose_edits(1000, EDITS, np.random.default_rng(0), UNIFORM, UNIFORM, (0.0, 1.0))
     assert ((chosen != "").sum(axis=1) == 2).all()
 
 

@@ -16,20 +16,20 @@ def flower(photos: Path) -> Image.Image:
     return image
 
 
-def apart(query: Image.Image, laid: Image.Image, inside: np.ndarray) -> float:
+def mean_difference(query: Image.Image, alignment: Image.Image, inside: np.ndarray) -> float:
     """The mean difference of what is laid over each other, of 255."""
-    return float(np.abs(np.asarray(query, float) - np.asarray(laid, float))[inside].mean())
+    return float(np.abs(np.asarray(query, float) - np.asarray(alignment, float))[inside].mean())
 
 
 def test_a_crop_is_found_where_it_was(flower: Image.Image) -> None:
     left, top, right, bottom = 90, 60, 350, 240
     query = flower.crop((left, top, right, bottom))
-    laid = align(query, flower)
-    assert laid is not None
+    alignment = align(query, flower)
+    assert alignment is not None
     wanted = [(left, top), (right, top), (right, bottom), (left, bottom)]
-    np.testing.assert_allclose(laid.frame, wanted, atol=1.5)
-    assert laid.inside.mean() > 0.98
-    assert apart(query, laid.picture, laid.inside) < 4
+    np.testing.assert_allclose(alignment.corners, wanted, atol=1.5)
+    assert alignment.mask.mean() > 0.98
+    assert mean_difference(query, alignment.image, alignment.mask) < 4
 
 
 @pytest.mark.parametrize(
@@ -43,26 +43,28 @@ def test_a_crop_is_found_where_it_was(flower: Image.Image) -> None:
 )
 def test_turned_mirrored_and_stretched_copies_are_laid_over(flower: Image.Image, edit) -> None:
     query = edit(flower)
-    laid = align(query, flower)
-    assert laid is not None
-    assert laid.picture.size == query.size
-    assert laid.inside.mean() > 0.5  # the corners that a turn adds are of no photo
-    assert apart(query, laid.picture, laid.inside) < 8
+    alignment = align(query, flower)
+    assert alignment is not None
+    assert alignment.image.size == query.size
+    assert alignment.mask.mean() > 0.5  # the corners that a turn adds are of no photo
+    assert mean_difference(query, alignment.image, alignment.mask) < 8
 
 
 def test_a_caption_is_what_differs(flower: Image.Image) -> None:
     query = Image.new("RGB", (flower.width, flower.height + 60), "white")
     query.paste(flower, (0, 60))
     ImageDraw.Draw(query).rectangle((100, 150, 200, 180), fill="black")
-    laid = align(query, flower)
-    assert laid is not None
-    assert not laid.inside[:55].any()
-    box = np.zeros_like(laid.inside)
+    alignment = align(query, flower)
+    assert alignment is not None
+    assert not alignment.mask[:55].any()
+    box = np.zeros_like(alignment.mask)
     box[150:181, 100:201] = True
-    assert apart(query, laid.picture, laid.inside & box) > 5 * apart(query, laid.picture, laid.inside & ~box)
+    assert mean_difference(query, alignment.image, alignment.mask & box) > 5 * mean_difference(
+        query, alignment.image, alignment.mask & ~box
+    )
 
 
 def test_what_does_not_agree_is_not_laid_over(flower: Image.Image, photos: Path) -> None:
     other = Image.open(photos / "chelsea.png").convert("RGB")
     assert align(other, flower) is None
-    assert align(Image.new("RGB", (200, 200), "grey"), flower) is None
+    assert align(Image.new("RGB", (200, 200), "gray"), flower) is None

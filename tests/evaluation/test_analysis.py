@@ -9,7 +9,7 @@ import faiss
 import numpy as np
 import pytest
 from tests.conftest import train
-from tests.evaluation.small import described, homing, small_network, small_photos
+from tests.evaluation.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
 from homing.codebooks import Codebook
@@ -17,12 +17,12 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.analysis import UNRELATED_PAIRS, unrelated_distances
 
-PHOTOS, STRANGERS = 5, 40
+PHOTOS, DISTRACTORS = 5, 40
 RECIPES = ("passive", "paper-fast")
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, others, and two codebooks of a small network: with cells and without."""
     folder = tmp_path_factory.mktemp("desk")
     small_photos(folder / "photos", [f"p{number}" for number in range(PHOTOS)], seed=1)
@@ -34,17 +34,26 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def bench(desk: Path, *more: object) -> str:
-    where = ["--photos", desk / "photos", "--background", desk / "others", "--strangers", STRANGERS]
+def bench(workspace: Path, *more: object) -> str:
+    where = [
+        "--photos",
+        workspace / "photos",
+        "--distractor-photos",
+        workspace / "others",
+        "--distractors",
+        DISTRACTORS,
+    ]
     return homing("bench", "analysis", *where, *more)
 
 
 @pytest.fixture(scope="module")
-def out(desk: Path) -> Path:
+def out(workspace: Path) -> Path:
     """The results of one bench."""
-    said = bench(desk, "--codebook", desk / "cells.codebook", "--recipes", "paper-fast", "--out", desk / "out")
-    (desk / "said.txt").write_text(said)
-    return desk / "out"
+    output = bench(
+        workspace, "--codebook", workspace / "cells.codebook", "--recipes", "paper-fast", "--out", workspace / "out"
+    )
+    (workspace / "output.txt").write_text(output)
+    return workspace / "out"
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +62,26 @@ def results(out: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def copies(desk: Path, out: Path) -> dict[str, np.ndarray]:
+def copies(workspace: Path, out: Path) -> dict[str, np.ndarray]:
     """Descriptors (P, E, D) of the copies of each recipe, made anew."""
-    network = extractors.load(str(desk / "small.pt"), device="cpu")
-    names = sorted(path.name for path in (desk / "photos").iterdir())
-    folders = {"passive": desk / "photos", "paper-fast": out / "released" / "cells" / "paper-fast"}
+    network = extractors.load(str(workspace / "small.pt"), device="cpu")
+    names = sorted(path.name for path in (workspace / "photos").iterdir())
+    folders = {"passive": workspace / "photos", "paper-fast": out / "released" / "cells" / "paper-fast"}
     return {
-        recipe: np.stack([described(network, folder / name, PAPER, seed) for seed, name in enumerate(names)])
+        recipe: np.stack([describe_file(network, folder / name, PAPER, seed) for seed, name in enumerate(names)])
         for recipe, folder in folders.items()
     }
 
 
 @pytest.fixture(scope="module")
-def index(desk: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def index(workspace: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """By FAISS alone: the cells' centroids, and the stored forms and cells of all references, photos first."""
-    network = extractors.load(str(desk / "small.pt"), device="cpu")
-    photos = np.concatenate([described(network, path) for path in sorted((desk / "photos").iterdir())])
-    (strangers,) = (np.load(path) for path in out.glob("background-*.npy"))
-    store = Codebook.read(desk / "cells.codebook").new_faiss()
+    network = extractors.load(str(workspace / "small.pt"), device="cpu")
+    photos = np.concatenate([describe_file(network, path) for path in sorted((workspace / "photos").iterdir())])
+    (distractors,) = (np.load(path) for path in out.glob("descriptors-*.npy"))
+    store = Codebook.read(workspace / "cells.codebook").new_faiss()
     store.make_direct_map()
-    store.add(np.concatenate([photos, strangers.astype(np.float32)]))
+    store.add(np.concatenate([photos, distractors.astype(np.float32)]))
     centroids = faiss.downcast_index(store.quantizer).reconstruct_n(0, store.nlist)
     stored = np.stack([store.reconstruct(number) for number in range(store.ntotal)])
     cells = np.array([store.direct_map.get(number) >> 32 for number in range(store.ntotal)])
@@ -94,10 +103,10 @@ def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, 
     queries = copies[recipe].reshape(-1, copies[recipe].shape[2])
     own = np.arange(PHOTOS).repeat(len(PAPER))
     to_stored, cell = distances(queries, stored), distances(queries, centroids).argmin(axis=1)
-    told = lines(out, recipe)
-    assert [line["edit"] for line in told] == PHOTOS * [edit.label for edit in PAPER]
-    assert [line["photo"] for line in told] == [f"p{number}.jpg" for number in own]
-    for query, line in enumerate(told):
+    searches = lines(out, recipe)
+    assert [line["edit"] for line in searches] == PHOTOS * [edit.label for edit in PAPER]
+    assert [line["photo"] for line in searches] == [f"p{number}.jpg" for number in own]
+    for query, line in enumerate(searches):
         mine = to_stored[query, own[query]]
         assert float(line["squared_distance"]) == pytest.approx(mine, abs=1e-4)
         assert int(line["same_cell"]) == (cell[query] == cells[own[query]])
@@ -113,16 +122,16 @@ def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
     (row,) = (row for row in results["rows"] if row["recipe"] == recipe)
-    told = lines(out, recipe)
-    squared = [float(line["squared_distance"]) for line in told]
+    searches = lines(out, recipe)
+    squared = [float(line["squared_distance"]) for line in searches]
     assert row["edited"] == pytest.approx([np.mean(squared), np.std(squared)], abs=1e-4)
-    released = [float(line["squared_distance"]) for line in told if line["edit"] == "identity"]
+    released = [float(line["squared_distance"]) for line in searches if line["edit"] == "identity"]
     assert row["released"] == pytest.approx([np.mean(released), np.std(released)], abs=1e-4)
-    (strangers,) = (np.load(path) for path in out.glob("background-*.npy"))
-    unrelated = distances(strangers, index[1][:PHOTOS])  # few enough: all pairs
+    (distractors,) = (np.load(path) for path in out.glob("descriptors-*.npy"))
+    unrelated = distances(distractors, index[1][:PHOTOS])  # few enough: all pairs
     assert row["unrelated"] == pytest.approx([unrelated.mean(), unrelated.std()], abs=1e-4)
     for edit in PAPER:
-        mine = [line for line in told if line["edit"] == edit.label]
+        mine = [line for line in searches if line["edit"] == edit.label]
         assert row["failure"][edit.label] == pytest.approx(fmean(1 - int(line["same_cell"]) for line in mine))
         assert row["recall"][edit.label] == pytest.approx(fmean(line["rank"] == "1" for line in mine))
         assert row["recall"][edit.label] <= 1 - row["failure"][edit.label] + 1e-9
@@ -141,7 +150,7 @@ def test_passive_is_always_there_and_activation_comes_nearer(results: dict) -> N
     passive, activated = results["rows"]
     assert [row["recipe"] for row in results["rows"]] == list(RECIPES)
     assert activated["released"][0] < passive["released"][0]
-    assert results["settings"]["unrelated_pairs"] == PHOTOS * STRANGERS
+    assert results["settings"]["unrelated_pairs"] == PHOTOS * DISTRACTORS
     assert results["settings"]["distances"] == "squared"
 
 
@@ -159,51 +168,60 @@ def test_activated_photos_leave_the_answers_for_others_alone(out: Path, results:
     assert not list(out.glob(".compatibility-*"))
 
 
-def test_the_report_says_it_in_words(desk: Path, out: Path, results: dict) -> None:
+def test_the_report_says_it_in_words(workspace: Path, out: Path, results: dict) -> None:
     page = (out / "report.html").read_text()
-    assert "no copy came home from another cell" in page
+    assert "no copy was found in another cell" in page
     for name in ("distances", "cells", "compatibility"):
         assert (out / f"{name}.md").is_file()
     for name in ("distances", "cells"):
         assert (out / f"{name}.svg").is_file()
     assert "0.87" in (out / "cells.md").read_text()  # the paper's p_f
-    said = (desk / "said.txt").read_text()
-    assert f"{results['rows'][1]['released'][0]:.3f}" in said
-    assert "answers unchanged" in said
+    output = (workspace / "output.txt").read_text()
+    assert f"{results['rows'][1]['released'][0]:.3f}" in output
+    assert "answers unchanged" in output
 
 
-def test_an_index_without_cells_has_no_failures(desk: Path) -> None:
-    books = ["--codebook", desk / "flat.codebook", "--codebook", desk / "cells.codebook"]
-    said = json.loads(bench(desk, *books, "--recipes", "passive", "--limit", 2, "--out", desk / "flat-out", "--json"))
-    assert [(row["failure"] is None, row["bounded"]) for row in said["rows"]] == [(True, None), (False, True)]
-    assert said["compatibility"] == []
-    assert "flat: an index without cells has no p_f" in (desk / "flat-out" / "cells.md").read_text()
-    assert {line["same_cell"] for line in lines(desk / "flat-out", "passive")} >= {""}
-    assert (desk / "flat-out" / "distances-2.svg").is_file()
+def test_an_index_without_cells_has_no_failures(workspace: Path) -> None:
+    books = ["--codebook", workspace / "flat.codebook", "--codebook", workspace / "cells.codebook"]
+    output = json.loads(
+        bench(workspace, *books, "--recipes", "passive", "--limit", 2, "--out", workspace / "flat-out", "--json")
+    )
+    assert [(row["failure"] is None, row["bounded"]) for row in output["rows"]] == [(True, None), (False, True)]
+    assert output["compatibility"] == []
+    assert "flat: an index without cells has no p_f" in (workspace / "flat-out" / "cells.md").read_text()
+    assert {line["same_cell"] for line in lines(workspace / "flat-out", "passive")} >= {""}
+    assert (workspace / "flat-out" / "distances-2.svg").is_file()
 
 
-def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(desk: Path, tmp_path: Path) -> None:
+def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(workspace: Path, tmp_path: Path) -> None:
     """In other benches as well; what an index keeps whole cannot be activated."""
     books = []
     for name, spec in (("signs", "PCA16,LSH"), ("whole", "Flat")):
         books += ["--codebook", tmp_path / f"{name}.codebook"]
-        train = ["codebook", "train", desk / "others", "--extractor", desk / "small.pt", "--descriptors", 300]
+        train = ["codebook", "train", workspace / "others", "--extractor", workspace / "small.pt", "--descriptors", 300]
         homing(*train, "--spec", spec, "--out", books[-1])
     few = [*books, "--recipes", "paper-fast", "--limit", 2, "--json"]
-    said = json.loads(bench(desk, *few, "--out", tmp_path / "analysis"))
-    assert [(row["codebook"], row["recipe"]) for row in said["rows"]] == [
+    output = json.loads(bench(workspace, *few, "--out", tmp_path / "analysis"))
+    assert [(row["codebook"], row["recipe"]) for row in output["rows"]] == [
         ("signs", "passive"), ("signs", "paper-fast"), ("whole", "passive"),
     ]  # fmt: skip
-    network, book = extractors.load(str(desk / "small.pt"), device="cpu"), Codebook.read(books[1])
-    told = lines(tmp_path / "analysis", "passive")
+    network, book = extractors.load(str(workspace / "small.pt"), device="cpu"), Codebook.read(books[1])
+    searches = lines(tmp_path / "analysis", "passive")
     for seed in range(2):
-        file = desk / "photos" / f"p{seed}.jpg"
-        code, *copies = book.quantiser.encode(
-            np.concatenate([described(network, file), described(network, file, PAPER, seed)])
+        file = workspace / "photos" / f"p{seed}.jpg"
+        code, *copies = book.quantizer.encode(
+            np.concatenate([describe_file(network, file), describe_file(network, file, PAPER, seed)])
         )
-        for line, copy in zip(told[seed * len(PAPER) :], copies, strict=False):
+        for line, copy in zip(searches[seed * len(PAPER) :], copies, strict=False):
             assert float(line["squared_distance"]) == pytest.approx(np.unpackbits(code ^ copy).sum(), abs=1e-3)
-    where = ["--photos", desk / "photos", "--background", desk / "others", "--strangers", STRANGERS]
+    where = [
+        "--photos",
+        workspace / "photos",
+        "--distractor-photos",
+        workspace / "others",
+        "--distractors",
+        DISTRACTORS,
+    ]
     gentle = ["--psnrs", 40, "--budgets", "jnd", "--out", tmp_path / "quality"]
     rows = json.loads(homing("bench", "quality", *where, *few, *gentle))["rows"]
     assert [row["recipe"] for row in rows if row["codebook"] == "whole"] == ["passive"]
@@ -215,16 +233,16 @@ def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(desk: Path
 
 def test_unrelated_pairs_are_drawn_once_each() -> None:
     rng = np.random.default_rng(0)
-    codes, strangers = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
+    codes, distractors = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
     book = train("Flat", dim=3)
-    drawn = unrelated_distances(book, codes, strangers)
+    drawn = unrelated_distances(book, codes, distractors)
     assert len(drawn) == UNRELATED_PAIRS
-    np.testing.assert_array_equal(drawn, unrelated_distances(book, codes, strangers))
-    assert drawn.mean() == pytest.approx(distances(strangers, codes).mean(), rel=0.03)
-    few = unrelated_distances(book, codes[:2], strangers[:3])
-    assert sorted(few) == pytest.approx(sorted(distances(strangers[:3], codes[:2]).ravel()), abs=1e-4)
+    np.testing.assert_array_equal(drawn, unrelated_distances(book, codes, distractors))
+    assert drawn.mean() == pytest.approx(distances(distractors, codes).mean(), rel=0.03)
+    few = unrelated_distances(book, codes[:2], distractors[:3])
+    assert sorted(few) == pytest.approx(sorted(distances(distractors[:3], codes[:2]).ravel()), abs=1e-4)
 
 
-def test_a_recipe_that_is_none_gets_one_line(desk: Path) -> None:
+def test_a_recipe_that_is_none_gets_one_line(workspace: Path) -> None:
     with pytest.raises(HomingError, match="unknown recipe 'papper'; did you mean 'paper'"):
-        bench(desk, "--recipes", "papper", "--out", desk / "never")
+        bench(workspace, "--recipes", "papper", "--out", workspace / "never")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import FakeExtractor, descriptors
-from tests.evaluation.small import homing, skimage_photos
+from tests.evaluation.helpers import homing, skimage_photos
 
 from homing.codebooks import Codebook
 from homing.errors import HomingError
@@ -20,24 +20,30 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
-    homing("bench", "retrieval", "--photos", photos, "--background", others, "--out", out, *more)
+    homing("bench", "retrieval", "--photos", photos, "--distractor-photos", others, "--out", out, *more)
 
 
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--index", "IVF4,PQ8x8"], "give both --index SPEC and --taught PHOTOS"),
-        (["--background", "{tmp}/bad/bad.jpg"], "cannot read descriptors from"),
-        (["--background", "{tmp}/flat.npy"], "must hold (N, 512) descriptors of 'homing-1', got (3,)"),
-        (["--background", "{tmp}/words.npy"], "must hold (N, 512) descriptors of 'homing-1', got (2, 512) of <U1"),
-        (["--background", "{tmp}/none.npy"], "holds no descriptors"),
-        (["--background", "{tmp}/nan.npy"], "must hold descriptors of unit norm"),
-        (["--background", "{tmp}/long.npy"], "must hold descriptors of unit norm"),
-        (["--background", "{tmp}/odd.npy"], "odd.json is damaged"),
-        (["--strangers", "1" + 18 * "0"], "No space left on device"),
-        (["--index", "IVF4,PQ8x8", "--taught", "{photos}"], "among the photos and among the taught"),
-        (["--index", "IVF4,PQ8x8", "--taught", "{others}"], "in the background and among the taught"),
-        (["--index", "IVF4,PQ8x8", "--taught", "{tmp}/bad", "--out", "{tmp}/bad/out"], "lies inside"),
+        (["--index", "IVF4,PQ8x8"], "give both --index SPEC and --train-photos PHOTOS"),
+        (["--distractor-photos", "{tmp}/bad/bad.jpg"], "cannot read descriptors from"),
+        (["--distractor-photos", "{tmp}/flat.npy"], "must hold (N, 512) descriptors of 'homing-1', got (3,)"),
+        (
+            ["--distractor-photos", "{tmp}/words.npy"],
+            "must hold (N, 512) descriptors of 'homing-1', got (2, 512) of <U1",
+        ),
+        (["--distractor-photos", "{tmp}/none.npy"], "holds no descriptors"),
+        (["--distractor-photos", "{tmp}/nan.npy"], "must hold descriptors of unit norm"),
+        (["--distractor-photos", "{tmp}/long.npy"], "must hold descriptors of unit norm"),
+        (["--distractor-photos", "{tmp}/odd.npy"], "odd.json is damaged"),
+        (["--distractors", "1" + 18 * "0"], "No space left on device"),
+        (["--index", "IVF4,PQ8x8", "--train-photos", "{photos}"], "among the photos and among the training photos"),
+        (
+            ["--index", "IVF4,PQ8x8", "--train-photos", "{others}"],
+            "among the distractors and among the training photos",
+        ),
+        (["--index", "IVF4,PQ8x8", "--train-photos", "{tmp}/bad", "--out", "{tmp}/bad/out"], "lies inside"),
         (["--out", "{tmp}/detected"], "holds the results of homing bench detection; choose another --out"),
         (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
         (["--probes", "0"], "got 0"),
@@ -45,12 +51,12 @@ def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
         (["--probes", "1,,16"], "got ''"),
         (["--recipes", "passive,papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
-        (["--strangers", "0"], "must be at least 1, got 0"),
+        (["--distractors", "0"], "must be at least 1, got 0"),
         (["--photos", "{tmp}/empty"], "no photos in folder"),
-        (["--background", "{tmp}/empty"], "no photos in folder"),
-        (["--background", "{tmp}/bad", "--strangers", "5"], "none of the 1 background photos can be read"),
-        (["--background", "{photos}"], "cannot be its own stranger"),
-        (["--background", "{tmp}/copied"], "cannot be its own stranger"),
+        (["--distractor-photos", "{tmp}/empty"], "no photos in folder"),
+        (["--distractor-photos", "{tmp}/bad", "--distractors", "5"], "none of the 1 distractor photos can be read"),
+        (["--distractor-photos", "{photos}"], "cannot be its own distractor"),
+        (["--distractor-photos", "{tmp}/copied"], "cannot be its own distractor"),
         (["--out", "{tmp}/bad/bad.jpg/out"], "cannot write into the out folder"),
         (["--out", "{others}/out"], "lies inside"),
     ],
@@ -79,9 +85,12 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--index", "PQ4x4", "--index", "FOO", "--taught", "{rows}"], "'FOO' is no FAISS factory string"),
-        (["--index", "PQ4x4", "--index", "IVF512,Flat", "--taught", "{rows}"], "needs at least 512 descriptors"),
-        (["--codebook", "homing-1", "--codebook", "imagenet-lite0", "--background", "{rows}"], "of 'imagenet-lite0'"),
+        (["--index", "PQ4x4", "--index", "FOO", "--train-photos", "{rows}"], "'FOO' is no FAISS factory string"),
+        (["--index", "PQ4x4", "--index", "IVF512,Flat", "--train-photos", "{rows}"], "needs at least 512 descriptors"),
+        (
+            ["--codebook", "homing-1", "--codebook", "imagenet-lite0", "--distractor-photos", "{rows}"],
+            "of 'imagenet-lite0'",
+        ),
     ],
 )
 def test_the_last_is_checked_before_the_first_begins(
@@ -106,4 +115,4 @@ def test_a_codebook_whose_name_leads_elsewhere_is_refused(
 @pytest.mark.parametrize("probes", [None, True, 1.0, 0, "all"])
 def test_probes_are_checked_in_python_too(tmp_path: Path, probes: object) -> None:
     with pytest.raises(HomingError, match="probes are whole numbers from 1"):
-        RetrievalBench(photos=tmp_path, background=tmp_path, out=tmp_path, probes=[1, probes])
+        RetrievalBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, probes=[1, probes])

@@ -19,9 +19,9 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
 
 
 def test_activation_brings_more_copies_home(result: DemoResult) -> None:
-    said = result.as_json()
-    assert said["recall"]["activated"] >= said["recall"]["passive"] + 0.15
-    assert said["psnr"] >= 43
+    output = result.as_json()
+    assert output["recall"]["activated"] >= output["recall"]["passive"] + 0.15
+    assert output["psnr"] >= 43
 
 
 def test_unedited_files_always_come_home(result: DemoResult) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.evaluation.small import homing, skimage_photos
+from tests.evaluation.helpers import homing, skimage_photos
 
 from homing.edits import parse
 from homing.errors import HomingError
-from homing.evaluation.benches.detection import AtRate, DetectionBench, Row
-from homing.evaluation.benches.detection_results import published, thinned
-from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.benches.detection import DetectionBench, DetectionRow, RecallAtRate
+from homing.evaluation.benches.detection_results import downsampled, published
+from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.scores import Interval, PrecisionRecall
 from homing.extractors import Extractor, describe
 from homing.photo import Photo
@@ -40,13 +40,13 @@ def negatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def bench(photos: Path, negatives: Path, background: Path, out: Path, *more: object) -> str:
     """What `homing bench detection` prints; the exit code is 1 as one of the negatives is bad."""
-    where = ["--photos", photos, "--negatives", negatives, "--background", background, "--out", out]
-    return homing("bench", "detection", *where, "--strangers", COUNT, *more, code=1)
+    where = ["--photos", photos, "--negatives", negatives, "--distractor-photos", background, "--out", out]
+    return homing("bench", "detection", *where, "--distractors", COUNT, *more, code=1)
 
 
 SETTINGS = (
     *("--probes", "1, exact", "--recipes", "passive, paper-fast"),
-    *("--edits", "random, crop-0.5, random", "--false-matches", "0.5, 0.01, 5e-1"),
+    *("--edits", "random, crop-0.5, random", "--max-false-match", "0.5, 0.01, 5e-1"),
 )
 
 
@@ -54,11 +54,11 @@ SETTINGS = (
 def out(photos: Path, negatives: Path, background: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("bench") / "out"
-    (folder.parent / "said.txt").write_text(bench(photos, negatives, background, folder, *SETTINGS))
+    (folder.parent / "output.txt").write_text(bench(photos, negatives, background, folder, *SETTINGS))
     return folder
 
 
-def said(out: Path) -> dict:
+def read_results(out: Path) -> dict:
     return json.loads((out / "results.json").read_text())
 
 
@@ -74,7 +74,7 @@ def lines_of(out: Path, row: dict) -> list[dict[str, str]]:
 
 
 def test_results_say_what_was_measured(out: Path, codebook) -> None:
-    results = said(out)
+    results = read_results(out)
     assert [(row["probes"], row["recipe"]) for row in results["rows"]] == [
         (probes, recipe) for probes in (1, "exact") for recipe in ("passive", "paper-fast")
     ]
@@ -87,7 +87,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         assert [point["rate"] for point in row["recall_at_false_matches"]] == list(RATES)
     settings = results["settings"]
     assert (settings["photos"], settings["negatives"], settings["edits"]) == (4, len(NEGATIVES), list(EDITS))
-    assert settings["background"] == {"photos": len(BACKGROUND), "strangers": COUNT}
+    assert settings["distractors"] == {"photos": len(BACKGROUND), "descriptors": COUNT}
     assert results["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert results["seconds"] > 0
     (failure,) = results["failures"]
@@ -95,16 +95,16 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
 
 
 def test_the_setting_is_one_line(out: Path) -> None:
-    line = said(out)["setting"]
+    line = read_results(out)["summary"]
     assert "8 positive and 6 negative queries" in line
-    assert f"{4 + COUNT} references, {COUNT} of them strangers, from {len(BACKGROUND)} distinct photos" in line
-    assert line in (out.parent / "said.txt").read_text()
+    assert f"{4 + COUNT} references, {COUNT} of them distractors, from {len(BACKGROUND)} distinct photos" in line
+    assert line in (out.parent / "output.txt").read_text()
     assert line in (out / "table.md").read_text()
 
 
 def test_every_search_is_kept(out: Path, photos: Path) -> None:
     names = {path.name for path in photos.iterdir()}
-    for row in said(out)["rows"]:
+    for row in read_results(out)["rows"]:
         lines = lines_of(out, row)
         positives = [line for line in lines if line["kind"] == "positive"]
         assert {(line["photo"], line["edit"]) for line in positives} == {
@@ -117,14 +117,16 @@ def test_every_search_is_kept(out: Path, photos: Path) -> None:
         assert len(lines) == row["positives"] + row["negatives"]
         assert {line["found"] for line in lines} <= {"", *names}
         for line in lines:
-            assert int(line["home"]) == (line["found"] == line["photo"])
+            assert int(line["is_correct"]) == (line["found"] == line["photo"])
             assert line["distance"] or not line["found"]
 
 
 def test_searches_add_up_to_the_recall(out: Path) -> None:
     missed = 0
-    for row in said(out)["rows"]:
-        near = [(float(line["distance"] or "inf"), line["kind"], int(line["home"])) for line in lines_of(out, row)]
+    for row in read_results(out)["rows"]:
+        near = [
+            (float(line["distance"] or "inf"), line["kind"], int(line["is_correct"])) for line in lines_of(out, row)
+        ]
         false = sorted(distance for distance, kind, _ in near if kind == "negative")
         for point in row["recall_at_false_matches"]:
             threshold = false[int(point["rate"] * len(false))]
@@ -140,7 +142,7 @@ def test_searches_add_up_to_the_recall(out: Path) -> None:
 
 
 def test_the_curve_is_that_of_the_average_precision(out: Path) -> None:
-    results = said(out)
+    results = read_results(out)
     for row, curve in zip(results["rows"], results["curve"], strict=True):
         assert (row["recipe"], row["probes"]) == (curve["recipe"], curve["probes"])
         grown = np.diff(curve["recall"], prepend=0)
@@ -152,11 +154,11 @@ def test_the_table_is_for_people(out: Path) -> None:
     _, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
     assert all(heading in headings for heading in ("µAP (95 % interval)", "recall at 50 %", "recall at 1 %", "gain"))
     assert "published" not in headings  # the paper has nothing for these edits
-    shown = (out.parent / "said.txt").read_text()
-    for row, line in zip(said(out)["rows"], rows, strict=True):
+    printed = (out.parent / "output.txt").read_text()
+    for row, line in zip(read_results(out)["rows"], rows, strict=True):
         assert f"| {row['probes']} | {row['recipe']} | {row['average_precision']:.3f} (" in line
         assert ("none" in line) == (row["probes"] == "exact")
-        assert f"{row['average_precision']:.3f}" in shown
+        assert f"{row['average_precision']:.3f}" in printed
     assert "<svg" in (out / "precision-recall.svg").read_text()
     assert "passive, 1 probe" in (out / "report.html").read_text()
 
@@ -167,9 +169,9 @@ def test_negatives_are_edited_with_seeds_of_their_own(out: Path, negatives: Path
     assert sorted(len(each) for each in kept) == [len(NEGATIVES), 4, 4]
     for number, name in enumerate(sorted(("bad.jpg", *NEGATIVES))):
         if name != "bad.jpg":  # which has a seed all the same: it may be readable tomorrow
-            image = to_image(Photo.load(negatives / name).view())
-            views = [extractor.resize(to_view(parse(edit)(image, 4 + number))) for edit in EDITS]
-            expected = describe(extractor, views).numpy()
+            image = to_image(Photo.load(negatives / name).pixels())
+            images = [extractor.resize(to_pixels(parse(edit)(image, 4 + number))) for edit in EDITS]
+            expected = describe(extractor, images).numpy()
             np.testing.assert_allclose(rows[sorted(NEGATIVES).index(name)], expected, atol=1e-4)
 
 
@@ -184,11 +186,14 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
     assert [point["recall"] for point in row["recall_at_false_matches"]] == [1, 1]
     assert [point["rate"] for point in row["recall_at_false_matches"]] == [0.01, 0.001]
     # What a run describes or releases it notes in these files.
-    notes = {file: file.stat().st_mtime_ns for name in ("copies-*", "background-*") for file in again.glob(name)}
+    notes = {file: file.stat().st_mtime_ns for name in ("copies-*", "descriptors-*") for file in again.glob(name)}
     assert len(notes) == 2 * (3 + 2 + 1)
-    assert json.loads(bench(photos, negatives, background, again, *SETTINGS, "--json"))["rows"] == said(out)["rows"]
+    assert (
+        json.loads(bench(photos, negatives, background, again, *SETTINGS, "--json"))["rows"]
+        == read_results(out)["rows"]
+    )
     assert {
-        file: file.stat().st_mtime_ns for name in ("copies-*", "background-*") for file in again.glob(name)
+        file: file.stat().st_mtime_ns for name in ("copies-*", "descriptors-*") for file in again.glob(name)
     } == notes
 
 
@@ -198,11 +203,11 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
         (["--edits", "random,croop-0.5"], "unknown edit 'croop'; did you mean 'crop'?"),
         (["--edits", "crop-2"], "edit 'crop' takes a strength from"),
         (["--edits", ""], "unknown edit ''"),
-        (["--false-matches", "0.01,often"], "rates of false matches are numbers from 0 to 1, got 'often'"),
-        (["--false-matches", "1.5"], "from 0 to 1, got 1.5"),
-        (["--false-matches", "-0.1"], "from 0 to 1, got -0.1"),
-        (["--false-matches", "nan"], "from 0 to 1, got nan"),
-        (["--false-matches", "0.01,"], "from 0 to 1, got ''"),
+        (["--max-false-match", "0.01,often"], "rates of false matches are numbers from 0 to 1, got 'often'"),
+        (["--max-false-match", "1.5"], "from 0 to 1, got 1.5"),
+        (["--max-false-match", "-0.1"], "from 0 to 1, got -0.1"),
+        (["--max-false-match", "nan"], "from 0 to 1, got nan"),
+        (["--max-false-match", "0.01,"], "from 0 to 1, got ''"),
         (["--probes", "0"], "probes are whole numbers from 1, or 'exact', got 0"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--negatives", "{tmp}/empty"], "no photos in folder"),
@@ -210,7 +215,7 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
         (["--negatives", "{photos}"], "among the negatives and among the photos; a negative cannot be a reference"),
         (
             ["--negatives", "{background}"],
-            "among the negatives and in the background; a negative cannot be a reference",
+            "among the negatives and among the distractors; a negative cannot be a reference",
         ),
         (["--negatives", "{tmp}/linked"], "linked/other.png is among the negatives and among the photos"),
         (["--negatives", "{tmp}"], "lies inside"),
@@ -235,7 +240,7 @@ def test_only_photos_that_are_searched_for_cannot_be_negatives(photos: Path, bac
     (tmp_path / "negatives").mkdir()
     (tmp_path / "negatives" / "bad.jpg").write_text("hello")
     (tmp_path / "negatives" / second.name).symlink_to(second)
-    settings = ("--strangers", 3, "--limit", 1, "--recipes", "passive", "--probes", "exact", "--edits", "identity")
+    settings = ("--distractors", 3, "--limit", 1, "--recipes", "passive", "--probes", "exact", "--edits", "identity")
     (row,) = json.loads(bench(photos, tmp_path / "negatives", background, tmp_path / "out", *settings, "--json"))[
         "rows"
     ]
@@ -247,18 +252,18 @@ def test_negatives_that_cannot_be_read_are_not_enough(photos: Path, background: 
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
     with pytest.raises(HomingError, match=r"none of the 1 negatives can be read; the first says: .*bad\.jpg"):
-        bench(photos, tmp_path / "bad", background, tmp_path / "out", "--strangers", 3)
+        bench(photos, tmp_path / "bad", background, tmp_path / "out", "--distractors", 3)
 
 
 def test_a_bench_without_edits_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="needs an edit"):
-        DetectionBench(photos=tmp_path, background=tmp_path, out=tmp_path, negatives=tmp_path, edits=[])
+        DetectionBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, negatives=tmp_path, edits=[])
 
 
 def test_a_thinned_curve_keeps_its_shape() -> None:
     recall = np.append(np.linspace(0, 0.6, 5000), np.full(5000, 0.6))  # then the precision drops, as with cells
     precision = np.append(1 - 0.2 * np.linspace(0, 1, 5000) ** 2, np.linspace(0.8, 0.1, 5000))
-    thin = thinned(PrecisionRecall(np.arange(10_000.0), precision, recall))
+    thin = downsampled(PrecisionRecall(np.arange(10_000.0), precision, recall))
     assert 400 < len(thin.thresholds) <= 500
     for end in (0, -1):
         assert (thin.recall[end], thin.precision[end]) == (recall[end], precision[end])
@@ -282,7 +287,7 @@ def test_a_thinned_curve_keeps_its_shape() -> None:
     ],
 )
 def test_published_figures_stand_where_they_compare(spec, probes, recipe, edits, expected) -> None:
-    row = Row(
+    row = DetectionRow(
         codebook="test",
         extractor="homing-1",
         spec=spec,
@@ -290,7 +295,7 @@ def test_published_figures_stand_where_they_compare(spec, probes, recipe, edits,
         probes=probes,
         average_precision=0.5,
         interval=Interval(0.4, 0.6),
-        recall_at_false_matches=[AtRate(rate=0.1, recall=0.5, interval=Interval(0.4, 0.6), threshold=0.7)],
+        recall_at_false_matches=[RecallAtRate(rate=0.1, recall=0.5, interval=Interval(0.4, 0.6), threshold=0.7)],
         positives=1,
         negatives=1,
         psnr=None,

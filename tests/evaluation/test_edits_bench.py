@@ -6,39 +6,39 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.evaluation.small import homing, skimage_photos
+from tests.evaluation.helpers import homing, skimage_photos
 
 from homing.edits import parse
 from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError
-from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.protocol import copies
 from homing.evaluation.scores import recall_intervals
 from homing.extractors import describe
 from homing.photo import Photo
 
-STRANGERS = ("astronaut.png", "coffee.png", "coins.png")
+DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")
 COUNT = 9
 RECIPES = ("passive", "paper-fast")
-SETTINGS = ("--strangers", COUNT, "--recipes", ",".join(RECIPES), "--probes", "1,exact", "--limit", 2)
+SETTINGS = ("--distractors", COUNT, "--recipes", ",".join(RECIPES), "--probes", "1,exact", "--limit", 2)
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of skimage that no test releases."""
-    return skimage_photos(tmp_path_factory.mktemp("others"), STRANGERS)
+    return skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
     """What `homing bench edits` prints."""
-    return homing("bench", "edits", "--photos", photos, "--background", others, "--out", out, *more)
+    return homing("bench", "edits", "--photos", photos, "--distractor-photos", others, "--out", out, *more)
 
 
 @pytest.fixture(scope="module")
 def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("edits") / "out"
-    (folder.parent / "said.txt").write_text(bench(photos, others, folder, *SETTINGS, "--families", "crop, hue"))
+    (folder.parent / "output.txt").write_text(bench(photos, others, folder, *SETTINGS, "--families", "crop, hue"))
     return folder
 
 
@@ -66,7 +66,7 @@ def test_every_strength_has_its_recall(rows: list, lines: list) -> None:
     assert len(lines) == 2 * len(wanted)
     for row in rows:
         mine = [
-            int(line["home"])
+            int(line["is_correct"])
             for line in lines
             if (line["recipe"], line["probes"], line["edit"]) == (row["recipe"], str(row["probes"]), row["edit"])
         ]
@@ -82,10 +82,10 @@ def test_what_changes_nothing_finds_the_released_file(
     for line in lines:
         if (line["recipe"], line["probes"]) != ("paper-fast", "1") or line["edit"] not in ("crop-1.0", "crop-0.7"):
             continue
-        original = describe(extractor, [Photo.load(photos / line["photo"]).view()])
-        view = Photo.load(out / "released" / "homing-1" / "paper-fast" / line["photo"]).view()
-        copy = describe(extractor, [to_view(parse(line["edit"])(to_image(view)))])
-        if line["home"] == "1":
+        original = describe(extractor, [Photo.load(photos / line["photo"]).pixels()])
+        pixels = Photo.load(out / "released" / "homing-1" / "paper-fast" / line["photo"]).pixels()
+        copy = describe(extractor, [to_pixels(parse(line["edit"])(to_image(pixels)))])
+        if line["is_correct"] == "1":
             distance = float((copy - codebook.reconstruct(original)).norm())
             assert float(line["distance"]) == pytest.approx(distance, abs=1e-3)
 
@@ -101,7 +101,7 @@ def test_people_get_a_figure_and_a_table_for_each_family(out: Path, rows: list) 
     assert "share of a full turn" in panels
     assert "rotation" not in panels
     mean = sum(row["recall"] for row in rows[: len(SWEEPS["crop"])]) / len(SWEEPS["crop"])
-    (crop,) = (line for line in (out.parent / "said.txt").read_text().splitlines() if line.startswith("crop"))
+    (crop,) = (line for line in (out.parent / "output.txt").read_text().splitlines() if line.startswith("crop"))
     assert crop.split()[1] == f"{mean:.3f}"
 
 
@@ -116,10 +116,10 @@ def test_another_run_edits_only_what_is_new(
         return edit(extractor, released, edits, **named)
 
     monkeypatch.setattr(copies, "edited_copies", counted)
-    monkeypatch.setattr("homing.evaluation.protocol.releasing.activate", lambda *_, **__: pytest.fail("made again"))
-    said = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
+    monkeypatch.setattr("homing.evaluation.protocol.release.activate", lambda *_, **__: pytest.fail("made again"))
+    output = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
     assert edited == ["resize"] * len(SWEEPS["resize"]) * 4
-    kept = [row for row in said["rows"] if row["family"] == "hue"]
+    kept = [row for row in output["rows"] if row["family"] == "hue"]
     assert kept == [row for row in rows if row["family"] == "hue"]
 
 

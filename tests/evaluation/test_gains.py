@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import descriptors
-from tests.evaluation.small import homing, small_network, small_photos
+from tests.evaluation.helpers import homing, small_network, small_photos
 
 from homing.evaluation.published import published_gain
 from homing.evaluation.scores import gain_interval
@@ -50,31 +50,31 @@ def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
         "retrieval",
         "--photos",
         photos,
-        "--background",
+        "--distractor-photos",
         others,
-        "--strangers",
+        "--distractors",
         12,
         "--out",
         tmp_path / "out",
     ]
-    call += ["--extractor", network, "--taught", tmp_path / "taught.npy", "--probes", "1,2,exact"]
+    call += ["--extractor", network, "--train-photos", tmp_path / "taught.npy", "--probes", "1,2,exact"]
     call += ["--recipes", "passive,paper-fast", *(word for spec in SPECS for word in ("--index", spec))]
-    shown = homing(*call)
-    said = json.loads((tmp_path / "out" / "results.json").read_text())
-    means = {(row["spec"], row["recipe"]): row["mean"] for row in said["rows"] if row["probes"] == 1}
+    printed = homing(*call)
+    output = json.loads((tmp_path / "out" / "results.json").read_text())
+    means = {(row["spec"], row["recipe"]): row["mean"] for row in output["rows"] if row["probes"] == 1}
     assert set(means) == {(spec, recipe) for spec in SPECS for recipe in ("passive", "paper-fast")} - {
         ("Flat", "paper-fast")
     }
     # What has no cells is searched once.
-    assert [(gain["spec"], gain["probes"]) for gain in said["gains"]] == [(SPECS[0], 1), (SPECS[0], 2), (SPECS[1], 1)]
-    for gain in (gain for gain in said["gains"] if gain["probes"] == 1):
+    assert [(gain["spec"], gain["probes"]) for gain in output["gains"]] == [(SPECS[0], 1), (SPECS[0], 2), (SPECS[1], 1)]
+    for gain in (gain for gain in output["gains"] if gain["probes"] == 1):
         assert gain["passive"] == pytest.approx(means[gain["spec"], "passive"])
         assert gain["activated"] == pytest.approx(means[gain["spec"], "paper-fast"])
-        assert f"{gain['activated'] - gain['passive']:+.3f}" in shown
+        assert f"{gain['activated'] - gain['passive']:+.3f}" in printed
     (flat,) = (line for line in (tmp_path / "out" / "gains.md").read_text().splitlines() if "| Flat |" in line)
     assert "nothing to gain" in flat
     table = (tmp_path / "out" / "table.md").read_text().splitlines()
     cells = [line.split("|")[2:4] for line in table if "small.pt" in line]
     without = {probes.strip() for index, probes in cells if "IVF" not in index and "none" not in index}
     assert without == {"–"}  # no cells, no probes
-    assert "nothing to gain" in shown
+    assert "nothing to gain" in printed

@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
-from tests.evaluation.made_up import QUALITY, SCRIPT, made_up, picture
+from tests.evaluation.fake_results import QUALITY, SCRIPT, fake_results, picture
 
 from homing import __version__
-from homing.evaluation.results import Lines, PictureRow, colours, write_results
+from homing.evaluation.results import CsvTable, PictureRow, colors, write_results
 from homing.evaluation.results.figures import draw
 
 
@@ -19,7 +19,7 @@ from homing.evaluation.results.figures import draw
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of one bench, in a folder that was not there."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
-    write_results(made_up(), folder)
+    write_results(fake_results(), folder)
     return folder
 
 
@@ -36,7 +36,7 @@ def test_figures_open(out: Path, name: str) -> None:
 def test_the_same_numbers_give_the_same_bytes_whatever_somebody_likes(out: Path) -> None:
     import matplotlib
 
-    figure = made_up().figures[0]
+    figure = fake_results().figures[0]
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None}):
         again = draw(figure)
     assert again.svg.encode() == (out / "one.svg").read_bytes() == (out / "two.svg").read_bytes()
@@ -48,14 +48,14 @@ def test_drawing_leaves_no_trace() -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    draw(made_up().figures[0])
+    draw(fake_results().figures[0])
     assert dict(matplotlib.rcParams) == before
 
 
-def test_passive_is_grey_and_no_two_are_alike() -> None:
-    chosen = colours(["homing", "paper", "passive", "activated"])
+def test_passive_is_gray_and_no_two_are_alike() -> None:
+    chosen = colors(["homing", "paper", "passive", "activated"])
     assert len(set(chosen.values())) == 4
-    assert chosen["paper"] == colours(["activated"])["activated"]
+    assert chosen["paper"] == colors(["activated"])["activated"]
     red, green, blue = bytes.fromhex(chosen["passive"][1:])
     assert max(red, green, blue) - min(red, green, blue) < 32
 
@@ -105,11 +105,11 @@ def test_the_page_is_well_formed_and_loads_nothing(out: Path, page: Page) -> Non
 
 
 def test_the_page_tells_it_all(page: Page) -> None:
-    results = made_up()
+    results = fake_results()
     text = " ".join(" ".join(page.texts).split())
-    told = [
+    expected_texts = [
         results.title,
-        results.setting,
+        results.summary,
         results.command,
         QUALITY.caption,
         *QUALITY.headings,
@@ -118,28 +118,28 @@ def test_the_page_tells_it_all(page: Page) -> None:
         f"{SCRIPT} before after",
         f"{SCRIPT}: not a photo",
         "seed 7",
-        "strangers photos 8",
+        "distractors photos 8",
         "probes 1, exact",
         "limit none",
         f"homing {__version__}",
     ]
-    assert all(each in text for each in told), [each for each in told if each not in text]
+    assert all(each in text for each in expected_texts), [each for each in expected_texts if each not in text]
     assert page.tags.count("svg") == 2
     assert page.tags.count("img") == 2
 
 
 def test_broad_figures_stand_alone_and_stay_readable(tmp_path: Path) -> None:
-    figures = [replace(made_up().figures[0], name=f"w{width}", size=(width, 2)) for width in (6, 9)]
-    write_results(made_up(figures=figures), tmp_path)
+    figures = [replace(fake_results().figures[0], name=f"w{width}", size=(width, 2)) for width in (6, 9)]
+    write_results(fake_results(figures=figures), tmp_path)
     text = (tmp_path / "report.html").read_text()
     assert re.findall(r'<figure class="exhibit( broad)?">\n<figcaption><b>Figure', text) == ["", " broad"]
     assert re.findall(r"--least: ([\d.]+)in", text) == ["4.20", "6.30"]
 
 
-@pytest.mark.parametrize("lines", [{}, {"name": "photos", "what": "every photo"}])
+@pytest.mark.parametrize("lines", [{}, {"name": "photos", "content": "every photo"}])
 def test_the_page_names_the_files_beside_it(tmp_path: Path, lines: dict[str, str]) -> None:
-    write_results(made_up(lines=Lines(headings=["photo"], rows=[["a"]], **lines)), tmp_path)
-    name, what = lines.get("name", "queries"), lines.get("what", "every search")
+    write_results(fake_results(csv_table=CsvTable(headings=["photo"], rows=[["a"]], **lines)), tmp_path)
+    name, what = lines.get("name", "queries"), lines.get("content", "every search")
     assert f"{what} in <code>{name}.csv</code>" in (tmp_path / "report.html").read_text()
     assert (tmp_path / f"{name}.csv").read_text() == "photo\na\n"
 
@@ -151,6 +151,6 @@ def test_two_figures_on_a_page_keep_apart(page: Page) -> None:
 
 def test_a_picture_stays_as_it_was_given(tmp_path: Path) -> None:
     image = picture()
-    results = made_up(pictures=[PictureRow(caption="", pictures={"a": image})], figures=[], tables=[])
+    results = fake_results(pictures=[PictureRow(caption="", pictures={"a": image})], figures=[], tables=[])
     write_results(results, tmp_path)
     assert image.size == (500, 30)

@@ -9,14 +9,14 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from tests.evaluation.small import described, homing, small_network, small_photos
+from tests.evaluation.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.disc21 import read_disc21
-from homing.evaluation.protocol import copies, releasing, strangers
+from homing.evaluation.protocol import copies, descriptor_set, release
 
 PARTS = ("retrieval", "detection", "quality", "edits", "analysis")
 REFERENCES, TRAIN, NEGATIVES = 14, 16, 4
@@ -49,11 +49,11 @@ def bench(disc21: Path, out: Path, *more: object) -> str:
 def out(disc21: Path) -> Path:
     """The results of one bench, of all parts."""
     folder = disc21.parent / "out"
-    (disc21.parent / "said.txt").write_text(bench(disc21, folder, "--probes", "1,exact"))
+    (disc21.parent / "output.txt").write_text(bench(disc21, folder, "--probes", "1,exact"))
     return folder
 
 
-def said(folder: Path) -> dict:
+def read_results(folder: Path) -> dict:
     return json.loads((folder / "results.json").read_text())
 
 
@@ -62,31 +62,31 @@ def test_one_page_leads_to_all_parts(disc21: Path, out: Path) -> None:
     assert set(re.findall(r'<a href="([^"]+)">', page)) == {f"{part}/report.html" for part in PARTS}
     for part in PARTS:
         assert (out / part / "report.html").is_file()
-        assert said(out / part)["command"] == said(out)["command"]
+        assert read_results(out / part)["command"] == read_results(out)["command"]
     assert "<a " not in (out / "summary.md").read_text()
-    shown = (disc21.parent / "said.txt").read_text()
-    assert all(row["ours"] in shown for row in said(out)["rows"])
+    printed = (disc21.parent / "output.txt").read_text()
+    assert all(row["ours"] in printed for row in read_results(out)["rows"])
 
 
 def test_every_photo_has_its_place(out: Path) -> None:
-    settings = said(out)["settings"]
+    settings = read_results(out)["settings"]
     assert (settings["photos"], settings["references"]) == (len(NAMED), REFERENCES)
-    assert (settings["taught"], settings["descriptors"]) == (TRAIN - NEGATIVES, 300)
+    assert (settings["train_photos"], settings["descriptors"]) == (TRAIN - NEGATIVES, 300)
     for part in PARTS:
-        assert said(out / part)["settings"]["photos"] == len(NAMED)
-        assert said(out / part)["settings"]["background"]["strangers"] == REFERENCES - len(NAMED)
+        assert read_results(out / part)["settings"]["photos"] == len(NAMED)
+        assert read_results(out / part)["settings"]["distractors"]["descriptors"] == REFERENCES - len(NAMED)
     with (out / "detection" / "queries.csv").open() as file:
         names = {line["photo"] for line in csv.DictReader(file)}
     assert names == {f"{name}.jpg" for name in (*NAMED, "T000012", "T000013", "T000014", "T000015")}
 
 
 def test_the_parts_share_what_takes_long(out: Path) -> None:
-    assert len(list((out / "kept").glob("background-*.npy"))) == 2  # of what is taught, and of the references
-    released = {path.name for path in (out / "kept" / "released" / "IVF2,PQ4x4").iterdir()}
+    assert len(list((out / "cache").glob("descriptors-*.npy"))) == 2  # of what is taught, and of the references
+    released = {path.name for path in (out / "cache" / "released" / "IVF2,PQ4x4").iterdir()}
     assert {RECIPE, f"{RECIPE}-40dB"} <= released
     for part in PARTS:
         assert not list((out / part).glob("released")) + list((out / part).glob("*.npy"))
-    for row in said(out / "quality")["rows"]:
+    for row in read_results(out / "quality")["rows"]:
         assert row["photos"] == len(NAMED)
 
 
@@ -94,31 +94,35 @@ def test_the_recall_is_what_faiss_finds(disc21: Path, out: Path) -> None:
     network = extractors.load(str(disc21.parent / "small.pt"), device="cpu")
     index = Codebook.read(out / "IVF2,PQ4x4.codebook").new_faiss()
     references = sorted((disc21 / "references").iterdir())
-    index.add(np.concatenate([described(network, path) for path in references]))
-    folders = {"passive": disc21 / "references", RECIPE: out / "kept" / "released" / "IVF2,PQ4x4" / RECIPE}
-    rows = {(row["recipe"], row["probes"]): row["ours"] for row in said(out)["rows"] if row["part"] == "retrieval"}
+    index.add(np.concatenate([describe_file(network, path) for path in references]))
+    folders = {"passive": disc21 / "references", RECIPE: out / "cache" / "released" / "IVF2,PQ4x4" / RECIPE}
+    rows = {
+        (row["recipe"], row["probes"]): row["ours"] for row in read_results(out)["rows"] if row["part"] == "retrieval"
+    }
     for recipe, folder in folders.items():
         home = []
         for seed, name in enumerate(NAMED):
-            _, found = index.search(described(network, folder / f"{name}.jpg", PAPER, seed), 1)
+            _, found = index.search(describe_file(network, folder / f"{name}.jpg", PAPER, seed), 1)
             home += [references[number].stem == name for number in found[:, 0]]
         assert float(rows[recipe, 1]) == pytest.approx(fmean(home), abs=0.03)  # a tie may fall either way
 
 
 def test_each_number_is_its_parts(out: Path) -> None:
-    rows = said(out)["rows"]
-    recalls = {(row["recipe"], row["probes"]): row["mean"] for row in said(out / "retrieval")["rows"]}
-    precisions = {(row["recipe"], row["probes"]): row["average_precision"] for row in said(out / "detection")["rows"]}
+    rows = read_results(out)["rows"]
+    recalls = {(row["recipe"], row["probes"]): row["mean"] for row in read_results(out / "retrieval")["rows"]}
+    precisions = {
+        (row["recipe"], row["probes"]): row["average_precision"] for row in read_results(out / "detection")["rows"]
+    }
     for row in rows:
-        if row["what"].startswith("recall at rank 1, mean of the edits"):
+        if row["metric"].startswith("recall at rank 1, mean of the edits"):
             assert row["ours"] == f"{recalls[row['recipe'], row['probes']]:.3f}"
-        if row["what"] == "µAP of the random edit":
+        if row["metric"] == "µAP of the random edit":
             assert row["ours"] == f"{precisions[row['recipe'], row['probes']]:.3f}"
     (exact,) = (row for row in rows if (row["part"], row["recipe"], row["probes"]) == ("retrieval", "passive", "exact"))
     assert exact["published"] == "0.99"
-    failures = {row["recipe"]: row["failure"]["random"] for row in said(out / "analysis")["rows"]}
-    told = {row["recipe"]: row["ours"] for row in rows if row["what"].startswith("p_f")}
-    assert told == {recipe: f"{share:.3f}" for recipe, share in failures.items()}
+    failures = {row["recipe"]: row["failure"]["random"] for row in read_results(out / "analysis")["rows"]}
+    compared_failures = {row["recipe"]: row["ours"] for row in rows if row["metric"].startswith("p_f")}
+    assert compared_failures == {recipe: f"{share:.3f}" for recipe, share in failures.items()}
     assert {row["part"] for row in rows} == set(PARTS)
 
 
@@ -127,12 +131,12 @@ def test_another_run_does_nothing_twice(disc21: Path, out: Path, monkeypatch: py
         raise AssertionError("done again")
 
     monkeypatch.setattr(copies, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
-    monkeypatch.setattr(releasing, "activate", never)
+    monkeypatch.setattr(release, "activate", never)
     monkeypatch.setattr(Codebook, "train", never)
     monkeypatch.setattr(
-        strangers, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(())
+        descriptor_set, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(())
     )
-    before = said(out)["rows"]
+    before = read_results(out)["rows"]
     again = json.loads(bench(disc21, out, "--probes", "1,exact", "--parts", "retrieval,detection", "--json"))
     assert again["rows"] == [row for row in before if row["part"] in ("retrieval", "detection")]
     assert list(again["parts"]) == ["retrieval", "detection"]
@@ -154,17 +158,17 @@ def test_other_layouts_are_read_alike(disc21: Path, tmp_path: Path, name: str, t
         shutil.copy(path, part)
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
-    found = read_disc21(tmp_path, positives=10, negatives=2, limit_references=5, limit_taught=4)
+    found = read_disc21(tmp_path, positives=10, negatives=2, limit_references=5, limit_train=4)
     assert [photo.path.stem for photo in found.photos] == list(NAMED)
     assert [photo.path.stem for photo in found.others] == [f"R{number:06}" for number in (0, 1, 2, 4, 6)]
-    assert [photo.path.stem for photo in found.taught] == [f"T{number:06}" for number in range(4)]
+    assert [photo.path.stem for photo in found.train_photos] == [f"T{number:06}" for number in range(4)]
     assert [photo.path.stem for photo in found.negatives] == ["T000014", "T000015"]
 
 
 def test_only_references_that_are_searched_for_must_be_there(disc21: Path, tmp_path: Path) -> None:
     shutil.copytree(disc21, tmp_path / "some")
     (tmp_path / "some" / "references" / "R000011.jpg").unlink()
-    found = read_disc21(tmp_path / "some", positives=2, negatives=2, limit_references=None, limit_taught=None)
+    found = read_disc21(tmp_path / "some", positives=2, negatives=2, limit_references=None, limit_train=None)
     assert [photo.path.stem for photo in found.photos] == list(NAMED[:2])
     assert len(found.others) == REFERENCES - 3
 

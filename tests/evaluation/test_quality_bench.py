@@ -8,35 +8,35 @@ from pathlib import Path
 from statistics import fmean, pstdev
 
 import pytest
-from tests.evaluation.small import homing, skimage_photos
+from tests.evaluation.helpers import homing, skimage_photos
 
 from homing.activation import RECIPES
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.quality import Examined, QualityBench, QualityResult, at_strength
+from homing.evaluation.benches.quality import CodebookQuality, QualityBench, QualityResult, at_strength
 from homing.evaluation.benches.quality_figures import _budgets
 from homing.extractors import describe
 from homing.perception import JND, Linf, measure
 from homing.perception.lpips import load_lpips
 from homing.photo import Photo
 
-STRANGERS = ("astronaut.png", "coffee.png", "coins.png")
+DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")
 STRENGTHS = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from gentle to strong
 RELEASES = [*STRENGTHS, "paper-fast-linf-34dB"]
 PHOTOS = ["camera.png", "chelsea.png", "flower.jpg"]
-SETTINGS = ("--strangers", 9, "--recipes", "paper-fast", "--psnrs", "34, 46", "--pictures", 2, "--limit", len(PHOTOS))
+SETTINGS = ("--distractors", 9, "--recipes", "paper-fast", "--psnrs", "34, 46", "--pictures", 2, "--limit", len(PHOTOS))
 COMPARED = ("--budgets", "jnd, linf", "--budgets-at", 34, "--lpips")
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos of skimage that no test releases."""
-    return skimage_photos(tmp_path_factory.mktemp("others"), STRANGERS)
+    return skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
     """What `homing bench quality` prints."""
-    return homing("bench", "quality", "--photos", photos, "--background", others, "--out", out, *more)
+    return homing("bench", "quality", "--photos", photos, "--distractor-photos", others, "--out", out, *more)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,7 +50,7 @@ def _random_alexnet(torch_home: Path) -> Iterator[None]:
 def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("quality") / "out"
-    (folder.parent / "said.txt").write_text(bench(photos, others, folder, *SETTINGS, *COMPARED))
+    (folder.parent / "output.txt").write_text(bench(photos, others, folder, *SETTINGS, *COMPARED))
     return folder
 
 
@@ -84,7 +84,7 @@ def test_the_quality_is_that_of_the_files(out: Path, photos: Path, rows: dict, l
                 assert after.data == before.data
                 assert (line["psnr"], line["ssim"], line["linf"]) == ("", "", "")
                 continue
-            qualities.append(measure(before.view(), after.view()))
+            qualities.append(measure(before.pixels(), after.pixels()))
             assert float(line["psnr"]) == pytest.approx(qualities[-1].psnr, abs=1e-3)
             assert float(line["ssim"]) == pytest.approx(qualities[-1].ssim, abs=1e-4)
             assert float(line["linf"]) == pytest.approx(qualities[-1].linf)
@@ -97,7 +97,7 @@ def test_the_quality_is_that_of_the_files(out: Path, photos: Path, rows: dict, l
 def test_the_stronger_the_nearer_to_the_code(out: Path, photos: Path, rows: dict, extractor, codebook) -> None:
     for release, row in rows.items():
         originals, moved = (
-            describe(extractor, [Photo.load(path).view() for path in paths])
+            describe(extractor, [Photo.load(path).pixels() for path in paths])
             for paths in (
                 [photos / name for name in PHOTOS],
                 [released(out, photos, release, name) for name in PHOTOS],
@@ -110,7 +110,7 @@ def test_the_stronger_the_nearer_to_the_code(out: Path, photos: Path, rows: dict
     assert distances == sorted(distances, reverse=True)
     _, gentle, own, strong = (row["psnr"] and row["psnr"][0] for row in strengths)
     assert gentle >= 46 > own >= 43.8 > 36 > strong >= 34
-    assert [row["own"] for row in strengths] == [True, False, True, False]
+    assert [row["own_budget"] for row in strengths] == [True, False, True, False]
 
 
 def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
@@ -127,8 +127,8 @@ def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
     assert all(text in svg for text in ("as it was", "JND at 34 dB", "L∞ at 34 dB", "LPIPS"))
     assert len(re.findall("<image ", svg)) == 2 * 3
     # The first photo that was activated under both.
-    shown = next(line for line in lines if line["recipe"] == "paper-fast-linf-34dB" and line["state"] == "activated")
-    assert f"PSNR {float(shown['psnr']):.1f} dB" in svg
+    printed = next(line for line in lines if line["recipe"] == "paper-fast-linf-34dB" and line["state"] == "activated")
+    assert f"PSNR {float(printed['psnr']):.1f} dB" in svg
 
 
 def test_lpips_is_that_of_the_files(out: Path, photos: Path, rows: dict, lines: list) -> None:
@@ -138,7 +138,7 @@ def test_lpips_is_that_of_the_files(out: Path, photos: Path, rows: dict, lines: 
         measured = []
         for line in (line for line in lines if line["recipe"] == release and line["state"] == "activated"):
             pair = (photos / line["photo"], released(out, photos, release, line["photo"]))
-            measured.append(distance(*(Photo.load(path).view() for path in pair)))
+            measured.append(distance(*(Photo.load(path).pixels() for path in pair)))
             assert float(line["lpips"]) == pytest.approx(measured[-1], abs=1e-5)
         assert rows[release]["lpips"][0] == pytest.approx(fmean(measured), rel=1e-3)
     assert 0 < rows["paper-fast"]["lpips"][0] < rows["paper-fast-34dB"]["lpips"][0]
@@ -146,7 +146,7 @@ def test_lpips_is_that_of_the_files(out: Path, photos: Path, rows: dict, lines: 
 
 def test_copies_that_came_home_add_up(rows: dict, lines: list) -> None:
     for release, row in rows.items():
-        mine = [int(line["copies_home"]) for line in lines if line["recipe"] == release]
+        mine = [int(line["copies_found"]) for line in lines if line["recipe"] == release]
         assert row["recall"] == pytest.approx(sum(mine) / (len(mine) * len(PAPER)))
         assert row["interval"][0] <= row["recall"] <= row["interval"][1]
         assert 0 < row["average_precision"] <= 1
@@ -159,8 +159,8 @@ def test_people_see_the_papers_figures_beside(out: Path) -> None:
     assert "43.8 ± 2.2 | 0.98 ± 0.01 | 14.5 ± 1.2" in quality
     assert all(trade_off.count(f"| {release} |") == 1 for release in STRENGTHS)
     assert "×2.0" in trade_off
-    shown = (out.parent / "said.txt").read_text()
-    assert all(release in shown for release in RELEASES)
+    printed = (out.parent / "output.txt").read_text()
+    assert all(release in printed for release in RELEASES)
     report = (out / "report.html").read_text()
     assert len(re.findall("<img ", report)) == 2 * 4
     assert (out / "trade-off.svg").is_file()
@@ -169,17 +169,17 @@ def test_people_see_the_papers_figures_beside(out: Path) -> None:
 def test_another_run_makes_nothing_again(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("releasing.activate", "copies.edited_copies", "lpips.Photo"):
+    for name in ("release.activate", "copies.edited_copies", "lpips.Photo"):
         monkeypatch.setattr(f"homing.evaluation.protocol.{name}", lambda *_, **__: iter(()))
-    said = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
-    assert {row["release"]: row for row in said["rows"]} == rows
+    output = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
+    assert {row["release"]: row for row in output["rows"]} == rows
 
 
 def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path: Path) -> None:
-    settings = ("--strangers", 3, "--recipes", "paper-fast", "--alphas", 4, "--limit", 1, "--json")
+    settings = ("--distractors", 3, "--recipes", "paper-fast", "--alphas", 4, "--limit", 1, "--json")
     settings += ("--budgets", "jnd", "--budgets-at", 43.8)  # the recipe's own
-    said = json.loads(bench(photos, others, tmp_path / "out", *settings))
-    psnrs = {row["release"]: row["psnr"] for row in said["rows"]}
+    output = json.loads(bench(photos, others, tmp_path / "out", *settings))
+    psnrs = {row["release"]: row["psnr"] for row in output["rows"]}
     assert set(psnrs) == {"passive", "paper-fast", "paper-fast-alpha-4"}
     assert psnrs["paper-fast"][0] > psnrs["paper-fast-alpha-4"][0]
     assert not (tmp_path / "out" / "budgets.svg").exists()
@@ -187,8 +187,8 @@ def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path
 
 
 def test_without_budgets_to_compare_there_is_no_picture_of_them(tmp_path: Path) -> None:
-    setting = QualityBench(photos=tmp_path, background=tmp_path, out=tmp_path, budgets=())
-    assert list(_budgets(QualityResult(setting, [Examined(None, [], [])], 0.0))) == []
+    setting = QualityBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, budgets=())
+    assert list(_budgets(QualityResult(setting, [CodebookQuality(None, [], [])], 0.0))) == []
 
 
 def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:

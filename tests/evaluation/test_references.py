@@ -1,4 +1,4 @@
-"""Searching among strangers, against FAISS's own search in an index it filled itself."""
+"""Searching among distractors, against FAISS's own search in an index it filled itself."""
 
 import faiss
 import numpy as np
@@ -10,16 +10,16 @@ from homing.codebooks import Codebook
 from homing.evaluation.protocol import references
 from homing.evaluation.protocol.references import References
 
-PHOTOS, STRANGERS, DIM = 40, 1500, 32
+PHOTOS, DISTRACTORS, DIM = 40, 1500, 32
 SPECS = ["IVF16,PQ8x4", "IVF16,PQ8x8", "PQ8x4", "OPQ8,PQ8x4", "OPQ8,IVF16,PQ8x4", "IVF16,SQ8", "SQ8", "RQ4x4", "Flat"]
 
 
 def filled(spec: str) -> tuple[References, Codebook, np.ndarray]:
-    """Photos among strangers, their codebook, and all descriptors in the order of their ids."""
+    """Photos among distractors, their codebook, and all descriptors in the order of their ids."""
     book = Codebook.train(descriptors(1000, seed=1).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
-    originals, strangers = descriptors(PHOTOS, seed=2), descriptors(STRANGERS, seed=3).numpy().astype(np.float16)
-    everything = np.concatenate([originals.numpy(), strangers.astype(np.float32)])
-    return References(book, originals, strangers, torch.device("cpu")), book, everything
+    originals, distractors = descriptors(PHOTOS, seed=2), descriptors(DISTRACTORS, seed=3).numpy().astype(np.float16)
+    everything = np.concatenate([originals.numpy(), distractors.astype(np.float32)])
+    return References(book, originals, distractors, torch.device("cpu")), book, everything
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_an_index_answers_as_faiss_does(
     # Codes may tie, and then either is right: the distances decide.
     np.testing.assert_allclose(found.distances, np.sqrt(np.maximum(squared, 0)), atol=1e-3)
     assert (found.ids == ids).mean() > 0.95
-    assert len(among) == PHOTOS + STRANGERS
+    assert len(among) == PHOTOS + DISTRACTORS
 
 
 def test_an_exact_search_is_that_of_a_flat_index(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_an_exact_search_is_that_of_a_flat_index(queries: np.ndarray, monkeypatc
 
 def test_no_more_is_found_than_there_is(queries: np.ndarray) -> None:
     among, _, _ = filled("IVF16,PQ8x4")
-    assert among.search(queries, 10_000, "exact").ids.shape == (50, PHOTOS + STRANGERS)
+    assert among.search(queries, 10_000, "exact").ids.shape == (50, PHOTOS + DISTRACTORS)
     one_cell = among.search(queries, 1000, 1)
     assert (one_cell.ids[:, -1] == -1).all()
     assert np.isfinite(one_cell.distances[one_cell.ids >= 0]).all()
@@ -76,6 +76,6 @@ def test_bytes_per_vector_are_those_of_the_code(spec: str, size: int) -> None:
 def test_a_search_is_timed_on_one_core_and_leaves_the_threads_as_they_were(queries: np.ndarray) -> None:
     among, _, _ = filled("IVF16,PQ8x4")
     before = faiss.omp_get_max_threads()
-    ours, theirs = among.milliseconds(queries, 10, 1)
+    ours, theirs = among.search_ms(queries, 10, 1)
     assert 0 < theirs <= ours < 1000
     assert faiss.omp_get_max_threads() == before

@@ -12,8 +12,8 @@ def test_a_part_of_a_photo_is_related_and_another_photo_is_not(photos: Path, tmp
     with Image.open(photos / "flower.jpg") as flower:
         flower.crop((60, 40, 560, 400)).save(tmp_path / "part.jpg")
     rows = np.eye(3, dtype=np.float32)  # all lie as near: each pair is looked at
-    looked_at: list[None] = []
+    pairs_seen: list[None] = []
     paths = [photos / "rocket.jpg", photos / "flower.jpg", tmp_path / "part.jpg"]
-    related = related_pairs(paths, rows, lambda: looked_at.append(None))
+    related = related_pairs(paths, rows, lambda: pairs_seen.append(None))
     assert related.tolist() == [[1, 2]]
-    assert len(looked_at) == 3
+    assert len(pairs_seen) == 3

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.evaluation.made_up import NAMES, SETTING, made_up
+from tests.evaluation.fake_results import NAMES, SUMMARY, fake_results
 
 from homing import __version__
 from homing._extras import load_extra
@@ -21,7 +21,7 @@ from homing.evaluation.results import Results, as_json, write_results
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of one bench, in a folder that was not there."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
-    write_results(made_up(), folder)
+    write_results(fake_results(), folder)
     return folder
 
 
@@ -37,34 +37,34 @@ def test_nothing_else_is_written(out: Path) -> None:
 
 
 def test_the_numbers_are_one_document(out: Path) -> None:
-    said = json.loads((out / "results.json").read_text())
-    results = made_up()
-    assert said == as_json(results)
-    assert said | results.numbers == said
-    assert (said["setting"], said["command"]) == (results.setting, results.command)
-    assert said["versions"]["homing"] == __version__
-    assert said["hardware"]
+    output = json.loads((out / "results.json").read_text())
+    results = fake_results()
+    assert output == as_json(results)
+    assert output | results.numbers == output
+    assert (output["summary"], output["command"]) == (results.summary, results.command)
+    assert output["versions"]["homing"] == __version__
+    assert output["hardware"]
 
 
 def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        write_results(made_up(numbers={"mean": float("nan")}), tmp_path)
+        write_results(fake_results(numbers={"mean": float("nan")}), tmp_path)
 
 
 def test_every_search_is_read_back_whatever_the_photo_is_called(out: Path) -> None:
     with (out / "queries.csv").open(newline="", errors="surrogateescape") as file:
-        assert list(csv.reader(file)) == [["photo", "home"], *([name, "1"] for name in NAMES)]
-    assert (out / "queries.csv").read_bytes().startswith(b"photo,home\nplain.jpg,1\n")
+        assert list(csv.reader(file)) == [["photo", "is_correct"], *([name, "1"] for name in NAMES)]
+    assert (out / "queries.csv").read_bytes().startswith(b"photo,is_correct\nplain.jpg,1\n")
 
 
 def test_a_bench_may_have_numbers_alone(tmp_path: Path) -> None:
-    write_results(Results(title="t", setting="s", command="c", numbers={}), tmp_path)
+    write_results(Results(title="t", summary="s", command="c", numbers={}), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html"}
 
 
 def test_the_table_for_notes(out: Path) -> None:
     assert (out / "quality.md").read_text() == (
-        f"What 100% of the files look like. {SETTING}\n"
+        f"What 100% of the files look like. {SUMMARY}\n"
         "\n"
         r"| recipe | probes | PSNR | a\|b |" + "\n"
         "| --- | --- | --- | --- |\n"
@@ -95,7 +95,7 @@ paper\_fast & exact & 43.8 $\pm$ 0.1 dB & \textendash{} \\
 
 
 @contextmanager
-def files_at_most(size: int) -> Iterator[None]:
+def limited_file_size(size: int) -> Iterator[None]:
     """A disk on which a larger file does not fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -106,8 +106,8 @@ def files_at_most(size: int) -> Iterator[None]:
 
 
 def test_a_full_disk_gets_one_line(tmp_path: Path) -> None:
-    with pytest.raises(HomingError) as raised, files_at_most(3_000):
-        write_results(made_up(), tmp_path)
+    with pytest.raises(HomingError) as raised, limited_file_size(3_000):
+        write_results(fake_results(), tmp_path)
     assert str(raised.value) == f"cannot write {tmp_path / 'one.svg'}: File too large"
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "queries.csv", "quality.md", "quality.tex"}
 
@@ -115,10 +115,10 @@ def test_a_full_disk_gets_one_line(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_gets_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomingError, match=r"cannot write .*file: File exists$"):
-        write_results(made_up(), tmp_path / "file")
+        write_results(fake_results(), tmp_path / "file")
     (tmp_path / "results.json").mkdir()
     with pytest.raises(HomingError, match=r"cannot write .*results\.json: Is a directory$"):
-        write_results(made_up(), tmp_path)
+        write_results(fake_results(), tmp_path)
 
 
 def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +127,6 @@ def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path: Path, monkeypa
     with pytest.raises(HomingError, match=line):
         load_extra("matplotlib", extra="bench")
     with pytest.raises(HomingError, match=line):
-        write_results(made_up(), tmp_path)
+        write_results(fake_results(), tmp_path)
     assert json.loads((tmp_path / "results.json").read_text())["rows"]
-    write_results(made_up(figures=[]), tmp_path)
+    write_results(fake_results(figures=[]), tmp_path)

@@ -200,21 +200,21 @@ def copies(photos: int, edits: int = 14) -> np.ndarray:
 
 @pytest.mark.parametrize("share", [0.8, 0.95])
 @pytest.mark.parametrize(
-    "home", [copies(400), np.repeat(copies(400, 1), 14, axis=1)], ids=["photos that differ", "copies that do not"]
+    "correct", [copies(400), np.repeat(copies(400, 1), 14, axis=1)], ids=["photos that differ", "copies that do not"]
 )
-def test_the_bootstrap_draws_photos(home: np.ndarray, share: float) -> None:
-    by_edit, mean = recall_intervals(home, rounds=20_000, share=share)
+def test_the_bootstrap_draws_photos(correct: np.ndarray, share: float) -> None:
+    by_edit, mean = recall_intervals(correct, rounds=20_000, share=share)
     # The central limit: the mean of P photos spreads by the deviation of one over √P, whatever E is.
-    for shares, interval in [(home.mean(axis=1), mean), *zip(home.T, by_edit, strict=True)]:
+    for shares, interval in [(correct.mean(axis=1), mean), *zip(correct.T, by_edit, strict=True)]:
         reach = norm.ppf((1 + share) / 2) * shares.std() / 400**0.5
         assert interval == pytest.approx((shares.mean() - reach, shares.mean() + reach), abs=0.1 * reach)
 
 
 def test_all_edits_are_bootstrapped_with_the_same_photos() -> None:
-    home = copies(50, 1)
-    (one,), mean = recall_intervals(home)
+    correct = copies(50, 1)
+    (one,), mean = recall_intervals(correct)
     assert one == mean
-    by_edit, mean = recall_intervals(np.concatenate([home, home, ~home], axis=1))
+    by_edit, mean = recall_intervals(np.concatenate([correct, correct, ~correct], axis=1))
     assert by_edit[:2] == [one, one]
     assert by_edit[2] == pytest.approx((1 - one.high, 1 - one.low))
     assert mean == pytest.approx(((1 + one.low) / 3, (1 + one.high) / 3))
@@ -227,17 +227,17 @@ def test_where_all_photos_fare_alike_the_interval_has_no_width() -> None:
 
 
 def test_more_photos_narrow_the_interval() -> None:
-    home = copies(50)
-    few, many = (recall_intervals(each).mean for each in (home, np.tile(home, (16, 1))))
-    assert few.low < many.low < home.mean() < many.high < few.high
+    correct = copies(50)
+    few, many = (recall_intervals(each).mean for each in (correct, np.tile(correct, (16, 1))))
+    assert few.low < many.low < correct.mean() < many.high < few.high
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.25)
 
 
 def test_an_interval_is_the_same_again() -> None:
-    home = copies(50)
-    assert recall_intervals(home) == recall_intervals(home)
-    assert recall_intervals(home) != recall_intervals(home, seed=1)
-    assert recall_intervals(home, rounds=10) != recall_intervals(home)
+    correct = copies(50)
+    assert recall_intervals(correct) == recall_intervals(correct)
+    assert recall_intervals(correct) != recall_intervals(correct, seed=1)
+    assert recall_intervals(correct, rounds=10) != recall_intervals(correct)
 
 
 def test_copies_that_leave_their_cell() -> None:

@@ -8,134 +8,143 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import train
-from tests.evaluation.small import homing, small_network, small_photos
+from tests.evaluation.helpers import homing, small_network, small_photos
 
 from homing import extractors
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.search import OPTIONS, Option
+from homing.evaluation.benches.search import SEARCH_OPTIONS, SearchOption
 from homing.extractors import describe
 from homing.photo import Photo
 
-PHOTOS, STRANGERS, CELLS = 3, 300, 8
-NAMES = [option.name for option in OPTIONS]
+PHOTOS, DISTRACTORS, CELLS = 3, 300, 8
+NAMES = [option.name for option in SEARCH_OPTIONS]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos, the descriptors of strangers, and a codebook with few cells for a small network."""
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos, the descriptors of distractors, and a codebook with few cells for a small network."""
     folder = tmp_path_factory.mktemp("search")
     network = extractors.load(str(small_network(folder)))
     small_photos(folder / "photos", [f"photo{number}" for number in range(PHOTOS)], seed=1)
     small_photos(folder / "others", [f"other{number}" for number in range(30)], seed=2)
-    views = [Photo.load(path).view() for path in sorted((folder / "others").iterdir())]
-    rows = describe(network, views).repeat(STRANGERS // 30, 1)
+    images = [Photo.load(path).pixels() for path in sorted((folder / "others").iterdir())]
+    rows = describe(network, images).repeat(DISTRACTORS // 30, 1)
     noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(0))
-    strangers = torch.nn.functional.normalize(rows + 0.05 * noise, dim=1).numpy()
-    np.save(folder / "strangers.npy", strangers)
-    book = Codebook.train(strangers, spec=f"IVF{CELLS},PQ4x4", extractor=network, name="small")
+    distractors = torch.nn.functional.normalize(rows + 0.05 * noise, dim=1).numpy()
+    np.save(folder / "distractors.npy", distractors)
+    book = Codebook.train(distractors, spec=f"IVF{CELLS},PQ4x4", extractor=network, name="small")
     book.write(folder / "small.codebook")
     return folder
 
 
-def bench(desk: Path, *more: object) -> str:
-    setting = ("--photos", desk / "photos", "--background", desk / "strangers.npy", "--out", desk / "out")
-    return homing("bench", "search", *setting, "--codebook", desk / "small.codebook", "--recipe", "paper-fast", *more)
+def bench(workspace: Path, *more: object) -> str:
+    setting = (
+        "--photos",
+        workspace / "photos",
+        "--distractor-photos",
+        workspace / "distractors.npy",
+        "--out",
+        workspace / "out",
+    )
+    return homing(
+        "bench", "search", *setting, "--codebook", workspace / "small.codebook", "--recipe", "paper-fast", *more
+    )
 
 
 @pytest.fixture(scope="module")
-def said(desk: Path) -> dict:
+def output(workspace: Path) -> dict:
     """What the bench prints and writes."""
-    printed = json.loads(bench(desk, "--json"))
-    assert printed == json.loads((desk / "out" / "results.json").read_text())
+    printed = json.loads(bench(workspace, "--json"))
+    assert printed == json.loads((workspace / "out" / "results.json").read_text())
     return printed
 
 
-def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: Option) -> tuple[int, int, int]:
+def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: SearchOption) -> tuple[int, int, int]:
     """Of a copy (T, D) in all its turns: what is nearest, and how many codes and descriptors that took."""
     if option.probes == "exact":
         return int(np.linalg.norm(references - copy[0], axis=1).argmin()), 0, len(references)
     home = book.cells(torch.from_numpy(references)).numpy()
-    behind, centres = book.reconstruct(torch.from_numpy(references)).numpy(), book.every_centroid.numpy()
+    behind, centers = book.reconstruct(torch.from_numpy(references)).numpy(), book.all_centroids.numpy()
     best: dict[int, float] = {}
     codes = 0
-    for query in copy if option.turned else copy[:1]:
-        squared = ((centres - query) ** 2).sum(axis=1)
+    for query in copy if option.variants else copy[:1]:
+        squared = ((centers - query) ** 2).sum(axis=1)
         cells = np.argsort(squared)[: option.probes]
-        if option.margin is not None:
-            cells = np.flatnonzero(squared <= squared.min() + option.margin)
+        if option.probe_radius is not None:
+            cells = np.flatnonzero(squared <= squared.min() + option.probe_radius)
         for number in np.flatnonzero(np.isin(home, cells)):
             codes += 1
             best[number] = min(float(np.linalg.norm(behind[number] - query)), best.get(number, np.inf))
     if option.rerank is None:
         return min(best, key=best.__getitem__), codes, 0
     some = sorted(best, key=best.__getitem__)[: option.rerank]
-    queries = copy if option.turned else copy[:1]
+    queries = copy if option.variants else copy[:1]
     apart = [min(np.linalg.norm(references[number] - query) for query in queries) for number in some]
     return some[int(np.argmin(apart))], codes, len(some)
 
 
-def test_every_option_finds_what_numpy_finds_at_the_cost_numpy_counts(desk: Path, said: dict) -> None:
-    book, network = Codebook.read(desk / "small.codebook"), extractors.load(str(desk / "small.pt"))
-    originals = describe(network, [Photo.load(path).view() for path in sorted((desk / "photos").iterdir())])
-    references = np.concatenate([originals.numpy(), np.load(desk / "strangers.npy")])
-    files = sorted((desk / "out").glob("copies-*.npy"), key=lambda file: file.stat().st_mtime_ns)
-    assert [(row["recipe"], row["search"]) for row in said["rows"]] == [
+def test_every_option_finds_what_numpy_finds_at_the_cost_numpy_counts(workspace: Path, output: dict) -> None:
+    book, network = Codebook.read(workspace / "small.codebook"), extractors.load(str(workspace / "small.pt"))
+    originals = describe(network, [Photo.load(path).pixels() for path in sorted((workspace / "photos").iterdir())])
+    references = np.concatenate([originals.numpy(), np.load(workspace / "distractors.npy")])
+    files = sorted((workspace / "out").glob("copies-*.npy"), key=lambda file: file.stat().st_mtime_ns)
+    assert [(row["recipe"], row["search"]) for row in output["rows"]] == [
         (recipe, name) for recipe in ("passive", "paper-fast") for name in NAMES
     ]
     for recipe, file in zip(("passive", "paper-fast"), files, strict=True):
         copies = np.load(file)
         assert copies.shape == (PHOTOS, len(PAPER), 5, 108)
-        rows = [row for row in said["rows"] if row["recipe"] == recipe]
-        for option, row in zip(OPTIONS, rows, strict=True):
+        rows = [row for row in output["rows"] if row["recipe"] == recipe]
+        for option, row in zip(SEARCH_OPTIONS, rows, strict=True):
             found = np.array([[by_numpy(book, references, copy, option) for copy in some] for some in copies])
             home = found[..., 0] == np.arange(PHOTOS)[:, None]
             # Codes tie, and then either is right.
             assert row["mean"] == pytest.approx(home.mean(), abs=1.1 / home.size), option.name
             assert row["codes"] == pytest.approx(found[..., 1].mean(), abs=0.5), option.name
             assert row["descriptors"] == pytest.approx(found[..., 2].mean(), abs=0.5), option.name
-            assert row["passes"] == (5 if option.turned else 1)
+            assert row["passes"] == (5 if option.variants else 1)
 
 
-def test_rows_say_what_an_option_adds_and_what_it_costs(said: dict) -> None:
-    for start in range(0, len(said["rows"]), len(OPTIONS)):
-        first, *others = said["rows"][start : start + len(OPTIONS)]
-        assert (first["search"], first["adds"], first["adds_interval"]) == ("1 probe", 0, [0, 0])
+def test_rows_say_what_an_option_adds_and_what_it_costs(output: dict) -> None:
+    for start in range(0, len(output["rows"]), len(SEARCH_OPTIONS)):
+        first, *others = output["rows"][start : start + len(SEARCH_OPTIONS)]
+        assert (first["search"], first["gain"], first["gain_interval"]) == ("1 probe", 0, [0, 0])
         for row in [first, *others]:
             assert row["mean"] == pytest.approx(sum(row["recall"].values()) / len(PAPER))
             assert row["mean_interval"][0] <= row["mean"] <= row["mean_interval"][1]
-            assert row["adds"] == pytest.approx(row["mean"] - first["mean"])
-            assert row["adds_interval"][0] - 1e-9 <= row["adds"] <= row["adds_interval"][1] + 1e-9
+            assert row["gain"] == pytest.approx(row["mean"] - first["mean"])
+            assert row["gain_interval"][0] - 1e-9 <= row["gain"] <= row["gain_interval"][1] + 1e-9
             assert (row["milliseconds"] is None) == (row["search"] == "exact")
-    assert said["settings"]["recipe"] == "paper-fast"
-    assert said["failures"] == []
+    assert output["settings"]["recipe"] == "paper-fast"
+    assert output["failures"] == []
 
 
-def test_every_search_is_kept_and_adds_up(desk: Path, said: dict) -> None:
-    with (desk / "out" / "queries.csv").open() as file:
+def test_every_search_is_kept_and_adds_up(workspace: Path, output: dict) -> None:
+    with (workspace / "out" / "queries.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == 2 * len(OPTIONS) * PHOTOS * len(PAPER)
-    for row in said["rows"]:
+    assert len(lines) == 2 * len(SEARCH_OPTIONS) * PHOTOS * len(PAPER)
+    for row in output["rows"]:
         mine = [line for line in lines if (line["recipe"], line["search"]) == (row["recipe"], row["search"])]
-        assert row["mean"] == pytest.approx(np.mean([int(line["home"]) for line in mine]))
+        assert row["mean"] == pytest.approx(np.mean([int(line["is_correct"]) for line in mine]))
 
 
-def test_tables_and_the_figure_are_for_people(desk: Path, said: dict) -> None:
-    shown = bench(desk)  # again: nothing is described or released anew
-    for row in said["rows"]:
-        assert f"{row['mean']:.3f}" in shown
-    table, figure = (desk / "out" / "table.md").read_text(), (desk / "out" / "search.svg").read_text()
+def test_tables_and_the_figure_are_for_people(workspace: Path, output: dict) -> None:
+    printed = bench(workspace)  # again: nothing is described or released anew
+    for row in output["rows"]:
+        assert f"{row['mean']:.3f}" in printed
+    table, figure = (workspace / "out" / "table.md").read_text(), (workspace / "out" / "search.svg").read_text()
     assert all(name in table for name in NAMES)
     assert all(f">{name}<" in figure for name in NAMES)
     assert "codes and descriptors compared per query" in figure
-    assert "rotation-90" in (desk / "out" / "edits.md").read_text()
+    assert "rotation-90" in (workspace / "out" / "edits.md").read_text()
 
 
-def test_wrong_calls_are_refused_before_any_work(desk: Path, tmp_path: Path) -> None:
+def test_wrong_calls_are_refused_before_any_work(workspace: Path, tmp_path: Path) -> None:
     train("PQ4x4").write(tmp_path / "flat.codebook")
     with pytest.raises(HomingError, match=r"\(PQ4x4\) has no cells to choose from; measure one that begins with IVF"):
-        bench(desk, "--codebook", tmp_path / "flat.codebook", "--out", tmp_path / "out")
+        bench(workspace, "--codebook", tmp_path / "flat.codebook", "--out", tmp_path / "out")
     with pytest.raises(HomingError, match="did you mean 'paper'"):
-        bench(desk, "--recipe", "papper", "--out", tmp_path / "out")
+        bench(workspace, "--recipe", "papper", "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()

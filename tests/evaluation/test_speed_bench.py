@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import descriptors
-from tests.evaluation.small import homing, small_network, small_photos
+from tests.evaluation.helpers import homing, small_network, small_photos
 
 from homing import extractors
 from homing.codebooks import Codebook
@@ -19,7 +19,7 @@ PHOTOS = ["a", "b", "c"]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small photos, one file that is none, and codebooks of a small network: one compresses, one does not."""
     folder = tmp_path_factory.mktemp("desk")
     network = extractors.load(str(small_network(folder)), device="cpu")
@@ -33,37 +33,39 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def bench(desk: Path, out: Path, *more: object, code: int = 0) -> str:
+def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
     """What `homing bench speed` prints."""
-    settings = ("--photos", desk / "photos", "--out", out, "--rounds", 2)
-    return homing("bench", "speed", *settings, "--codebook", desk / "IVF2,PQ4x2.codebook", *more, code=code)
+    settings = ("--photos", workspace / "photos", "--out", out, "--rounds", 2)
+    return homing("bench", "speed", *settings, "--codebook", workspace / "IVF2,PQ4x2.codebook", *more, code=code)
 
 
 @pytest.fixture(scope="module")
-def small(desk: Path) -> dict:
-    """What a bench of a small network says: its codebook comes with no strangers."""
+def small(workspace: Path) -> dict:
+    """What a bench of a small network says: its codebook comes with no distractors."""
     more = ("--batches", "1,4", "--recipes", "paper-fast", "--json")
-    return json.loads(bench(desk, desk / "small", *more, code=1))
+    return json.loads(bench(workspace, workspace / "small", *more, code=1))
 
 
 @pytest.fixture(scope="module")
-def real(desk: Path) -> Path:
+def real(workspace: Path) -> Path:
     """The results of the default network and codebook, on two photos."""
     more = ("--codebook", "homing-1", "--recipes", "paper", "--batches", 2, "--rounds", 1, "--limit", 3)
-    (desk / "said.txt").write_text(bench(desk, desk / "real", *more, code=1))
-    return desk / "real"
+    (workspace / "output.txt").write_text(bench(workspace, workspace / "real", *more, code=1))
+    return workspace / "real"
 
 
 def test_every_loop_has_a_row_for_every_batch(small: dict) -> None:
     loop = small["loop"]
-    ways = ["plain", "paper", "paper-fast"]  # the same work is always measured
-    assert [(row["way"], row["batch"]) for row in loop["rows"]] == [(way, size) for size in (1, 4) for way in ways]
+    loop_names = ["plain", "paper", "paper-fast"]  # the same work is always measured
+    assert [(row["name"], row["batch"]) for row in loop["rows"]] == [
+        (loop_name, size) for size in (1, 4) for loop_name in loop_names
+    ]
     for row in loop["rows"]:
         assert len(row["rounds"]) == 2 and min(row["rounds"]) > 0
         assert row["ms"] == pytest.approx(sum(row["rounds"]) / 2)  # the median of two
         assert row["memory_mb"] >= 0
-    for name, way in (("plain", "plain"), ("engine", "paper")):
-        best = min((row for row in loop["rows"] if row["way"] == way), key=lambda row: row["ms"])
+    for name, loop_name in (("plain", "plain"), ("engine", "paper")):
+        best = min((row for row in loop["rows"] if row["name"] == loop_name), key=lambda row: row["ms"])
         assert (loop[f"{name}_ms"], loop[f"{name}_batch"]) == (best["ms"], best["batch"])
         assert small["memory"][f"{name}_mb"] == best["memory_mb"]
     assert loop["ratio"] == pytest.approx(loop["plain_ms"] / loop["engine_ms"])
@@ -79,41 +81,41 @@ def test_files_are_timed_as_a_whole_and_by_stage(small: dict) -> None:
         assert row["stages"]["loop"] + row["stages"]["write and check"] < sum(row["rounds"])
 
 
-def test_without_strangers_there_is_no_recall_and_nothing_is_vouched_for(small: dict) -> None:
+def test_without_distractors_there_is_no_recall_and_nothing_is_vouched_for(small: dict) -> None:
     assert small["recall"] == dict.fromkeys(("passive", "plain", "paper", "paper-fast"))
-    assert "no recall: codebook 'IVF2,PQ4x2' comes with no strangers" in small["setting"]
+    assert "no recall: codebook 'IVF2,PQ4x2' comes with no distractors" in small["summary"]
     files = small["files"]
     assert (files["engine_ms"], files["ratio"], files["recipe"]) == (None, None, None)
     assert files["plain_ms"] == files["rows"][0]["ms"]
 
 
-def test_what_cannot_be_read_is_told_and_left_out(desk: Path, small: dict) -> None:
+def test_what_cannot_be_read_is_told_and_left_out(workspace: Path, small: dict) -> None:
     (line,) = small["failures"]
-    assert line.startswith(str(desk / "photos" / "bad.jpg"))
+    assert line.startswith(str(workspace / "photos" / "bad.jpg"))
     assert small["settings"]["photos"] == len(PHOTOS)
     assert small["settings"]["megapixels"] == pytest.approx(144 * 108 / 1e6, abs=1e-3)
-    assert not list((desk / "small").glob(".*"))  # copies and collections do not outlast the run
+    assert not list((workspace / "small").glob(".*"))  # copies and collections do not outlast the run
 
 
 def test_recall_is_measured_on_the_files_of_each_loop(real: Path) -> None:
-    said = json.loads((real / "results.json").read_text())
-    assert said["settings"]["strangers"] == 118_287
-    assert list(said["recall"]) == ["passive", "plain", "paper"]
+    output = json.loads((real / "results.json").read_text())
+    assert output["settings"]["distractors"] == 118_287
+    assert list(output["recall"]) == ["passive", "plain", "paper"]
     copies = 2 * len(PAPER)
-    assert all((share * copies) == pytest.approx(round(share * copies)) for share in said["recall"].values())
-    assert said["recall"]["plain"] >= said["recall"]["passive"] > 0
-    vouched = said["recall"]["paper"] >= said["recall"]["plain"]
-    assert said["files"]["recipe"] == ("paper" if vouched else None)
+    assert all((share * copies) == pytest.approx(round(share * copies)) for share in output["recall"].values())
+    assert output["recall"]["plain"] >= output["recall"]["passive"] > 0
+    vouched = output["recall"]["paper"] >= output["recall"]["plain"]
+    assert output["files"]["recipe"] == ("paper" if vouched else None)
     if vouched:
-        assert said["files"]["ratio"] == pytest.approx(said["files"]["plain_ms"] / said["files"]["engine_ms"])
+        assert output["files"]["ratio"] == pytest.approx(output["files"]["plain_ms"] / output["files"]["engine_ms"])
 
 
-def test_the_results_are_for_people(desk: Path, real: Path) -> None:
-    said, numbers = (desk / "said.txt").read_text(), json.loads((real / "results.json").read_text())
+def test_the_results_are_for_people(workspace: Path, real: Path) -> None:
+    output, numbers = (workspace / "output.txt").read_text(), json.loads((real / "results.json").read_text())
     for row in numbers["files"]["rows"]:
-        assert f"{row['ms']:.1f}" in said and f"{row['ms']:.1f}" in (real / "files.md").read_text()
-    assert "plain loop" in said and "engine, paper" in said
-    assert "2 photos of 0.02 megapixels" in said
+        assert f"{row['ms']:.1f}" in output and f"{row['ms']:.1f}" in (real / "files.md").read_text()
+    assert "plain loop" in output and "engine, paper" in output
+    assert "2 photos of 0.02 megapixels" in output
     drawn = (real / "stages.svg").read_text()
     assert all(stage in drawn for stage in STAGES)
     assert (real / "report.html").is_file() and (real / "loop.tex").is_file()
@@ -129,31 +131,31 @@ def test_the_results_are_for_people(desk: Path, real: Path) -> None:
         (("--batches", "-1"), "got '-1'"),
         (("--rounds", "0"), "rounds and limit must be at least 1, got 0 and None"),
         (("--limit", "0"), "must be at least 1, got 2 and 0"),
-        (("--photos", "{desk}/nowhere"), "no such file or folder"),
-        (("--photos", "{desk}/bad"), "none of the 1 photos can be read"),
-        (("--out", "{desk}/photos/out"), "lies inside"),
+        (("--photos", "{workspace}/nowhere"), "no such file or folder"),
+        (("--photos", "{workspace}/bad"), "none of the 1 photos can be read"),
+        (("--out", "{workspace}/photos/out"), "lies inside"),
         (("--codebook", "homing-2"), "did you mean 'homing-1'"),
-        (("--codebook", "{desk}/Flat.codebook"), "photos cannot be activated for spec 'Flat'"),
+        (("--codebook", "{workspace}/Flat.codebook"), "photos cannot be activated for spec 'Flat'"),
     ],
 )
 def test_a_wrong_call_gets_one_line(
-    desk: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homing.evaluation.benches.speed.time_loops", lambda *_, **__: pytest.fail("began"))
     with pytest.raises(HomingError) as raised:
-        bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))
+        bench(workspace, tmp_path / "out", *(str(each).format(workspace=workspace) for each in more))
     assert says in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Path) -> None:
     setting = SpeedBench(out=tmp_path)
     assert setting.photos is None
-    assert [way.name for way in setting.ways] == ["plain", "paper", "homing-fast", "homing"]
+    assert [loop_name.name for loop_name in setting.loop_configs] == ["plain", "paper", "homing-fast", "homing"]
 
 
 def test_the_demos_photos_are_jpeg_files(tmp_path: Path) -> None:
     pixels, failures = _copied(_demo_jpegs(tmp_path / "demo"), None, tmp_path / "photos")
     made = [Photo.load(file) for file in sorted((tmp_path / "photos").iterdir())]
     assert [photo.format for photo in made] == 12 * ["JPEG"]
-    assert [photo.pixels.shape[0] * photo.pixels.shape[1] for photo in made] == pixels
+    assert [photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1] for photo in made] == pixels
     assert not failures

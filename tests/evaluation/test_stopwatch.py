@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from homing._parallel import map_ahead
+from homing._io.parallel import prefetch_map
 from homing.activation import batch, requests
 from homing.evaluation.benches.speed_files import STAGES
 from homing.evaluation.stopwatch import Stopwatch
@@ -47,7 +47,7 @@ def test_threads_add_up() -> None:
 def test_what_threads_do_inside_a_later_stage_belongs_to_it() -> None:
     watch = Stopwatch(["decode", "check"])
     decode = watch.timed("decode", time.sleep)
-    watch.timed("check", lambda: list(map_ahead(decode, [0.1, 0.1], threads=2)))()
+    watch.timed("check", lambda: list(prefetch_map(decode, [0.1, 0.1], threads=2)))()
     assert watch.seconds["decode"] == 0
     assert 0.1 <= watch.seconds["check"] < 0.2
 
@@ -64,12 +64,12 @@ def test_what_fails_is_counted_and_still_fails() -> None:
 def test_functions_are_found_by_every_name_and_given_back(photos: Path, extractor) -> None:
     watch = Stopwatch(list(STAGES))
     before = {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
-    with watch.watching(STAGES):
-        view = Photo.load(photos / "flower.jpg").view()
+    with watch.timing(STAGES):
+        pixels = Photo.load(photos / "flower.jpg").pixels()
         assert watch.seconds["decode"] > 0
         assert watch.seconds["describe"] == 0
         assert batch.describe is not describe
-        requests.describe(extractor, [view])
+        requests.describe(extractor, [pixels])
         assert watch.seconds["describe"] > 0
     assert batch.describe is requests.describe is describe
     assert before == {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}

@@ -8,34 +8,34 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import descriptors
-from tests.evaluation.small import homing, small_network, small_photos
+from tests.evaluation.helpers import homing, small_network, small_photos
 
 from homing import codebooks, extractors
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.watermarks import (
-    Measured,
-    Row,
+    MethodResult,
     WatermarksBench,
     WatermarksResult,
+    WatermarksRow,
     _ssl,
 )
-from homing.evaluation.benches.watermarks_results import _figure, _table, shown
-from homing.evaluation.pictures import to_image, to_view
-from homing.evaluation.protocol.strangers import read_strangers
+from homing.evaluation.benches.watermarks_results import _figure, _table, terminal_table
+from homing.evaluation.pictures import to_image, to_pixels
+from homing.evaluation.protocol.descriptor_set import read_descriptor_set
 from homing.extractors import describe
-from homing.extractors.trained import write_network
+from homing.extractors.descriptor_network import write_network
 from homing.photo import Photo
 from homing.watermarks.base import identifier
-from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork
-from homing.watermarks.ssl import Carriers
+from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork
+from homing.watermarks.ssl import SSLDecoder
 
 PHOTOS = ["a", "b"]
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos, strangers, what an index learns from, a small network, and HiDDeN's networks that were taught nothing."""
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos, distractors, what an index learns from, a small network, and HiDDeN's networks that were taught nothing."""
     folder = tmp_path_factory.mktemp("desk")
     small_network(folder)
     (folder / "12").mkdir()
@@ -47,39 +47,48 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_photos(folder / "taught", [str(number) for number in range(24)], seed=3)
     for bits in (20, 8):
         torch.manual_seed(0)
-        design = HiddenDesign(bits=bits, size=32, width=4)
-        write_network(HiddenNetwork(design), design, folder / f"hidden-{bits}.safetensors", kind=KIND)
+        config = HiddenConfig(bits=bits, size=32, width=4)
+        write_network(HiddenNetwork(config), config, folder / f"hidden-{bits}.safetensors", kind=KIND)
     return folder
 
 
-def bench(desk: Path, out: Path, *more: object, code: int = 0) -> str:
+def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
     """What `homing bench watermarks` prints."""
-    settings = ("--photos", desk / "photos", "--background", desk / "others", "--strangers", 24, "--out", out)
+    settings = (
+        "--photos",
+        workspace / "photos",
+        "--distractor-photos",
+        workspace / "others",
+        "--distractors",
+        24,
+        "--out",
+        out,
+    )
     index = (
         "--index",
         "IVF2,PQ4x2",
-        "--taught",
-        desk / "taught",
+        "--train-photos",
+        workspace / "taught",
         "--descriptors",
         300,
         "--extractor",
-        desk / "small.pt",
+        workspace / "small.pt",
     )
-    networks = ("--hidden", desk / "hidden-20.safetensors", "--ssl-extractor", desk / "small.pt")
+    networks = ("--hidden", workspace / "hidden-20.safetensors", "--ssl-extractor", workspace / "small.pt")
     return homing("bench", "watermarks", *settings, *index, *networks, *more, code=code)
 
 
 @pytest.fixture(scope="module")
-def out(desk: Path) -> Path:
+def out(workspace: Path) -> Path:
     """The results of one bench."""
-    (desk / "said.txt").write_text(bench(desk, desk / "out"))
-    return desk / "out"
+    (workspace / "output.txt").write_text(bench(workspace, workspace / "out"))
+    return workspace / "out"
 
 
 def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
-    said = json.loads((out / "results.json").read_text())
-    assert [row["method"] for row in said["rows"]] == ["passive", "activated", "ssl", "hidden"]
-    for row in said["rows"]:
+    output = json.loads((out / "results.json").read_text())
+    assert [row["method"] for row in output["rows"]] == ["passive", "activated", "ssl", "hidden"]
+    for row in output["rows"]:
         assert list(row["recall"]) == [edit.label for edit in PAPER]
         assert row["mean"] == pytest.approx(sum(row["recall"].values()) / len(PAPER))
         assert (
@@ -89,33 +98,33 @@ def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
         for label, share in row["recall"].items():
             low, high = row["interval"][label]
             assert low <= share <= high
-        if row["method"] != "passive" and row["moved"]:
+        if row["method"] != "passive" and row["modified"]:
             assert 43.8 <= row["psnr"] < 44.4
-    by_method = {row["method"]: row for row in said["rows"]}
-    assert by_method["ssl"]["moved"] == by_method["hidden"]["moved"] == len(PHOTOS)
+    by_method = {row["method"]: row for row in output["rows"]}
+    assert by_method["ssl"]["modified"] == by_method["hidden"]["modified"] == len(PHOTOS)
     assert by_method["hidden"]["mean"] == 0  # by networks that were taught nothing
 
 
-def test_bits_are_those_read_from_the_edited_files(desk: Path, out: Path) -> None:
-    network = extractors.load(str(desk / "small.pt"), device="cpu")
-    (background,) = out.glob("background-*.npy")
-    decoder = Carriers(network, read_strangers(background, network, 24).descriptors)
+def test_bits_are_those_read_from_the_edited_files(workspace: Path, out: Path) -> None:
+    network = extractors.load(str(workspace / "small.pt"), device="cpu")
+    (background,) = out.glob("descriptors-*.npy")
+    decoder = SSLDecoder(network, read_descriptor_set(background, network, 24).descriptors)
     with (out / "copies.csv").open() as file:
         lines = {(line["photo"], line["edit"]): line for line in csv.DictReader(file) if line["method"] == "ssl"}
     assert len(lines) == len(PHOTOS) * len(PAPER)
     for seed, name in enumerate(PHOTOS):
-        message = identifier(Photo.load(desk / "photos" / f"{name}.jpg").sha256, 20)
-        image = to_image(Photo.load(out / "released" / "watermarks" / "ssl" / f"{name}.jpg").view())
-        scores = describe(decoder, [to_view(edit(image, seed)) for edit in PAPER])
+        message = identifier(Photo.load(workspace / "photos" / f"{name}.jpg").sha256, 20)
+        image = to_image(Photo.load(out / "released" / "watermarks" / "ssl" / f"{name}.jpg").pixels())
+        scores = describe(decoder, [to_pixels(edit(image, seed)) for edit in PAPER])
         for edit, right in zip(PAPER, ((scores > 0) == message).sum(dim=1).tolist(), strict=True):
             line = lines[f"{name}.jpg", edit.label]
-            assert int(line["right bits"]) == right
-            assert int(line["home"]) == (right == 20)
-        before = describe(decoder, [Photo.load(desk / "photos" / f"{name}.jpg").view()])[0]
+            assert int(line["correct_bits"]) == right
+            assert int(line["is_correct"]) == (right == 20)
+        before = describe(decoder, [Photo.load(workspace / "photos" / f"{name}.jpg").pixels()])[0]
         assert float(((scores[0] - before) * (2.0 * message - 1)).mean()) > 0  # as it is, unedited
 
 
-def test_the_table_is_for_people(desk: Path, out: Path) -> None:
+def test_the_table_is_for_people(workspace: Path, out: Path) -> None:
     first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
     assert "all 20 bits" in first and "2 photos among 26 references" in first
     assert all(edit.label in headings for edit in PAPER)
@@ -123,26 +132,26 @@ def test_the_table_is_for_people(desk: Path, out: Path) -> None:
     assert methods == 2 * ["passive", "activated", "SSL watermark", "HiDDeN"]
     assert [("published" in row) for row in rows] == 4 * [False] + 4 * [True]
     assert (out / "bits.md").is_file() and (out / "recall.svg").is_file() and (out / "report.html").is_file()
-    said = (desk / "said.txt").read_text()
+    output = (workspace / "output.txt").read_text()
     for row in json.loads((out / "results.json").read_text())["rows"]:
-        assert f"{row['mean']:.3f}" in said
+        assert f"{row['mean']:.3f}" in output
 
 
-def test_codebooks_of_one_spec_are_told_apart(desk: Path, out: Path) -> None:
-    said = json.loads((out / "results.json").read_text())["rows"][0]
-    rows = [Row(**{**said, "codebook": name}) for name in ("mine", "theirs")]
-    setting = WatermarksBench(photos=desk, background=desk, out=desk)
-    measured = [Measured(row, [], np.zeros((0, 14)), None) for row in rows]
-    headings, *_ = shown(WatermarksResult(setting, [], measured, 0.0))
+def test_codebooks_of_one_spec_are_told_apart(workspace: Path, out: Path) -> None:
+    output = json.loads((out / "results.json").read_text())["rows"][0]
+    rows = [WatermarksRow(**{**output, "codebook": name}) for name in ("mine", "theirs")]
+    setting = WatermarksBench(photos=workspace, distractor_photos=workspace, out=workspace)
+    measured = [MethodResult(row, [], np.zeros((0, 14)), None) for row in rows]
+    headings, *_ = terminal_table(WatermarksResult(setting, [], measured, 0.0))
     assert headings == ["edit", "passive,\nmine", "passive,\ntheirs"]
     assert [line[1] for line in _table(rows).rows[:2]] == ["mine, IVF2,PQ4x2", "theirs, IVF2,PQ4x2"]
     assert "mine" in _figure(rows).caption
 
 
-def test_what_cannot_be_activated_is_measured_passive(desk: Path) -> None:
+def test_what_cannot_be_activated_is_measured_passive(workspace: Path) -> None:
     more = ("--index", "Flat", "--watermarks", "hidden", "--json")
-    said = json.loads(bench(desk, desk / "flat", *more))
-    assert [(row["method"], row["index"]) for row in said["rows"]] == [
+    output = json.loads(bench(workspace, workspace / "flat", *more))
+    assert [(row["method"], row["index"]) for row in output["rows"]] == [
         ("passive", "IVF2,PQ4x2"),
         ("activated", "IVF2,PQ4x2"),
         ("passive", "Flat"),
@@ -150,22 +159,22 @@ def test_what_cannot_be_activated_is_measured_passive(desk: Path) -> None:
     ]
 
 
-def test_a_second_run_does_nothing_again(desk: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_does_nothing_again(workspace: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = json.loads((out / "results.json").read_text())["rows"]
     monkeypatch.setattr("homing.evaluation.benches.watermarks.mark", lambda *_, **__: pytest.fail("marked again"))
     monkeypatch.setattr("homing.evaluation.protocol.copies.to_image", lambda _: pytest.fail("edited again"))
-    assert json.loads(bench(desk, out, "--json"))["rows"] == before
+    assert json.loads(bench(workspace, out, "--json"))["rows"] == before
 
 
-def test_a_bundled_network_is_whitened_on_its_own_strangers(desk: Path, tmp_path: Path) -> None:
-    setting = WatermarksBench(photos=desk / "photos", background=tmp_path / "rows.npy", out=tmp_path)
+def test_a_bundled_network_is_whitened_on_its_own_distractors(workspace: Path, tmp_path: Path) -> None:
+    setting = WatermarksBench(photos=workspace / "photos", distractor_photos=tmp_path / "rows.npy", out=tmp_path)
     network = extractors.load("imagenet-lite0", device="cpu")
     decoder = _ssl(setting, network, lambda *_: pytest.fail("described anew")).decoder
     book = codebooks.load("imagenet-lite0")
-    rows = book.decode(codebooks.bundled_background(book).codes[:10_000]).numpy()
-    assert decoder.fingerprint == Carriers(network, rows).fingerprint
+    rows = book.decode(codebooks.bundled_distractors(book).codes[:10_000]).numpy()
+    assert decoder.fingerprint == SSLDecoder(network, rows).fingerprint
     np.save(tmp_path / "rows.npy", np.ones((24, 7), np.float32))
-    small = extractors.load(str(desk / "small.pt"), device="cpu")
+    small = extractors.load(str(workspace / "small.pt"), device="cpu")
     with pytest.raises(HomingError, match=r"must hold \(N, 108\) descriptors"):
         _ssl(setting, small, lambda *_: pytest.fail("described anew"))
 
@@ -176,17 +185,20 @@ def test_a_bundled_network_is_whitened_on_its_own_strangers(desk: Path, tmp_path
         (("--watermarks", "ssl,hiden"), "did you mean 'hidden'"),
         (("--key", -1), "a key is a whole number"),
         (("--hidden", "missing.safetensors"), "no such file: missing.safetensors"),
-        (("--hidden", "{desk}/hidden-8.safetensors"), "hides 8 bits; train one with --bits 20"),
-        (("--ssl-extractor", "{desk}/12/small.pt"), "20 bits need as many dimensions, '.*' has 12; choose another"),
+        (("--hidden", "{workspace}/hidden-8.safetensors"), "hides 8 bits; train one with --bits 20"),
         (
-            ("--background", "{desk}/rows.npy", "--ssl-extractor", "{desk}/mid.pt"),
+            ("--ssl-extractor", "{workspace}/12/small.pt"),
+            "20 bits need as many dimensions, '.*' has 12; choose another",
+        ),
+        (
+            ("--distractor-photos", "{workspace}/rows.npy", "--ssl-extractor", "{workspace}/mid.pt"),
             r"\(N, 48\) descriptors of .*mid.pt', got \(24, 108\) of float32; a folder of photos serves every network",
         ),
     ],
 )
 def test_a_wrong_call_gets_one_line(
-    desk: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.evaluation.protocol.setting.describe_photos", lambda *_: pytest.fail("began"))
+    monkeypatch.setattr("homing.evaluation.protocol.config.describe_photos", lambda *_: pytest.fail("began"))
     with pytest.raises(HomingError, match=says):
-        bench(desk, tmp_path / "out", *(str(each).format(desk=desk) for each in more))
+        bench(workspace, tmp_path / "out", *(str(each).format(workspace=workspace) for each in more))

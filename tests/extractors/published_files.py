@@ -24,10 +24,10 @@ class Published:
     network: Callable[[Tensor], Tensor]
     dim: int
     size: int
-    normalisation: tuple[Tensor, Tensor] = IMAGENET
+    normalization: tuple[Tensor, Tensor] = IMAGENET
 
     def __call__(self, images: Tensor) -> Tensor:
-        mean, std = (each[:, None, None] for each in self.normalisation)
+        mean, std = (each[:, None, None] for each in self.normalization)
         return F.normalize(self.network((images - mean) / std))
 
 
@@ -36,14 +36,14 @@ class GeM(nn.Module):
         return (maps.clamp(min=1e-6) ** 3).mean(dim=(2, 3), keepdim=True) ** (1 / 3)
 
 
-def settled(network: nn.Module) -> nn.Module:
+def with_batch_statistics(network: nn.Module) -> nn.Module:
     """The network with the statistics of one batch, so that photos do not all look the same to it."""
     norms = [part for part in network.modules() if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d))]
     for norm in norms:
         norm.momentum = 1.0
-    contrast, colour = torch.rand(8, 3, 1, 1), torch.randn(8, 3, 1, 1)
+    contrast, color = torch.rand(8, 3, 1, 1), torch.randn(8, 3, 1, 1)
     with torch.no_grad():
-        network.train()(contrast * torch.randn(8, 3, 64, 64) + colour)
+        network.train()(contrast * torch.randn(8, 3, 64, 64) + color)
     for norm in norms:
         norm.running_var *= 1.2  # a batch so small underrates it, and rounding errors would grow from layer to layer
     return network.eval()
@@ -52,7 +52,7 @@ def settled(network: nn.Module) -> nn.Module:
 def sscd() -> Published:
     network = torchvision.models.resnet50(num_classes=512)
     network.avgpool = GeM()
-    settled(network)
+    with_batch_statistics(network)
     return Published({f"backbone.{key}": value for key, value in network.state_dict().items()}, network, 512, 288)
 
 
@@ -62,7 +62,7 @@ def sscd_large() -> Published:
         torchvision.models.resnet.Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4, num_classes=1024
     )
     network.avgpool = GeM()
-    settled(network)
+    with_batch_statistics(network)
     return Published({_classy(key): value for key, value in network.state_dict().items()}, network, 1024, 288)
 
 
@@ -85,7 +85,7 @@ def _classy(key: str) -> str:
 def dino_r50() -> Published:
     network = torchvision.models.resnet50()
     network.fc = nn.Identity()
-    settled(network)
+    with_batch_statistics(network)
     return Published(network.state_dict(), network, 2048, 224)
 
 
@@ -131,7 +131,7 @@ class Isc(nn.Module):
 
 
 def isc() -> Published:
-    network = settled(Isc())
+    network = with_batch_statistics(Isc())
     weights = {f"module.{key}": value for key, value in network.state_dict().items()}
     held = {"epoch": 10, "arch": "tf_efficientnetv2_m_in21ft1k", "args": Namespace(input_size=512, lr=0.5)}
     return Published({**held, "state_dict": weights, "optimizer": {"state": {}}}, network, 256, 512, HALF)

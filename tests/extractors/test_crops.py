@@ -11,7 +11,7 @@ from torch import nn
 from homing import extractors
 from homing.errors import PhotoError
 from homing.extractors import Extractor, NetworkExtractor, crops, describe
-from homing.extractors.crops import SMALLEST, crop_windows, describe_crops
+from homing.extractors.crops import MIN_CROP_SIDE, crop_windows, describe_crops
 from homing.photo import Photo
 
 
@@ -31,7 +31,7 @@ def paths(photos: Path) -> list[Path]:
 @pytest.fixture(autouse=True)
 def in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same figures on every machine; how near half precision comes has a test of its own."""
-    monkeypatch.setattr("homing.extractors.crops.computes_in_half", lambda _: False)
+    monkeypatch.setattr("homing.extractors.crops.supports_bfloat16", lambda _: False)
 
 
 def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray:
@@ -41,7 +41,7 @@ def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray
 def test_every_photo_is_described_whole(paths: list[Path]) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     found = described(extractor, paths, 4)
-    expected = describe(extractor, [Photo.load(path).view() for path in paths]).numpy()
+    expected = describe(extractor, [Photo.load(path).pixels() for path in paths]).numpy()
     assert ((found * expected).sum(axis=1) > 0.999).all()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
@@ -49,7 +49,7 @@ def test_every_photo_is_described_whole(paths: list[Path]) -> None:
 def test_half_precision_comes_near_enough(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     single = described(extractor, paths, 12)
-    monkeypatch.setattr("homing.extractors.crops.computes_in_half", lambda _: True)
+    monkeypatch.setattr("homing.extractors.crops.supports_bfloat16", lambda _: True)
     half = described(extractor, paths, 12)
     assert not np.array_equal(single, half)
     assert np.min((single * half).sum(axis=1)) > 0.99
@@ -65,17 +65,19 @@ def test_a_large_network_sees_photos_as_sharp_as_it_can(tmp_path: Path) -> None:
     torch.manual_seed(1)
     network = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4))
     large = NetworkExtractor(network, name="large", size=320, device="cpu")
-    expected = describe(large, [Photo.load(tmp_path / "noise.png").view()]).numpy()
+    expected = describe(large, [Photo.load(tmp_path / "noise.png").pixels()]).numpy()
     np.testing.assert_allclose(described(large, [tmp_path / "noise.png"], 1), expected, atol=1e-4)
 
 
 @pytest.mark.parametrize(("count", "shares"), [(1, [1]), (3, [1, 1, 1]), (4, [1] * 4), (10, [3, 3, 2, 2])])
-def test_the_number_is_met_and_spread_evenly(tiny: Extractor, paths: list[Path], count: int, shares: list[int]) -> None:
+def test_the_number_asked_for_is_spread_evenly(
+    tiny: Extractor, paths: list[Path], count: int, shares: list[int]
+) -> None:
     reported: list[PhotoError | None] = []
     found = np.concatenate(list(describe_crops(tiny, paths, count, reported.append)))
     assert found.shape == (count, tiny.dim)
     assert reported == [None] * len(shares)
-    whole = describe(tiny, [Photo.load(path).view() for path in paths]).numpy()
+    whole = describe(tiny, [Photo.load(path).pixels() for path in paths]).numpy()
     starts = np.cumsum([0, *shares[:-1]])
     for start, expected in zip(starts, whole, strict=False):
         assert np.linalg.norm(found[start] - expected) < 0.1
@@ -83,22 +85,22 @@ def test_the_number_is_met_and_spread_evenly(tiny: Extractor, paths: list[Path],
 
 def test_batches_change_nothing(tiny: Extractor, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     found = described(tiny, paths, 30)
-    monkeypatch.setattr(crops, "PHOTOS_AT_ONCE", 3)
-    monkeypatch.setattr(crops, "images_at_once", lambda extractor: 7)
+    monkeypatch.setattr(crops, "PHOTOS_PER_BATCH", 3)
+    monkeypatch.setattr(crops, "default_batch_size", lambda extractor: 7)
     np.testing.assert_allclose(described(tiny, paths, 30), found, atol=1e-6)
 
 
 def test_a_crop_is_what_slicing_gives(tiny: Extractor, tmp_path: Path) -> None:
-    """Of a photo of SQUARE pixels a side, compared with cutting the pixels out and resizing them."""
+    """Of a photo of SQUARE_SIDE pixels a side, compared with cutting the pixels out and resizing them."""
     from PIL import Image
 
     smooth = np.random.default_rng(0).random((8, 8, 3))
-    image = Image.fromarray((255 * smooth).astype(np.uint8)).resize((crops.SQUARE,) * 2, Image.Resampling.BICUBIC)
+    image = Image.fromarray((255 * smooth).astype(np.uint8)).resize((crops.SQUARE_SIDE,) * 2, Image.Resampling.BICUBIC)
     image.save(tmp_path / "smooth.png")
     found = described(tiny, [tmp_path / "smooth.png"], 5)
     for row, (side, x, y) in zip(found, crop_windows(0, 5), strict=True):
-        left, top = ((centre - side + 1) / 2 * crops.SQUARE for centre in (x, y))
-        box = (left, top, left + side * crops.SQUARE, top + side * crops.SQUARE)
+        left, top = ((center - side + 1) / 2 * crops.SQUARE_SIDE for center in (x, y))
+        box = (left, top, left + side * crops.SQUARE_SIDE, top + side * crops.SQUARE_SIDE)
         cut = image.resize((64, 64), Image.Resampling.BILINEAR, box=tuple(map(float, box)))
         view = torch.from_numpy(np.array(cut)).permute(2, 0, 1) / 255
         assert np.linalg.norm(row - describe(tiny, [view])[0].numpy()) < 0.02
@@ -106,11 +108,11 @@ def test_a_crop_is_what_slicing_gives(tiny: Extractor, tmp_path: Path) -> None:
 
 def test_windows_lie_inside_the_photo_and_never_change() -> None:
     windows = crop_windows(3, 500)
-    sides, centres = windows[:, :1], windows[:, 1:]
+    sides, centers = windows[:, :1], windows[:, 1:]
     assert windows[0].tolist() == [1, 0, 0]
-    assert SMALLEST <= sides.min() < SMALLEST + 0.05
+    assert MIN_CROP_SIDE <= sides.min() < MIN_CROP_SIDE + 0.05
     assert sides[1:].max() > 0.95
-    assert (np.abs(centres) <= 1 - sides + 1e-6).all()
+    assert (np.abs(centers) <= 1 - sides + 1e-6).all()
     np.testing.assert_array_equal(crop_windows(3, 20), windows[:20])
     assert not np.array_equal(crop_windows(4, 500), windows)
 

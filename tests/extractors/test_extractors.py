@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from homing import extractors
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import Extractor, NetworkExtractor, describe
-from homing.extractors.trained import DescriptorNetwork, Design, write_network
+from homing.extractors.descriptor_network import DescriptorNetwork, NetworkConfig, write_network
 
 
 def tiny() -> nn.Module:
@@ -28,24 +28,24 @@ def torchscript(folder: Path, network: nn.Module | None = None) -> Extractor:
 
 def trained(folder: Path) -> Extractor:
     half = (0.5, 0.5, 0.5)
-    design = Design(trunk="tf_efficientnet_lite0", dim=16, size=96, mean=half, std=half)
-    write_network(DescriptorNetwork(design), design, folder / "tiny.safetensors")
+    config = NetworkConfig(trunk="tf_efficientnet_lite0", dim=16, size=96, mean=half, std=half)
+    write_network(DescriptorNetwork(config), config, folder / "tiny.safetensors")
     return extractors.load(str(folder / "tiny.safetensors"), device="cpu")
 
 
 GENERAL = {"timm:NAME", "FILE.pt", "FILE.safetensors"}
 # Those to be fetched are tested in test_published.py.
 REGISTERED = [name for name in extractors.available() if name not in GENERAL | set(extractors.fetched())]
-BROUGHT = {"torchscript": torchscript, "trained": trained}
+USER_EXTRACTORS = {"torchscript": torchscript, "trained": trained}
 
 
-@pytest.fixture(params=[*REGISTERED, "module", *BROUGHT])
+@pytest.fixture(params=[*REGISTERED, "module", *USER_EXTRACTORS])
 def any_extractor(request: pytest.FixtureRequest, tmp_path: Path) -> Extractor:
     """Every registered extractor, and what users bring along."""
     if request.param == "module":
         return NetworkExtractor(tiny(), name="tiny", size=64, device="cpu")
-    if request.param in BROUGHT:
-        return BROUGHT[request.param](tmp_path)
+    if request.param in USER_EXTRACTORS:
+        return USER_EXTRACTORS[request.param](tmp_path)
     return extractors.load(request.param, device="cpu")
 
 

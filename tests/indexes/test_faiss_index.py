@@ -10,7 +10,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.indexes import FaissIndex
-from homing.indexes.faiss import REACH
+from homing.indexes.faiss import EF_SEARCH
 
 FAMILIES = [
     "Flat", "PQ4x6", "OPQ4,PQ4x4", "OPQ4_16,PQ4x4", "IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16_HNSW8,PQ4x6",
@@ -38,12 +38,12 @@ def _one_thread() -> Iterator[None]:
     faiss.omp_set_num_threads(before)
 
 
-def some(codebook: Codebook, count: int, seed: int) -> torch.Tensor:
+def random_descriptors(codebook: Codebook, count: int, seed: int) -> torch.Tensor:
     return descriptors(count, seed, codebook.dim)
 
 
 def is_graph(codebook: Codebook) -> bool:
-    return isinstance(codebook.quantiser.inner, faiss.IndexHNSW)
+    return isinstance(codebook.quantizer.inner, faiss.IndexHNSW)
 
 
 def filled(codebook: Codebook, references: torch.Tensor, ids: np.ndarray) -> FaissIndex:
@@ -62,7 +62,7 @@ def by_faiss(codebook: Codebook, references: torch.Tensor, queries: torch.Tensor
     raw = codebook.new_faiss()
     if is_graph(codebook):
         references = codebook.reconstruct(references)
-        faiss.ParameterSpace().set_index_parameter(raw, "efSearch", REACH)
+        faiss.ParameterSpace().set_index_parameter(raw, "efSearch", EF_SEARCH)
     for part in references.split(1 if "LSQ" in codebook.spec else 250):
         raw.add(part.numpy())
     if (ivf := faiss.try_extract_index_ivf(raw)) is not None:
@@ -85,14 +85,14 @@ def assert_same(ours: tuple, theirs: tuple) -> None:
 
 
 def test_answers_as_faiss_itself_does(codebook: Codebook) -> None:
-    references, queries = some(codebook, 500, 1), some(codebook, 30, 2)
+    references, queries = random_descriptors(codebook, 500, 1), random_descriptors(codebook, 30, 2)
     index = filled(codebook, references, np.arange(500))
     assert len(index) == 500
     assert_same(index.search(queries, 6, PROBES), by_faiss(codebook, references, queries, 6))
 
 
 def test_answers_so_without_what_was_removed_and_with_what_came_later(codebook: Codebook) -> None:
-    references, queries = some(codebook, 200, 3), some(codebook, 30, 4)
+    references, queries = random_descriptors(codebook, 200, 3), random_descriptors(codebook, 30, 4)
     index = filled(codebook, references[:150], 1000 + np.arange(150))
     index.search(queries, 1)
     index.remove(np.append(1000 + np.arange(0, 150, 2), 7))
@@ -141,7 +141,7 @@ def test_all_cells_are_looked_into_where_a_graph_leads_to_them() -> None:
 
 
 def test_survives_its_bytes(codebook: Codebook) -> None:
-    references = some(codebook, 100, 4)
+    references = random_descriptors(codebook, 100, 4)
     index = filled(codebook, references, np.arange(100))
     again = FaissIndex(codebook, index.to_bytes())
     assert len(again) == 100
@@ -151,12 +151,12 @@ def test_survives_its_bytes(codebook: Codebook) -> None:
 
 def test_probes_fewer_cells_the_larger_it_is(codebook: Codebook, monkeypatch: pytest.MonkeyPatch) -> None:
     index = FaissIndex(codebook)
-    cells = index.fast_probes()
+    cells = index.default_nprobe()
     assert cells == (16 if codebook.has_cells else 1)
-    index.add(codebook.encode(some(codebook, 1000, 5)), np.arange(1000))
-    assert index.fast_probes() == cells  # small: all of them
-    monkeypatch.setattr("homing.indexes.base.FAST_CODES", 250)
-    assert index.fast_probes() == max(1, cells // 4)
+    index.add(codebook.encode(random_descriptors(codebook, 1000, 5)), np.arange(1000))
+    assert index.default_nprobe() == cells  # small: all of them
+    monkeypatch.setattr("homing.indexes.base.DEFAULT_CODES_SCANNED", 250)
+    assert index.default_nprobe() == max(1, cells // 4)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def test_contents_are_whole_while_another_thread_changes_them() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(read)
-        for turn in range(12):
-            index.add(codes, turn * len(codes) + np.arange(len(codes)))
-            if turn % 4 == 3:
-                index.remove(np.arange(0, (turn + 1) * len(codes), 2))
+        for round_ in range(12):
+            index.add(codes, round_ * len(codes) + np.arange(len(codes)))
+            if round_ % 4 == 3:
+                index.remove(np.arange(0, (round_ + 1) * len(codes), 2))
         done.set()
         reader.result()
 
@@ -37,8 +37,8 @@ def test_each_thread_gets_the_probes_and_the_number_it_asked_for() -> None:
     index.add(book.encode(rows), np.arange(300))
     expected = {probes: index.search(rows[:50], 10 * probes, probes) for probes in (1, 2, 3, 4)}
 
-    def search(turn: int) -> None:
-        probes = turn % 4 + 1
+    def search(round_: int) -> None:
+        probes = round_ % 4 + 1
         for got, wanted in zip(index.search(rows[:50], 10 * probes, probes), expected[probes], strict=True):
             np.testing.assert_array_equal(got, wanted)
 

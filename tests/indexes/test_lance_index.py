@@ -17,17 +17,17 @@ from homing.indexes import FaissIndex, LanceIndex
 from homing.indexes.lance import (
     CODE,
     VECTOR,
+    cells_differ,
     check_family,
     drop_index,
-    fold_in,
-    has_moved,
-    lists_of,
     load_lance,
-    rows_outside,
+    refresh_index,
+    to_list_column,
+    unindexed_rows,
 )
 
 QUERIES = descriptors(80, seed=9)  # asked in five ways after each of eight changes
-OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"margin": 0.2}, {}]
+OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"probe_radius": 0.2}, {}]
 
 
 class Both:
@@ -45,7 +45,7 @@ class Both:
     def add(self, count: int) -> None:
         new = descriptors(count, seed=self.made + 1)
         codes = self.book.encode(new)
-        rows = pa.table({CODE: lists_of(codes), VECTOR: lists_of(self.book.turn(new))})
+        rows = pa.table({CODE: to_list_column(codes), VECTOR: to_list_column(self.book.transform(new))})
         mode = "append" if self.made else "create"
         load_lance().write_dataset(rows, self.uri, mode=mode, enable_stable_row_ids=True)
         self.faiss.add(codes, np.arange(self.made, self.made + count) + 1)
@@ -57,12 +57,12 @@ class Both:
 
     def index(self, *, in_memory: bool) -> LanceIndex:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("homing.indexes.lance.IN_MEMORY", len(self.faiss) if in_memory else 0)
+            patch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", len(self.faiss) if in_memory else 0)
             return LanceIndex(self.book, self.dataset)
 
-    def agree(self, tail: int) -> None:
+    def assert_same_as_faiss(self, tail: int) -> None:
         for index in (self.index(in_memory=False), self.index(in_memory=True)):
-            assert (len(index), rows_outside(index._dataset)) == (len(self.faiss), tail)
+            assert (len(index), unindexed_rows(index._dataset)) == (len(self.faiss), tail)
             for options in OPTIONS:
                 distances, ids = index.search(QUERIES, 10, **options)
                 expected, same = self.faiss.search(QUERIES, 10, **options)
@@ -78,29 +78,29 @@ class Both:
 def test_the_same_answers_after_every_change(spec: str, tmp_path: Path) -> None:
     both = Both(spec, tmp_path / "d.lance")
     both.add(1000)
-    both.agree(tail=1000)
-    fold_in(both.dataset, both.book)
-    both.agree(tail=0)
+    both.assert_same_as_faiss(tail=1000)
+    refresh_index(both.dataset, both.book)
+    both.assert_same_as_faiss(tail=0)
     both.add(500)
-    both.agree(tail=500)
+    both.assert_same_as_faiss(tail=500)
     both.remove(range(901, 1101))  # of what is in the index, and of what is not
-    both.agree(tail=400)
-    fold_in(both.dataset, both.book)
-    both.agree(tail=0)
+    both.assert_same_as_faiss(tail=400)
+    refresh_index(both.dataset, both.book)
+    both.assert_same_as_faiss(tail=0)
     both.dataset.optimize.compact_files()
-    both.agree(tail=0)
+    both.assert_same_as_faiss(tail=0)
     both.add(2000)  # more than there were: it is built anew
-    fold_in(both.dataset, both.book)
-    both.agree(tail=0)
-    assert not has_moved(both.dataset, both.book)
+    refresh_index(both.dataset, both.book)
+    both.assert_same_as_faiss(tail=0)
+    assert not cells_differ(both.dataset, both.book)
     drop_index(both.dataset)
-    both.agree(tail=3300)
+    both.assert_same_as_faiss(tail=3300)
 
 
 def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(600)
-    fold_in(both.dataset, both.book)
+    refresh_index(both.dataset, both.book)
     both.add(300)
     several = QUERIES[:60].reshape(20, 3, -1)
     distances, ids = both.index(in_memory=False).search(several, 5, probes=3)
@@ -112,7 +112,7 @@ def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_pat
 def test_few_references_are_searched_where_their_codes_are_in_memory(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(600)
-    fold_in(both.dataset, both.book)
+    refresh_index(both.dataset, both.book)
     small = LanceIndex(both.book, both.dataset)
     shutil.rmtree(both.uri)
     distances, ids = small.search(QUERIES, 5)
@@ -123,10 +123,10 @@ def test_few_references_are_searched_where_their_codes_are_in_memory(tmp_path: P
 def test_cells_that_somebody_trained_anew_are_noticed(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(1000)
-    assert not has_moved(both.dataset, both.book), "there is no index yet"
-    fold_in(both.dataset, both.book)
+    assert not cells_differ(both.dataset, both.book), "there is no index yet"
+    refresh_index(both.dataset, both.book)
     both.dataset.optimize.optimize_indices(retrain=True)
-    assert has_moved(both.dataset, both.book)
+    assert cells_differ(both.dataset, both.book)
 
 
 def test_an_empty_dataset_finds_nothing(tmp_path: Path) -> None:
@@ -137,13 +137,13 @@ def test_an_empty_dataset_finds_nothing(tmp_path: Path) -> None:
     assert (ids == -1).all()
 
 
-def test_some_ids_are_always_the_same(tmp_path: Path) -> None:
+def test_sampled_ids_are_always_the_same(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(300)
     both.remove(range(1, 101))
-    first, second = (LanceIndex(both.book, both.dataset).some(50, below=1 << 48) for _ in range(2))
+    first, second = (LanceIndex(both.book, both.dataset).sample_ids(50, below=1 << 48) for _ in range(2))
     assert np.array_equal(first, second) and len(np.unique(first)) == 50 and first.min() > 100
-    assert len(LanceIndex(both.book, both.dataset).some(1000, below=1 << 48)) == 200
+    assert len(LanceIndex(both.book, both.dataset).sample_ids(1000, below=1 << 48)) == 200
 
 
 @pytest.mark.parametrize("spec", ["PQ4x8", "IVF8,Flat", "IVF8,PQ8x4", "PCA16,IVF8,PQ4x8"])

@@ -54,24 +54,24 @@ def test_no_family_is_left_out() -> None:
 
 def test_its_gradient_is_right(codebook: Codebook) -> None:
     objective = objective_for(codebook, descriptors(3, 3), margin=True)
-    moved = descriptors(3, 4).double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), moved, eps=1e-6, atol=1e-4)
+    changed = descriptors(3, 4).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), changed, eps=1e-6, atol=1e-4)
 
 
 def test_following_it_lowers_it(codebook: Codebook) -> None:
     originals = descriptors(8, 5)
     objective = objective_for(codebook, originals, margin=True)
-    moved = originals.clone().requires_grad_()
-    (step,) = torch.autograd.grad(objective(moved).sum(), moved)
+    changed = originals.clone().requires_grad_()
+    (step,) = torch.autograd.grad(objective(changed).sum(), changed)
     assert (objective(originals - 0.02 * step) < objective(originals)).all()
 
 
-def test_it_is_lowest_at_home(codebook: Codebook) -> None:
+def test_it_is_lowest_for_the_photo_itself(codebook: Codebook) -> None:
     """Of some photos, the objective of each is lowest for the photo itself, whatever place the others have."""
     originals = descriptors(6, 1)
     objective = objective_for(codebook, originals, margin=True)
-    said = torch.stack([objective(row.expand_as(originals)) for row in originals])
-    assert said.argmin(dim=0).tolist() == [*range(6)]
+    losses = torch.stack([objective(row.expand_as(originals)) for row in originals])
+    assert losses.argmin(dim=0).tolist() == [*range(6)]
 
 
 def cross_entropy(squared: np.ndarray, own: int, temperature: float) -> float:
@@ -82,55 +82,55 @@ def cross_entropy(squared: np.ndarray, own: int, temperature: float) -> float:
 
 def test_cell_margin_is_the_formula_of_the_method() -> None:
     codebook = train("IVF16,PQ4x6")
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    originals, changed = descriptors(5, 1), descriptors(5, 2)
     index = codebook.new_faiss()
     centroids = index.quantizer.reconstruct_n(0, 16)
     stored = codebook.reconstruct(originals).numpy()
-    rows = moved.double().numpy()
+    rows = changed.double().numpy()
     margins = [
         cross_entropy(np.square(row - centroids).sum(1), cell, 0.05)
         for row, cell in zip(rows, codebook.cells(originals), strict=True)
     ]
-    drawn = codebook.drawn(codebook.cells(originals), 64).numpy()
-    beside = [
+    sampled = codebook.sample_reconstructions(codebook.cells(originals), 64).numpy()
+    code_margins = [
         cross_entropy(np.square(row - [own, *others]).sum(1), 0, 0.05)
-        for row, own, others in zip(rows, stored, drawn, strict=True)
+        for row, own, others in zip(rows, stored, sampled, strict=True)
     ]
-    expected = margins + 0.2 * np.array(beside)
+    expected = margins + 0.2 * np.array(code_margins)
     objective = objective_for(codebook, originals, margin=True)
-    np.testing.assert_allclose(objective(moved), expected + 0.5 * np.square(rows - stored).sum(1), rtol=1e-4)
-    np.testing.assert_allclose(objective.of_copies(moved), expected, rtol=1e-4)
+    np.testing.assert_allclose(objective(changed), expected + 0.5 * np.square(rows - stored).sum(1), rtol=1e-4)
+    np.testing.assert_allclose(objective.copy_loss(changed), expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("spec", ["IVF16,Flat", "IVF16,SQ8", "IVF16,RaBitQ", "IVF16,PQ8x4fs"])
-def test_where_no_codes_can_be_drawn_copies_are_asked_for_their_cell(spec: str) -> None:
-    codebook, originals, moved = train(spec), descriptors(5, 1), descriptors(5, 2)
-    centroids, rows = codebook.every_centroid.numpy(), moved.double().numpy()
+def test_where_no_codes_can_be_sampled_the_copy_loss_is_of_cells(spec: str) -> None:
+    codebook, originals, changed = train(spec), descriptors(5, 1), descriptors(5, 2)
+    centroids, rows = codebook.all_centroids.numpy(), changed.double().numpy()
     cells = codebook.cells(originals)
     margins = [
         cross_entropy(np.square(row - centroids).sum(1), cell, 0.05) for row, cell in zip(rows, cells, strict=True)
     ]
-    np.testing.assert_allclose(objective_for(codebook, originals, margin=True).of_copies(moved), margins, rtol=1e-4)
+    np.testing.assert_allclose(objective_for(codebook, originals, margin=True).copy_loss(changed), margins, rtol=1e-4)
 
 
 @pytest.mark.parametrize("spec", ["PQ4x6", "SQ4", "LSH"])
-def test_without_cells_copies_are_asked_for_the_same(spec: str) -> None:
+def test_without_cells_the_copy_loss_is_the_loss(spec: str) -> None:
     objective = objective_for(train(spec), descriptors(5, 1), margin=True)
-    assert torch.equal(objective.of_copies(descriptors(5, 2)), objective(descriptors(5, 2)))
+    assert torch.equal(objective.copy_loss(descriptors(5, 2)), objective(descriptors(5, 2)))
 
 
 @pytest.mark.parametrize("spec", ["PQ4x3", "OPQ4_16,PQ4x3", "PQ4x4fs"])
 def test_codeword_margin_is_the_cross_entropy_over_all_codes_there_are(spec: str) -> None:
     codebook = train(spec)
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    originals, changed = descriptors(5, 1), descriptors(5, 2)
     codewords = codebook.codewords.numpy()
     every = np.array(list(product(range(codewords.shape[1]), repeat=4)))
     codes = codewords[np.arange(4), every].reshape(len(every), -1)
     stored = codebook.reconstruct(originals)
-    turned, targets = codebook.turn(moved).astype(np.float64), codebook.turn(stored)
+    rotated, targets = codebook.transform(changed).astype(np.float64), codebook.transform(stored)
     margins = [
         cross_entropy(np.square(row - codes).sum(1), np.abs(target - codes).sum(1).argmin(), 0.05 / 4)
-        for row, target in zip(turned, targets, strict=True)
+        for row, target in zip(rotated, targets, strict=True)
     ]
-    expected = margins + 0.5 * np.square((moved - stored).numpy()).sum(1)
-    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(moved), expected, rtol=1e-4)
+    expected = margins + 0.5 * np.square((changed - stored).numpy()).sum(1)
+    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(changed), expected, rtol=1e-4)

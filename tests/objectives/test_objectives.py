@@ -38,32 +38,32 @@ def test_is_chosen_by_the_codebook(pair: tuple[Codebook, type]) -> None:
 
 def test_its_gradient_is_right(pair: tuple[Codebook, type]) -> None:
     objective = objective_for(pair[0], descriptors(3, 3))
-    moved = descriptors(3, 4).double().requires_grad_()
-    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), moved, eps=1e-6, atol=1e-4)
+    changed = descriptors(3, 4).double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), changed, eps=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize("margin", [False, True])
 def test_some_photos_have_the_losses_they_have_among_all(pair: tuple[Codebook, type], margin: bool) -> None:
-    objective, moved = objective_for(pair[0], descriptors(4, 3), margin=margin), descriptors(4, 4)
-    places = torch.tensor([2, 0, 2])
-    some = objective.at(places)
-    torch.testing.assert_close(some(moved[places]), objective(moved)[places])
-    torch.testing.assert_close(some.of_copies(moved[places]), objective.of_copies(moved)[places])
-    assert len(objective(moved)) == 4
+    objective, changed = objective_for(pair[0], descriptors(4, 3), margin=margin), descriptors(4, 4)
+    indices = torch.tensor([2, 0, 2])
+    selected = objective.select(indices)
+    torch.testing.assert_close(selected(changed[indices]), objective(changed)[indices])
+    torch.testing.assert_close(selected.copy_loss(changed[indices]), objective.copy_loss(changed)[indices])
+    assert len(objective(changed)) == 4
 
 
 def test_following_it_lowers_it(pair: tuple[Codebook, type]) -> None:
     originals = descriptors(8, 5)
     objective = objective_for(pair[0], originals)
-    moved = originals.clone().requires_grad_()
-    (step,) = torch.autograd.grad(objective(moved).sum(), moved)
+    changed = originals.clone().requires_grad_()
+    (step,) = torch.autograd.grad(objective(changed).sum(), changed)
     assert (objective(originals - 0.1 * step) < objective(originals)).all()
 
 
 @pytest.mark.parametrize("spec", OBJECTIVES[Reconstruction])
 def test_reconstruction_is_the_squared_distance_to_what_is_stored(spec: str) -> None:
     codebook = train(spec)
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    originals, changed = descriptors(5, 1), descriptors(5, 2)
     index = codebook.new_faiss()
     for row in originals.numpy():
         index.add(row[None])
@@ -75,26 +75,26 @@ def test_reconstruction_is_the_squared_distance_to_what_is_stored(spec: str) -> 
         stored = torch.from_numpy(index.reconstruct_n(0, 5))
     if spec == "IVF16,PQ8x4fs":  # whose codes know nothing of the cells
         stored = (stored + codebook.centroids(originals)) / 2
-    torch.testing.assert_close(objective_for(codebook, originals)(moved), ((moved - stored) ** 2).sum(1))
+    torch.testing.assert_close(objective_for(codebook, originals)(changed), ((changed - stored) ** 2).sum(1))
 
 
 def test_centroid_is_the_squared_distance_to_the_nearest_one() -> None:
     codebook = train("IVF16,Flat")
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    originals, changed = descriptors(5, 1), descriptors(5, 2)
     index = codebook.new_faiss()
     centroids = torch.from_numpy(index.quantizer.reconstruct_n(0, 16))
     nearest = centroids[torch.cdist(originals, centroids).argmin(dim=1)]
-    torch.testing.assert_close(objective_for(codebook, originals)(moved), ((moved - nearest) ** 2).sum(1))
+    torch.testing.assert_close(objective_for(codebook, originals)(changed), ((changed - nearest) ** 2).sum(1))
 
 
 def test_sign_margin_is_the_papers_formula_on_the_projections_of_faiss() -> None:
     codebook = train("PCA16,LSH")
-    originals, moved = descriptors(5, 1), descriptors(5, 2)
+    originals, changed = descriptors(5, 1), descriptors(5, 2)
     index = codebook.new_faiss()
-    projected = index.chain.at(0).apply(moved.numpy())
+    projected = index.chain.at(0).apply(changed.numpy())
     bits = np.unpackbits(codebook.encode(originals), axis=1, bitorder="little")[:, :16]
     expected = -np.mean(np.where(bits, 1, -1) * projected, axis=1)
-    np.testing.assert_allclose(objective_for(codebook, originals)(moved).numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(objective_for(codebook, originals)(changed).numpy(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("spec", [spec for spec in OBJECTIVES[SignMargin] if "LSH" in spec])

@@ -33,18 +33,18 @@ def reference(image: np.ndarray) -> np.ndarray:
 
 
 def test_agrees_with_a_numpy_version(flower) -> None:
-    view = flower.view()
-    ours = 255 * jnd_map(view[None])[0, 0].numpy()
-    np.testing.assert_allclose(ours, reference(255 * view.permute(1, 2, 0).double().numpy()), rtol=1e-3)
+    image = flower.pixels()
+    ours = 255 * jnd_map(image[None])[0, 0].numpy()
+    np.testing.assert_allclose(ours, reference(255 * image.permute(1, 2, 0).double().numpy()), rtol=1e-3)
 
 
 def test_as_printed_it_agrees_with_the_printed_formula(flower) -> None:
-    view = flower.view()
-    ours = 255 * jnd_map(view[None], PRINTED)[0, 0].numpy()
-    np.testing.assert_allclose(ours, printed(255 * view.permute(1, 2, 0).double().numpy()), rtol=1e-3, atol=1e-3)
+    image = flower.pixels()
+    ours = 255 * jnd_map(image[None], PRINTED)[0, 0].numpy()
+    np.testing.assert_allclose(ours, printed(255 * image.permute(1, 2, 0).double().numpy()), rtol=1e-3, atol=1e-3)
 
 
-def test_texture_and_darkness_leave_more_room_than_flat_grey() -> None:
+def test_texture_and_darkness_allow_more_than_flat_gray() -> None:
     flat, dark = torch.full((1, 3, 32, 32), 0.5), torch.zeros(1, 3, 32, 32)
     texture = (torch.rand(1, 1, 32, 32) > 0.5).float().expand(1, 3, 32, 32)
     assert jnd_map(flat).mean() < jnd_map(dark).mean() < jnd_map(texture).mean()

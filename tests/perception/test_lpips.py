@@ -13,14 +13,14 @@ def test_is_the_authors_and_grows_with_the_noise(torch_home: Path, flower, monke
     import lpips
 
     monkeypatch.setenv("TORCH_HOME", str(torch_home))
-    distance, view = load_lpips(), flower.view()
-    noise = torch.randn_like(view)
-    little, much = ((view + strength * noise).clamp(0, 1) for strength in (0.02, 0.2))
-    assert distance(view, view) == 0
-    assert 0 < distance(view, little) < distance(view, much)
+    distance, image = load_lpips(), flower.pixels()
+    noise = torch.randn_like(image)
+    little, much = ((image + strength * noise).clamp(0, 1) for strength in (0.02, 0.2))
+    assert distance(image, image) == 0
+    assert 0 < distance(image, little) < distance(image, much)
     theirs = lpips.LPIPS(net="alex", verbose=False)
     with torch.no_grad():
-        assert distance(view, much) == pytest.approx(float(theirs(2 * view[None] - 1, 2 * much[None] - 1)), rel=1e-4)
+        assert distance(image, much) == pytest.approx(float(theirs(2 * image[None] - 1, 2 * much[None] - 1)), rel=1e-4)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ def test_psnr_and_linf_agree_with_others(noise: float, seed: int, height: int) -
 
 @pytest.mark.parametrize("noise", [0.005, 0.02, 0.1])
 def test_ssim_agrees_with_scikit_image(flower, noise: float) -> None:
-    first = flower.view()
+    first = flower.pixels()
     second = (first + noise * torch.randn_like(first)).clamp(0, 1)
     expected = structural_similarity(
         first.numpy(), second.numpy(), channel_axis=0, data_range=1.0, gaussian_weights=True, sigma=1.5,
@@ -35,7 +35,7 @@ def test_ssim_agrees_with_scikit_image(flower, noise: float) -> None:
 
 
 def test_equal_photos_are_infinitely_near(flower) -> None:
-    quality = measure(flower.view(), flower.view())
+    quality = measure(flower.pixels(), flower.pixels())
     assert math.isinf(quality.psnr)
     assert quality.ssim == pytest.approx(1.0, abs=1e-5)
     assert quality.linf == 0

@@ -42,12 +42,12 @@ class Verdict(NamedTuple):
 @cache
 def seeds() -> dict[str, bytes]:
     """Sound files, two or more of each format."""
-    picture, grey = scene(48, 64), scene(48, 64)[..., 0]
+    picture, gray = scene(48, 64), scene(48, 64)[..., 0]
     made = {
         "jpeg": saved(picture, "JPEG", exif=exif(6), icc_profile=wide_gamut()),
         "jpeg-progressive": saved(picture, "JPEG", progressive=True, quality=95, subsampling=0),
         "jpeg-cmyk": saved(picture, "JPEG", "CMYK", icc_profile=cmyk_profile()),
-        "jpeg-grey": saved(grey, "JPEG"),
+        "jpeg-gray": saved(gray, "JPEG"),
         "png": saved(picture, "PNG", exif=exif(3), icc_profile=wide_gamut()),
         "png-palette": saved(picture, "PNG", "P"),
         "png-alpha": saved(picture, "PNG", "RGBA"),
@@ -61,7 +61,7 @@ def seeds() -> dict[str, bytes]:
         "tiff-16": lossless(noise(48, 64, 3, dtype=np.uint16), "TIFF"),
         "tiff-cmyk": saved(picture, "TIFF", "CMYK", compression="tiff_lzw"),
         "tiff-palette": saved(picture, "TIFF", "P"),
-        "tiff-fax": saved(grey, "TIFF", "1", compression="group4"),
+        "tiff-fax": saved(gray, "TIFF", "1", compression="group4"),
         "tiff-jpeg": saved(picture, "TIFF", compression="jpeg"),
     }
     for name, settings in {
@@ -178,10 +178,10 @@ def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float =
 
 
 def read_one(data: bytes) -> tuple[str, str]:
-    """Decode a file, make a view of it and write it again."""
+    """Decode a file, show it and write it again."""
     try:
         photo = Photo.decode(data, "a")
-        photo.view()
+        photo.pixels()
         photo.encode()
     except PhotoError as error:
         good = str(error).startswith("a: ") and "\n" not in str(error)

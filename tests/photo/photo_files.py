@@ -22,7 +22,7 @@ def noise(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> np.ndarray:
 
 
 def scene(height: int = 96, width: int = 128) -> np.ndarray:
-    """Soft colours with some detail, as in a photo: (H, W, 3), uint8."""
+    """Soft colors with some detail, as in a photo: (H, W, 3), uint8."""
     small = Image.fromarray(noise(12, 16, 3)).resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(small)
 
@@ -81,13 +81,13 @@ def wide_gamut() -> bytes:
     return bytes(profile).replace("sRGB".encode("utf-16-be"), "Wide".encode("utf-16-be"))
 
 
-def grey_profile() -> bytes:
-    """A profile for grey of gamma 1."""
+def gray_profile() -> bytes:
+    """A profile for gray of gamma 1."""
     return _profile(b"mntr", b"GRAY", b"XYZ ", {b"kTRC": b"curv" + struct.pack(">2IH", 0, 1, 256)})
 
 
 def cmyk_profile() -> bytes:
-    """A profile that makes grey of any ink: darker the more there is."""
+    """A profile that makes gray of any ink: darker the more there is."""
     ramp = bytes(range(256))
     corners = b"".join(bytes([255 - 60 * bin(corner).count("1"), 128, 128]) for corner in range(16))
     identity = struct.pack(">9i", *(65536 * (i % 4 == 0) for i in range(9)))

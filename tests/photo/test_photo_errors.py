@@ -44,8 +44,8 @@ def _animation(format: str) -> bytes:
         (b"just words, renamed", "not a photo, or damaged at its start; supported: JPEG, PNG"),
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC is not supported; supported: JPEG"),
         (saved(scene(), "GIF"), "GIF is not supported; supported: JPEG"),
-        (saved(scene()[:8, :8], "PNG"), "too small to recognise: 8×8, at least 32×32 is needed"),
-        (saved(scene()[:31], "TIFF"), "too small to recognise: 128×31, at least 32×32 is needed"),
+        (saved(scene()[:8, :8], "PNG"), "too small to recognize: 8×8, at least 32×32 is needed"),
+        (saved(scene()[:31], "TIFF"), "too small to recognize: 128×31, at least 32×32 is needed"),
         (saved(scene().astype(np.float32)[..., 0], "TIFF"), "got mode F"),
     ],
 )
@@ -127,7 +127,7 @@ def test_damage_is_never_a_traceback(sample, place, noise_, near_the_start):
     data = sample[:at] + noise_ + sample[at + len(noise_) :]
     try:
         photo = Photo.decode(data, "a")
-        photo.view()
+        photo.pixels()
         photo.encode()
         photo.encode("tif" if photo.format != "TIFF" else "png")
     except PhotoError as error:

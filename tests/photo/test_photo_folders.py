@@ -1,4 +1,4 @@
-"""gather() finds what the user meant."""
+"""find_photos() finds what the user meant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homing.errors import HomingError
-from homing.photo import gather
+from homing.photo import find_photos
 
 
 @pytest.fixture
@@ -20,31 +20,31 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_counts_for_the_photos_under_it(folder):
-    found = gather([folder])
+    found = find_photos([folder])
     assert [photo.name.as_posix() for photo in found] == ["a.png", "b.JPG", "sub/c.tiff", "z.heic"]
     assert [photo.path for photo in found] == [folder / photo.name for photo in found]
 
 
 def test_a_file_counts_as_itself_whatever_its_suffix(folder):
     path = folder / "sub" / "words.txt"
-    (found,) = gather([path])
+    (found,) = find_photos([path])
     assert (found.path, found.name) == (path, Path("words.txt"))
 
 
 def test_the_same_file_counts_once(folder):
     (folder / "link.png").symlink_to(folder / "a.png")
-    found = gather([folder / "b.JPG", folder, folder / "sub" / "c.tiff"])
+    found = find_photos([folder / "b.JPG", folder, folder / "sub" / "c.tiff"])
     assert [photo.path.name for photo in found] == ["b.JPG", "a.png", "c.tiff", "z.heic"]
 
 
 def test_links_that_lead_in_circles(folder):
     (folder / "sub" / "up").symlink_to(folder)
     (folder / "sub" / "nowhere").symlink_to(folder / "sub" / "nowhere")
-    assert len(gather([folder])) == 4
+    assert len(find_photos([folder])) == 4
 
 
 def test_nothing_there(tmp_path):
     with pytest.raises(HomingError, match="no such file or folder: "):
-        gather([tmp_path / "missing"])
+        find_photos([tmp_path / "missing"])
     with pytest.raises(HomingError, match="no photos in folder: "):
-        gather([tmp_path])
+        find_photos([tmp_path])

@@ -1,4 +1,4 @@
-"""view() is what a viewer shows; moved() adds to what is stored."""
+"""pixels() is what a viewer shows; with_change() adds to what is stored."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ from homing.photo import Photo
     ("format", "mode"),
     [*((format, "RGB") for format in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")), ("PNG", "P"), ("TIFF", "P")],
 )
-def test_view_stands_upright(orientation, format, mode):
+def test_pixels_stands_upright(orientation, format, mode):
     data = saved(scene(), format, mode, exif=exif(orientation))
     image = opened(data)
     image.load()  # turns a TIFF upright already
     expected = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     photo = Photo.decode(data, "a")
     assert photo.orientation == orientation
-    assert photo.pixels.shape == (96, 128, 3)
-    np.testing.assert_allclose(photo.view().permute(1, 2, 0), expected / 255, atol=1e-6)
+    assert photo.stored_pixels.shape == (96, 128, 3)
+    np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), expected / 255, atol=1e-6)
 
 
-def test_view_composites_on_white():
+def test_pixels_composites_on_white():
     array = noise(40, 50, 4)
     white = Image.new("RGBA", (50, 40), "white")
     white.alpha_composite(Image.fromarray(array))
-    shown = Photo.decode(saved(array, "PNG"), "a").view().permute(1, 2, 0)
+    shown = Photo.decode(saved(array, "PNG"), "a").pixels().permute(1, 2, 0)
     np.testing.assert_allclose(shown, np.asarray(white.convert("RGB")) / 255, atol=1 / 255)
 
 
-def test_view_applies_the_profile():
+def test_pixels_applies_the_profile():
     data = saved(scene(), "PNG", icc_profile=wide_gamut())
     profile = ImageCms.ImageCmsProfile(BytesIO(wide_gamut()))
     expected = ImageCms.profileToProfile(opened(data), profile, ImageCms.createProfile("sRGB"))
     photo = Photo.decode(data, "a")
-    np.testing.assert_allclose(photo.view().permute(1, 2, 0), np.asarray(expected) / 255, atol=1e-6)
-    assert np.abs(photo.view().permute(1, 2, 0).numpy() - photo.pixels / 255).mean() > 0.05
+    np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), np.asarray(expected) / 255, atol=1e-6)
+    assert np.abs(photo.pixels().permute(1, 2, 0).numpy() - photo.stored_pixels / 255).mean() > 0.05
 
 
 def test_broken_profile_is_ignored_with_one_warning(caplog):
     data = saved(scene(), "PNG", icc_profile=b"not a profile" * 20)
     with caplog.at_level(logging.WARNING, logger="homing"):
         photo = Photo.decode(data, "broken.png")
-        np.testing.assert_allclose(photo.view().permute(1, 2, 0), scene() / 255, atol=1e-6)
-        photo.moved(torch.zeros(3, 96, 128)).view()
+        np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), scene() / 255, atol=1e-6)
+        photo.with_change(torch.zeros(3, 96, 128)).pixels()
     assert [record.getMessage().split(":")[0] for record in caplog.records] == ["broken.png"]
     assert opened(photo.encode()).info["icc_profile"] == b"not a profile" * 20
 
@@ -71,39 +71,41 @@ def test_broken_profile_is_ignored_with_one_warning(caplog):
     strength=st.floats(0, 0.2),
     seed=st.integers(0, 1000),
 )
-def test_moved_stays_within_the_change(dtype, channels, orientation, strength, seed):
+def test_with_change_stays_within_the_change(dtype, channels, orientation, strength, seed):
     array = noise(33, 40, channels, dtype=dtype, seed=seed)
     photo = dataclasses.replace(Photo.decode(lossless(array, "PNG"), "a"), orientation=orientation)
-    change = (torch.rand(photo.view().shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1) * strength
-    moved = photo.moved(change)
+    change = (torch.rand(photo.pixels().shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1) * strength
+    moved = photo.with_change(change)
     white = np.iinfo(dtype).max
     difference = dataclasses.replace(
-        moved, pixels=np.abs(moved.pixels.astype(int) - photo.pixels).astype(dtype), alpha=None
+        moved, stored_pixels=np.abs(moved.stored_pixels.astype(int) - photo.stored_pixels).astype(dtype), alpha=None
     )
     bound = change.abs() if channels > 2 else change.mean(0, keepdim=True).abs()
-    assert (difference.view() <= bound + (0.5 + 1e-2) / white).all()
-    np.testing.assert_array_equal(np.dstack([photo.pixels, *([] if photo.alpha is None else [photo.alpha])]), array)
+    assert (difference.pixels() <= bound + (0.5 + 1e-2) / white).all()
+    np.testing.assert_array_equal(
+        np.dstack([photo.stored_pixels, *([] if photo.alpha is None else [photo.alpha])]), array
+    )
     assert moved.alpha is photo.alpha
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_moved_moves_the_place_that_is_seen(orientation):
+def test_with_change_moves_the_place_that_is_seen(orientation):
     photo = Photo.decode(saved(np.full((40, 50, 3), 100, np.uint8), "PNG", exif=exif(orientation)), "a")
-    change = torch.zeros_like(photo.view())
+    change = torch.zeros_like(photo.pixels())
     change[0, 2, 5] = 10 / 255
-    seen = photo.moved(change).view() - photo.view()
+    seen = photo.with_change(change).pixels() - photo.pixels()
     np.testing.assert_allclose(seen, change, atol=1e-6)
 
 
-def test_moved_refuses_another_shape():
+def test_with_change_refuses_another_shape():
     photo = Photo.decode(saved(scene(), "PNG"), "a.png")
     with pytest.raises(PhotoError, match=r"^a\.png: a change of \(3, 96, 128\) is expected, got \(3, 128, 96\)$"):
-        photo.moved(torch.zeros(3, 128, 96))
+        photo.with_change(torch.zeros(3, 128, 96))
 
 
 def test_photo_cannot_be_changed_in_place():
     photo = Photo.decode(lossless(noise(40, 40, 4), "PNG"), "a")
-    for array in (photo.pixels, photo.alpha, photo.moved(torch.zeros(3, 40, 40)).pixels):
+    for array in (photo.stored_pixels, photo.alpha, photo.with_change(torch.zeros(3, 40, 40)).stored_pixels):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 

@@ -14,7 +14,7 @@ FILES = {
     "baseline 4:4:4": saved(scene(), "JPEG", quality=90, subsampling=0),
     "baseline 4:2:0": saved(scene(), "JPEG", quality=75, subsampling=2),
     "progressive 4:2:0": saved(scene(), "JPEG", quality=75, subsampling=2, progressive=True),
-    "grey": saved(scene()[..., 0], "JPEG", quality=80),
+    "gray": saved(scene()[..., 0], "JPEG", quality=80),
     "CMYK": saved(scene(), "JPEG", mode="CMYK", quality=90, icc_profile=cmyk_profile()),
     "wide gamut": saved(scene(), "JPEG", quality=85, icc_profile=wide_gamut()),
     "PNG": lossless(scene(), "PNG"),
@@ -27,12 +27,12 @@ FILES = {
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 def test_quick_files_have_the_same_pixels(data: bytes, finer: bool) -> None:
     photo = Photo.decode(data, "a")
-    height, width = photo.pixels.shape[:2]
-    moved = photo.moved(0.01 * torch.randn(3, height, width, generator=torch.Generator().manual_seed(0)))
+    height, width = photo.stored_pixels.shape[:2]
+    moved = photo.with_change(0.01 * torch.randn(3, height, width, generator=torch.Generator().manual_seed(0)))
     for format in (None, *SUFFIXES):
         quick, careful = (Photo.decode(moved.encode(format, finer, quick=quick), "b") for quick in (True, False))
-        np.testing.assert_array_equal(quick.pixels, careful.pixels)
-        assert torch.equal(quick.view(), careful.view())
+        np.testing.assert_array_equal(quick.stored_pixels, careful.stored_pixels)
+        assert torch.equal(quick.pixels(), careful.pixels())
         assert (quick.alpha is None) == (careful.alpha is None)
         if quick.alpha is not None:
             np.testing.assert_array_equal(quick.alpha, careful.alpha)
@@ -48,7 +48,7 @@ def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
     photo = Photo.decode(FILES[name], "a")
     image = opened(FILES[name])
     plain, small = (
-        len(saved(photo.pixels, "JPEG", qtables=image.quantization, subsampling=get_sampling(image), **more))
+        len(saved(photo.stored_pixels, "JPEG", qtables=image.quantization, subsampling=get_sampling(image), **more))
         for more in ({}, {"optimize": True, "progressive": bool(image.info.get("progressive"))})
     )
     assert len(photo.encode(quick=True)) == small < plain
@@ -56,9 +56,9 @@ def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
 
 @pytest.mark.parametrize("shape", [(200, 200, 3), (200, 200)])
 def test_a_photo_that_becomes_far_larger_is_written_all_the_same(shape: tuple[int, ...]) -> None:
-    """Optimised tables need the file in a buffer of two bytes a pixel: noise in colour does not fit."""
+    """Optimized tables need the file in a buffer of two bytes a pixel: noise in color does not fit."""
     photo = Photo.decode(saved(np.full(shape, 128, np.uint8), "JPEG", quality=100, subsampling=0), "flat")
-    moved = photo.moved(0.5 * torch.randn(3, 200, 200))
+    moved = photo.with_change(0.5 * torch.randn(3, 200, 200))
     for finer in (False, True):
         again = Photo.decode(moved.encode(finer=finer), "noise")
-        assert np.abs(again.pixels.astype(int) - moved.pixels).max() <= 4
+        assert np.abs(again.stored_pixels.astype(int) - moved.stored_pixels).max() <= 4

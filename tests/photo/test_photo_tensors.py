@@ -22,7 +22,7 @@ DEVICES = [
 
 
 def _photos() -> list[Photo]:
-    """8 and 16 bits, grey and colour, with and without alpha, with a profile, in all orientations."""
+    """8 and 16 bits, gray and color, with and without alpha, with a profile, in all orientations."""
     files = [
         lossless(noise(33, 47, channels, dtype=dtype), "PNG") for channels in (1, 2, 3, 4) for dtype in ("u1", "u2")
     ]
@@ -32,29 +32,29 @@ def _photos() -> list[Photo]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_view_is_what_numpy_makes_of_it(device: str) -> None:
+def test_pixels_are_what_numpy_makes_of_it(device: str) -> None:
     for photo in _photos():
         if photo.icc is None:
-            shown = photo.pixels.astype(np.float32) / np.float32(photo._white)
+            shown = photo.stored_pixels.astype(np.float32) / np.float32(photo._max_level)
             if photo.alpha is not None:
-                opacity = photo.alpha[..., None].astype(np.float32) / np.float32(photo._white)
+                opacity = photo.alpha[..., None].astype(np.float32) / np.float32(photo._max_level)
                 shown = shown * opacity + (1 - opacity)
-            turned = upright(np.repeat(shown, 3, axis=2) if shown.shape[2] == 1 else shown, photo.orientation)
-            np.testing.assert_array_equal(photo.view().permute(1, 2, 0), turned)
-        view = photo.view(torch.device(device))
+            oriented = upright(np.repeat(shown, 3, axis=2) if shown.shape[2] == 1 else shown, photo.orientation)
+            np.testing.assert_array_equal(photo.pixels().permute(1, 2, 0), oriented)
+        view = photo.pixels(torch.device(device))
         assert view.is_contiguous()
         assert view.device.type == device
-        assert torch.equal(view.cpu(), photo.view())
+        assert torch.equal(view.cpu(), photo.pixels())
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_moved_photo_is_what_numpy_makes_of_it(device: str) -> None:
     for photo in _photos():
-        change = 0.1 * torch.randn(photo.view().shape)
-        step = change.numpy() if photo.pixels.shape[2] == 3 else change.numpy().mean(axis=0, keepdims=True)
-        levels = step * photo._white + upright(photo.pixels, photo.orientation).transpose(2, 0, 1)
-        levels = np.clip(np.rint(levels), 0, photo._white).astype(photo.pixels.dtype)
-        moved = photo.moved(change.to(device)).pixels
-        assert moved.dtype == photo.pixels.dtype
+        change = 0.1 * torch.randn(photo.pixels().shape)
+        step = change.numpy() if photo.stored_pixels.shape[2] == 3 else change.numpy().mean(axis=0, keepdims=True)
+        levels = step * photo._max_level + upright(photo.stored_pixels, photo.orientation).transpose(2, 0, 1)
+        levels = np.clip(np.rint(levels), 0, photo._max_level).astype(photo.stored_pixels.dtype)
+        moved = photo.with_change(change.to(device)).stored_pixels
+        assert moved.dtype == photo.stored_pixels.dtype
         assert moved.flags.c_contiguous
         np.testing.assert_array_equal(moved, stored(levels.transpose(1, 2, 0), photo.orientation))

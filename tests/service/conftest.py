@@ -21,20 +21,20 @@ import httpx
 import pytest
 import uvicorn
 from tests.service.chromium import chromium, open_page  # noqa: F401  # fixtures
-from tests.service.serving import LONGEST, serve
+from tests.service.server_process import START_TIMEOUT, serve
 
 from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.service import Limits, create_app
 from homing.service.keys import ROLES, Keys, new_key
-from homing.service.running import _Connection, bind
+from homing.service.server import _HTTPProtocol, bind
 from homing.service.state import Service
 from homing.service.writer import Writer
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
 """What the collection holds; camera.png is a photo that it does not know."""
-PATIENCE = 60  # seconds: a busy machine may be slow
-_ROOM = 60_000  # bytes of photos that a narrow server holds at once
+TIMEOUT = 60  # seconds: a busy machine may be slow
+_MEMORY_BYTES = 60_000  # bytes of photos that a low-memory server holds at once
 
 
 @dataclass(frozen=True)
@@ -60,30 +60,30 @@ class Process(Server):
     def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
         """Stop it by a signal; gives its exit code."""
         self.process.send_signal(by)
-        return self.process.wait(LONGEST)
+        return self.process.wait(START_TIMEOUT)
 
 
 Start = Callable[..., Process]
-Inside = Callable[..., tuple[httpx.Client, Service]]
+StartInProcess = Callable[..., tuple[httpx.Client, Service]]
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: Extractor) -> Path:
-    """A collection of three photos among strangers, to be copied."""
-    folder = tmp_path_factory.mktemp("service") / "made.homing"
-    with Collection.create(folder, with_background=True, extractor=extractor) as collection:
+def template(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: Extractor) -> Path:
+    """A collection of three photos among distractors, to be copied."""
+    folder = tmp_path_factory.mktemp("service") / "template.homing"
+    with Collection.create(folder, with_distractors=True, extractor=extractor) as collection:
         collection.add([photos / name for name in REFERENCES])
     return folder
 
 
 @contextmanager
-def servers(made: Path) -> Iterator[Start]:
+def servers(template: Path) -> Iterator[Start]:
     """Starts servers, each over a copy of the collection or over the folder given; stops those that still run."""
     with ExitStack() as stack:
 
         def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Process:
             if not folder.exists():
-                shutil.copytree(made, folder)
+                shutil.copytree(template, folder)
             served = stack.enter_context(serve(folder, *options))
             client = stack.enter_context(httpx.Client(base_url=served.address, timeout=120, headers=headers))
             return Process(served.address, folder, client, served.process)
@@ -92,62 +92,62 @@ def servers(made: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def starting(made: Path) -> Iterator[Start]:
+def start_server(template: Path) -> Iterator[Start]:
     """Starts servers for one test."""
-    with servers(made) as start:
+    with servers(template) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
-def starting_for_all(made: Path) -> Iterator[Start]:
+def start_shared_server(template: Path) -> Iterator[Start]:
     """Starts servers for all tests of a file: each takes most of a gigabyte, and is not kept for those of others."""
-    with servers(made) as start:
+    with servers(template) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
-def server(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server without keys for all tests: what a test adds it may find, and removes."""
-    with servers(made) as start:
+    with servers(template) as start:
         yield start(tmp_path_factory.mktemp("served") / "all.homing")
 
 
 @pytest.fixture
-def own_process(starting: Start, tmp_path: Path) -> Process:
+def own_process(start_server: Start, tmp_path: Path) -> Process:
     """A `homing serve` for one test alone, which may stop it."""
-    return starting(tmp_path / "own.homing")
+    return start_server(tmp_path / "own.homing")
 
 
 @pytest.fixture
-def own_server(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Server]:
+def own_server(template: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Server]:
     """A server for one test alone, in a thread of this process: it begins at once."""
-    with over(shutil.copytree(made, tmp_path / "own.homing"), extractor) as server:
+    with running_server(shutil.copytree(template, tmp_path / "own.homing"), extractor) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def key_ring(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+def key_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A file of keys, one of each role, and the keys."""
     path = tmp_path_factory.mktemp("keys") / "keys.toml"
     return path, {role: new_key(path, f"{role}-desk", role) for role in ROLES}
 
 
 @pytest.fixture
-def keys(key_ring: tuple[Path, dict[str, str]]) -> dict[str, str]:
-    """The key of each role, for a guarded server."""
-    return key_ring[1]
+def keys(key_file: tuple[Path, dict[str, str]]) -> dict[str, str]:
+    """The key of each role, for a server with keys."""
+    return key_file[1]
 
 
 @pytest.fixture(scope="module")
-def guarded(
-    made: Path,
+def keyed_server(
+    template: Path,
     extractor: Extractor,
-    key_ring: tuple[Path, dict[str, str]],
+    key_file: tuple[Path, dict[str, str]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
     """A server that asks for keys."""
-    folder = shutil.copytree(made, tmp_path_factory.mktemp("guarded") / "guarded.homing")
-    with over(folder, extractor, keys=Keys.read(key_ring[0])) as server:
+    folder = shutil.copytree(template, tmp_path_factory.mktemp("guarded") / "guarded.homing")
+    with running_server(folder, extractor, keys=Keys.read(key_file[0])) as server:
         yield server
 
 
@@ -161,23 +161,23 @@ def copy(photos: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy.jpg"
 
 
-def until(holds: Callable[[], bool]) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     """Wait for what will hold, however busy this machine is."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not holds():
         assert time.monotonic() < end, "it never holds"
         time.sleep(0.01)
 
 
 @contextmanager
-def stopped(lane: ThreadPoolExecutor | Writer) -> Iterator[None]:
-    """While nothing of a lane, or of the writer, is done."""
-    go_on, threads = Event(), getattr(lane, "_max_workers", 1)
+def blocked(executor: ThreadPoolExecutor | Writer) -> Iterator[None]:
+    """While nothing of an executor, or of the writer, is done."""
+    go_on, threads = Event(), getattr(executor, "_max_workers", 1)
     begun = [Event() for _ in range(threads)]
     for each in begun:
-        lane.submit(lambda each=each: (each.set(), go_on.wait(10 * PATIENCE)))
+        executor.submit(lambda each=each: (each.set(), go_on.wait(10 * TIMEOUT)))
     try:
-        assert all(each.wait(PATIENCE) for each in begun)
+        assert all(each.wait(TIMEOUT) for each in begun)
         yield
     finally:
         go_on.set()
@@ -188,13 +188,13 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
     """A server in a thread of this process, whose inside may be looked at, and a client of it."""
     with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
         app = create_app(collection, **options)
-        config = uvicorn.Config(app, http=_Connection, log_config=None)
+        config = uvicorn.Config(app, http=_HTTPProtocol, log_config=None)
         served = uvicorn.Server(config)
         thread = Thread(target=served.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+            with httpx.Client(base_url=address, timeout=TIMEOUT) as client:
                 while not served.started:
                     assert thread.is_alive(), "it did not begin"
                     time.sleep(0.01)
@@ -205,19 +205,19 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
 
 
 @contextmanager
-def over(folder: Path, extractor: Extractor, **options: Any) -> Iterator[Server]:
+def running_server(folder: Path, extractor: Extractor, **options: Any) -> Iterator[Server]:
     """The same, as tests know servers."""
     with in_thread(folder, extractor, **options) as (client, _):
         yield Server(str(client.base_url).rstrip("/"), folder, client)
 
 
 @pytest.fixture
-def inside(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Inside]:
+def start_in_process(template: Path, extractor: Extractor, tmp_path: Path) -> Iterator[StartInProcess]:
     """Starts a server in this process, with limits of its own."""
     with ExitStack() as stack:
 
         def start(keys: Keys | None = None, **limits: int) -> tuple[httpx.Client, Service]:
-            shutil.copytree(made, tmp_path / "inside.homing")
+            shutil.copytree(template, tmp_path / "inside.homing")
             served = in_thread(tmp_path / "inside.homing", extractor, keys=keys, limits=Limits(**limits))
             return stack.enter_context(served)
 
@@ -225,34 +225,34 @@ def inside(made: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Inside]
 
 
 @pytest.fixture
-def narrow(inside: Inside) -> str:
+def low_memory_address(start_in_process: StartInProcess) -> str:
     """The address of a server in whose memory there is room for one small photo at a time."""
-    client, _ = inside(held_bytes=_ROOM)
+    client, _ = start_in_process(memory_bytes=_MEMORY_BYTES)
     return str(client.base_url).rstrip("/")
 
 
 @contextmanager
-def occupied(address: str) -> Iterator[ExitStack]:
-    """While the room of a narrow server is taken by a client who never sends the rest; closing it frees the room."""
-    place = urlsplit(address)
-    head = f"POST /v1/search HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {_ROOM}\r\n"
+def memory_full(address: str) -> Iterator[ExitStack]:
+    """While the room of a low-memory server is taken by a client who never sends the rest; closing it frees the room."""
+    url = urlsplit(address)
+    head = f"POST /v1/search HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: {_MEMORY_BYTES}\r\n"
     head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
     part = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="slow.jpg"\r\n\r\n'
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     with ExitStack() as connections:
         refused = False
         while not refused:  # who asks whether the room is taken may have been in the way of who takes it
             assert time.monotonic() < end, "there is always room"
-            slow = connections.enter_context(socket.create_connection((place.hostname, place.port)))
-            slow.sendall(head.encode() + part + bytes(_ROOM - 1000))
-            answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))}, timeout=PATIENCE)
+            slow = connections.enter_context(socket.create_connection((url.hostname, url.port)))
+            slow.sendall(head.encode() + part + bytes(_MEMORY_BYTES - 1000))
+            answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))}, timeout=TIMEOUT)
             refused = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
         yield connections
 
 
-def finished(client: httpx.Client, address: str) -> dict[str, Any]:
+def wait_for_job(client: httpx.Client, address: str) -> dict[str, Any]:
     """A job when it is done; its progress never goes back."""
-    seen, end = -1, time.monotonic() + LONGEST
+    seen, end = -1, time.monotonic() + START_TIMEOUT
     while time.monotonic() < end:
         job: dict[str, Any] = client.get(address).json()
         assert job["done"] >= seen and job["done"] == len(job["outcomes"]) <= job["total"]

@@ -20,13 +20,13 @@ from urllib.parse import urlsplit
 
 import httpx
 from tests.collection.tiny import tiny_photos
-from tests.service.serving import Served, serve
+from tests.service.server_process import ServerProcess, serve
 
 from homing.collection import Collection
 
 CLIENTS = 6
-LONGEST = 2.0  # seconds that a server lives after it has acknowledged something
-LONGEST_WAIT = 120  # seconds that an answer may take
+MAX_LIFETIME = 2.0  # seconds that a server lives after it has acknowledged something
+TIMEOUT = 120  # seconds that an answer may take
 RECIPE = "paper-fast"
 
 
@@ -39,7 +39,7 @@ class Acknowledged:
     released: str | None = None
 
 
-class ServedLife:
+class CrashTest:
     """A collection whose servers end again and again."""
 
     def __init__(self, folder: Path, collection: Path, seed: int = 0) -> None:
@@ -49,7 +49,7 @@ class ServedLife:
         self.seen: Counter[str] = Counter()
         self._batches = 0
 
-    def end_once(self, by: signal.Signals) -> list[str]:
+    def run_and_signal(self, by: signal.Signals) -> list[str]:
         """Let clients work on a server for a moment, end it by a signal, and verify; gives what was left unanswered
         of that which it had accepted."""
         with serve(self.collection) as served:
@@ -59,7 +59,7 @@ class ServedLife:
             while not any(client.acknowledged for client in clients):
                 assert any(client.is_alive() for client in clients), [client.wrong for client in clients]
                 time.sleep(0.01)
-            time.sleep(self.rng.uniform(0, LONGEST))
+            time.sleep(self.rng.uniform(0, MAX_LIFETIME))
             served.process.send_signal(by)
             code = served.process.wait(300)
         assert code == (-by if by == signal.SIGKILL else 0), f"it ended with {code}"
@@ -73,13 +73,13 @@ class ServedLife:
         return [line for client in clients for line in client.unanswered]
 
     def verify(self) -> None:
-        """Everything acknowledged is there, in the catalogue, on disk and in the index; nothing is left to mend."""
+        """Everything acknowledged is there, in the catalog, on disk and in the index; nothing is left to mend."""
         with Collection.open(self.collection) as collection:
-            catalogue = collection.folder.catalogue
+            catalog = collection.folder.catalog
             numbers = set(collection.index.contents()[0].tolist())
             for each in self.acknowledged:
                 sha256 = hashlib.sha256(each.photo.read_bytes()).hexdigest()
-                assert catalogue.find(sha256) == each.id and each.id in numbers, f"{each.photo} is lost"
+                assert catalog.find(sha256) == each.id and each.id in numbers, f"{each.photo} is lost"
                 kept = self.collection / "uploads" / sha256 / each.photo.name
                 assert kept.read_bytes() == each.photo.read_bytes(), f"{each.photo} was not kept"
                 if each.released is not None:
@@ -87,7 +87,7 @@ class ServedLife:
                     assert hashlib.sha256(file.read_bytes()).hexdigest() == each.released, (
                         f"{file} is not what was sent"
                     )
-                    assert catalogue.release(each.id, str(file.resolve()), each.released) is not None
+                    assert catalog.find_release(each.id, str(file.resolve()), each.released) is not None
             found = collection.check()
             assert not found, found
         self._verify_leftovers()
@@ -98,10 +98,10 @@ class ServedLife:
             os.utime(each, (0, 0))
         with Collection.open(self.collection) as collection:
             found = collection.check(repair=True)
-            assert all(each.part == "file" and each.mended for each in found), found
+            assert all(each.part == "file" and each.repaired for each in found), found
             self.seen["leftovers"] += len(found)
             kept = {path.name for path in (self.collection / "uploads").iterdir()} - {"released"}
-            assert all(collection.folder.catalogue.find(sha256) is not None for sha256 in kept)
+            assert all(collection.folder.catalog.find(sha256) is not None for sha256 in kept)
             assert collection.check() == []
 
     def _photos(self) -> list[Path]:
@@ -112,7 +112,7 @@ class ServedLife:
 class _Client(threading.Thread):
     """Adds, activates and searches until nobody answers any more."""
 
-    def __init__(self, served: Served, photos: list[Path], seed: int) -> None:
+    def __init__(self, served: ServerProcess, photos: list[Path], seed: int) -> None:
         super().__init__()
         self._address, self._photos, self._rng = served.address, photos, random.Random(seed)
         self.acknowledged: list[Acknowledged] = []
@@ -123,7 +123,7 @@ class _Client(threading.Thread):
 
     def run(self) -> None:
         """Until the server is gone."""
-        with closing(HTTPConnection(urlsplit(self._address).netloc, timeout=LONGEST_WAIT)) as connection:
+        with closing(HTTPConnection(urlsplit(self._address).netloc, timeout=TIMEOUT)) as connection:
             while self._photos:
                 work = self._rng.choice((self._add, self._add, self._activate, self._search))
                 self._accepted = False
@@ -165,12 +165,12 @@ class _Client(threading.Thread):
             connection.putheader(name, value)
         connection.putheader("Expect", "100-continue")
         connection.endheaders()
-        told = b""
-        while not told.endswith(b"\r\n\r\n"):
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
             if not (some := connection.sock.recv(1000)):
                 raise ConnectionError("it was not accepted")
-            told += some
-        assert told.startswith(b"HTTP/1.1 100 "), told
+            head += some
+        assert head.startswith(b"HTTP/1.1 100 "), head
         self._accepted = True
         connection.send(body)
         answer = connection.getresponse()

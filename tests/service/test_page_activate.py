@@ -7,8 +7,8 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
-from tests.service.chromium import DESK, PHONE, Open, check_access, choose, width_of
-from tests.service.conftest import Server, over
+from tests.service.chromium import DESKTOP, PHONE, Open, check_accessibility, choose_files, width_of
+from tests.service.conftest import Server, running_server
 
 from homing.collection import Collection
 from homing.extractors import Extractor
@@ -16,7 +16,7 @@ from homing.extractors import Extractor
 
 def activate(tab: Page, file: Path, recipe: str = "homing") -> Locator:
     """What the page says of a picture that it activated."""
-    choose(tab, file, "activate")
+    choose_files(tab, file, "activate")
     expect(tab.locator("#activate-name")).to_have_text(file.name)
     expect(tab.get_by_label("Recipe")).to_have_value("homing")
     tab.get_by_label("Recipe").select_option(recipe)
@@ -68,14 +68,14 @@ def test_the_slider_moves_by_keyboard(open_page: Open, own_server: Server, photo
     assert cut() == "inset(0px 0px 0px 100%)"
     tab.keyboard.press("Home")
     assert cut() in ("inset(0px)", "inset(0px 0px 0px 0%)")
-    for screen in (DESK, PHONE):
+    for screen in (DESKTOP, PHONE):
         tab.set_viewport_size(screen)
         for scheme in ("light", "dark"):
             tab.emulate_media(color_scheme=scheme)
-            check_access(tab)
+            check_accessibility(tab)
 
 
-def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Server, tmp_path: Path) -> None:
+def test_an_unchanged_picture_shows_the_reason(open_page: Open, own_server: Server, tmp_path: Path) -> None:
     Image.new("RGBA", (64, 64), (10, 200, 30, 0)).save(tmp_path / "nothing.png")
     tab = open_page(own_server.address, "activate")
     release = activate(tab, tmp_path / "nothing.png")
@@ -86,16 +86,16 @@ def test_a_picture_that_stays_as_it_is_says_why(open_page: Open, own_server: Ser
     expect(release.locator(".lead")).to_contain_text(kept["reason"])
 
 
-def test_before_is_told_of_the_photo_that_came(
-    open_page: Open, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+def test_found_before_is_measured_on_the_uploaded_photo(
+    open_page: Open, template: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
     """Though the file that the reference was added from is another one by now."""
-    shutil.copytree(made, tmp_path / "own.homing")
+    shutil.copytree(template, tmp_path / "own.homing")
     shutil.copy(photos / "camera.png", tmp_path / "first.png")
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
         collection.add(tmp_path / "first.png")
     shutil.copy(photos / "rocket.jpg", tmp_path / "first.png")
-    with over(tmp_path / "own.homing", extractor) as server:
+    with running_server(tmp_path / "own.homing", extractor) as server:
         tab = open_page(server.address, "activate")
         release = activate(tab, photos / "camera.png", "homing-fast")
         expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "before", "now"])
@@ -104,10 +104,10 @@ def test_before_is_told_of_the_photo_that_came(
         )
 
 
-def test_what_is_no_photo_gets_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:
+def test_a_file_that_is_no_photo_shows_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:
     (tmp_path / "letter.jpg").write_text("Dear editor")
     tab = open_page(server.address, "activate")
-    choose(tab, tmp_path / "letter.jpg", "activate")
+    choose_files(tab, tmp_path / "letter.jpg", "activate")
     tab.get_by_role("button", name="Activate").click()
     expect(tab.locator("#activate-notice").get_by_role("alert")).to_contain_text("letter.jpg: not a photo")
     expect(tab.get_by_role("button", name="Activate")).to_be_enabled()

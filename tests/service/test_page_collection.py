@@ -4,10 +4,10 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import expect
-from tests.service.chromium import Open, choose
+from tests.service.chromium import Open, choose_files
 from tests.service.conftest import Server
 
-from homing.collection._writing import one_host
+from homing.collection._locks import uploads_lock
 
 
 def fill(server: Server, photos: Path, count: int) -> None:
@@ -33,7 +33,7 @@ def test_counts_and_latest_photos_are_shown(open_page: Open, server: Server) -> 
     expect(tab).to_have_title("Collection · homing")
 
 
-def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> None:
+def test_names_are_searched_while_typing(open_page: Open, server: Server) -> None:
     tab = open_page(server.address, "collection")
     expect(tab.locator("#photos li").nth(2)).to_be_visible()
     tab.get_by_role("searchbox", name="Search by name").fill("chel")
@@ -43,7 +43,7 @@ def test_names_are_searched_as_one_types(open_page: Open, server: Server) -> Non
     expect(tab.locator("#photos li")).to_have_count(0)
 
 
-def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_server: Server, photos: Path) -> None:
+def test_photos_are_paged_and_removed_after_confirmation(open_page: Open, own_server: Server, photos: Path) -> None:
     fill(own_server, photos, 33)
     tab = open_page(own_server.address, "collection")
     items = tab.locator("#photos li")
@@ -71,7 +71,7 @@ def test_photos_come_in_pages_and_leave_when_confirmed(open_page: Open, own_serv
     expect(tab.locator("#counts").locator("div", has_text="Photos").locator("dd").first).to_have_text("35")
 
 
-def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own_server: Server) -> None:
+def test_removing_a_removed_photo_shows_an_error_in_the_dialog(open_page: Open, own_server: Server) -> None:
     tab = open_page(own_server.address, "collection")
     tab.get_by_role("button", name="Remove flower.jpg").click()
     (flower,) = own_server.client.get("/v1/photos?name=flower").json()["photos"]
@@ -83,9 +83,9 @@ def test_a_photo_that_is_gone_by_then_is_told_in_the_dialog(open_page: Open, own
     expect(dialog).to_be_hidden()
 
 
-def test_who_asks_about_another_meanwhile_is_asked_still(open_page: Open, own_server: Server) -> None:
+def test_a_late_response_does_not_close_the_dialog_of_another_photo(open_page: Open, own_server: Server) -> None:
     tab = open_page(own_server.address, "collection")
-    with one_host(own_server.folder):
+    with uploads_lock(own_server.folder):
         tab.get_by_role("button", name="Remove flower.jpg").click()
         tab.evaluate("""() => {
             const before = window.fetch;
@@ -103,7 +103,7 @@ def test_who_asks_about_another_meanwhile_is_asked_still(open_page: Open, own_se
     expect(dialog.get_by_role("alert")).to_be_empty()
 
 
-def test_names_are_text_whatever_they_say(open_page: Open, own_server: Server, photos: Path, tmp_path: Path) -> None:
+def test_names_are_never_read_as_html(open_page: Open, own_server: Server, photos: Path, tmp_path: Path) -> None:
     name = "<img src=x onerror=document.title='mine'>.jpg"
     assert own_server.post("/v1/photos", (name, (photos / "camera.png").read_bytes())).status_code == 201
     (shown,) = own_server.client.get("/v1/photos?name=onerror").json()["photos"]
@@ -114,7 +114,7 @@ def test_names_are_text_whatever_they_say(open_page: Open, own_server: Server, p
     tab.keyboard.press("Escape")
     tab.get_by_role("link", name="Search").click()
     (tmp_path / name).write_bytes((photos / "camera.png").read_bytes())
-    choose(tab, tmp_path / name)
-    expect(tab.locator("#answer h2")).to_contain_text("<img")
+    choose_files(tab, tmp_path / name)
+    expect(tab.locator("#results h2")).to_contain_text("<img")
     assert tab.locator("[onerror]").count() == 0
     expect(tab).to_have_title("Search · homing")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
-from tests.service.chromium import Open, choose, width_of
-from tests.service.conftest import Server, over
+from tests.service.chromium import Open, choose_files, width_of
+from tests.service.conftest import Server, running_server
 
 from homing.collection import Collection
 from homing.extractors import Extractor
@@ -15,7 +15,7 @@ from homing.extractors import Extractor
 
 def compare(tab: Page, copy: Path) -> Locator:
     """The dialog that compares a copy of rocket.jpg with it."""
-    choose(tab, copy)
+    choose_files(tab, copy)
     tab.get_by_role("button", name="Compare with rocket.jpg").click()
     return tab.get_by_role("dialog", name="Your picture and rocket.jpg")
 
@@ -26,7 +26,7 @@ def shown(dialog: Locator) -> list[str]:
     return [each.inner_text() for each in dialog.locator("figcaption").all() if each.is_visible()]
 
 
-def test_the_two_are_beside_each_other(open_page: Open, server: Server, copy: Path) -> None:
+def test_two_pictures_are_shown_side_by_side(open_page: Open, server: Server, copy: Path) -> None:
     dialog = compare(open_page(server.address), copy)
     expect(dialog.locator("img")).to_have_count(2)
     first, second = (each.bounding_box() for each in dialog.locator("img").all())
@@ -36,7 +36,7 @@ def test_the_two_are_beside_each_other(open_page: Open, server: Server, copy: Pa
 
 
 @pytest.mark.parametrize("by", ["key", "button"])
-def test_they_are_flipped_by_key_and_by_button(open_page: Open, server: Server, copy: Path, by: str) -> None:
+def test_pictures_are_flipped_by_key_and_by_button(open_page: Open, server: Server, copy: Path, by: str) -> None:
     tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
@@ -49,10 +49,10 @@ def test_they_are_flipped_by_key_and_by_button(open_page: Open, server: Server, 
         else:
             dialog.get_by_role("button", name="Flip", exact=False).first.click()
         assert shown(dialog) == [name]
-        expect(tab.locator("#compare-heard")).to_have_text(name)
+        expect(tab.locator("#compare-announcer")).to_have_text(name)
 
 
-def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, copy: Path) -> None:
+def test_pictures_keep_flipping_until_stopped(open_page: Open, server: Server, copy: Path) -> None:
     tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
@@ -66,16 +66,16 @@ def test_they_keep_flipping_until_told_to_stop(open_page: Open, server: Server, 
     expect(keep).to_have_attribute("aria-pressed", "false")
     stage.evaluate(
         """each => {
-            window.turns = 0;
+            window.flips = 0;
             const seen = {attributes: true, attributeFilter: ["data-side"]};
-            new MutationObserver(() => window.turns++).observe(each, seen);
+            new MutationObserver(() => window.flips++).observe(each, seen);
         }"""
     )
     tab.wait_for_timeout(2000)
-    assert tab.evaluate("window.turns") == 0
+    assert tab.evaluate("window.flips") == 0
 
 
-def test_nothing_moves_by_itself_for_those_who_ask_for_less_motion(open_page: Open, server: Server, copy: Path) -> None:
+def test_no_automatic_flicker_with_reduced_motion(open_page: Open, server: Server, copy: Path) -> None:
     tab = open_page(server.address, reduced_motion="reduce")
     dialog = compare(tab, copy)
     tab.keyboard.press("f")
@@ -84,7 +84,7 @@ def test_nothing_moves_by_itself_for_those_who_ask_for_less_motion(open_page: Op
     expect(dialog).to_contain_text("asks for less motion")
 
 
-def test_the_dialog_keeps_the_focus_and_gives_it_back(open_page: Open, server: Server, copy: Path) -> None:
+def test_the_dialog_traps_and_returns_the_focus(open_page: Open, server: Server, copy: Path) -> None:
     tab = open_page(server.address)
     dialog = compare(tab, copy)
     for _ in range(8):
@@ -95,7 +95,7 @@ def test_the_dialog_keeps_the_focus_and_gives_it_back(open_page: Open, server: S
     expect(tab.get_by_role("button", name="Compare with rocket.jpg")).to_be_focused()
 
 
-def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photos: Path, tmp_path: Path) -> None:
+def test_two_pictures_are_aligned(open_page: Open, server: Server, photos: Path, tmp_path: Path) -> None:
     with Image.open(photos / "rocket.jpg") as rocket:
         width, height = rocket.size
         cut = rocket.crop((width // 10, height // 10, width - width // 10, height))
@@ -104,7 +104,7 @@ def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photo
     tab = open_page(server.address)
     dialog = compare(tab, tmp_path / "cut.jpg")
     dialog.get_by_role("radio", name="What differs").check()
-    assert shown(dialog) == ["Where your picture lies in rocket.jpg", "What differs; mid-grey is the same"]
+    assert shown(dialog) == ["Where your picture lies in rocket.jpg", "What differs; mid-gray is the same"]
     dialog.get_by_role("radio", name="Flicker").check()
     tab.keyboard.press("f")
     assert shown(dialog) == ["The same part of rocket.jpg"]
@@ -113,17 +113,17 @@ def test_the_two_are_laid_over_each_other(open_page: Open, server: Server, photo
     assert sizes[0] == sizes[1]
 
 
-def test_a_reference_may_have_a_name_that_is_none_to_upload(
-    open_page: Open, made: Path, extractor: Extractor, photos: Path, tmp_path: Path
+def test_a_reference_may_have_a_name_that_uploads_may_not(
+    open_page: Open, template: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
     with Image.open(photos / "camera.png") as camera:
         camera.save(tmp_path / "12:00.jpg")
         camera.resize((256, 256)).save(tmp_path / "copy.jpg")
-    shutil.copytree(made, tmp_path / "own.homing")
+    shutil.copytree(template, tmp_path / "own.homing")
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:
         collection.add(tmp_path / "12:00.jpg")
-    with over(tmp_path / "own.homing", extractor) as server:
+    with running_server(tmp_path / "own.homing", extractor) as server:
         tab = open_page(server.address)
-        choose(tab, tmp_path / "copy.jpg")
+        choose_files(tab, tmp_path / "copy.jpg")
         tab.get_by_role("button", name="Compare with 12:00.jpg").click()
         assert "Your picture" in shown(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))

@@ -3,24 +3,24 @@
 from pathlib import Path
 
 from playwright.sync_api import expect
-from tests.service.chromium import Open, check_access, choose, width_of
+from tests.service.chromium import Open, check_accessibility, choose_files, width_of
 from tests.service.conftest import Server
 
 
-def test_a_key_is_asked_for_once_and_opens_pictures_too(
-    open_page: Open, guarded: Server, copy: Path, keys: dict[str, str]
+def test_a_key_is_asked_for_once_and_used_for_pictures(
+    open_page: Open, keyed_server: Server, copy: Path, keys: dict[str, str]
 ) -> None:
-    tab = open_page(guarded.address)
-    choose(tab, copy)
+    tab = open_page(keyed_server.address)
+    choose_files(tab, copy)
     dialog = tab.get_by_role("dialog", name="This service asks for a key")
     expect(dialog.get_by_label("Key")).to_be_focused()
-    check_access(tab)
+    check_accessibility(tab)
     tab.keyboard.type("a-wrong-one")
     tab.keyboard.press("Enter")
     expect(dialog.get_by_role("alert")).to_have_text("The service does not know this key.")
     dialog.get_by_label("Key").fill(keys["search"])
     tab.keyboard.press("Enter")
-    expect(tab.locator("#answer h2")).to_contain_text("rocket.jpg")
+    expect(tab.locator("#results h2")).to_contain_text("rocket.jpg")
     picture = tab.locator(".pair img").last
     assert width_of(picture) > 100
     tab.get_by_role("link", name="Collection").click()
@@ -30,8 +30,8 @@ def test_a_key_is_asked_for_once_and_opens_pictures_too(
     expect(dialog).to_be_hidden()
 
 
-def test_requests_that_wait_for_a_key_ask_for_one(open_page: Open, guarded: Server, keys: dict[str, str]) -> None:
-    tab = open_page(guarded.address, "collection")
+def test_concurrent_requests_share_one_key_dialog(open_page: Open, keyed_server: Server, keys: dict[str, str]) -> None:
+    tab = open_page(keyed_server.address, "collection")
     tab.get_by_role("dialog").get_by_label("Key").fill(keys["search"])
     tab.keyboard.press("Enter")
     expect(tab.locator("#photos h3")).to_have_count(3)
@@ -39,15 +39,15 @@ def test_requests_that_wait_for_a_key_ask_for_one(open_page: Open, guarded: Serv
     expect(tab.get_by_role("dialog")).to_have_count(0)
 
 
-def test_who_gives_none_is_told(open_page: Open, guarded: Server, copy: Path) -> None:
-    tab = open_page(guarded.address)
-    choose(tab, copy)
+def test_a_missing_key_shows_an_error(open_page: Open, keyed_server: Server, copy: Path) -> None:
+    tab = open_page(keyed_server.address)
+    choose_files(tab, copy)
     tab.get_by_role("button", name="Cancel").click()
     expect(tab.locator("#search-notice").get_by_role("alert")).to_contain_text("asks for a key")
 
 
-def test_what_a_key_does_not_allow_is_told(open_page: Open, guarded: Server, keys: dict[str, str]) -> None:
-    tab = open_page(guarded.address, "collection")
+def test_a_forbidden_action_shows_an_error(open_page: Open, keyed_server: Server, keys: dict[str, str]) -> None:
+    tab = open_page(keyed_server.address, "collection")
     tab.get_by_role("dialog").get_by_label("Key").fill(keys["search"])
     tab.keyboard.press("Enter")
     tab.get_by_role("button", name="Remove rocket.jpg").click()
@@ -55,4 +55,4 @@ def test_what_a_key_does_not_allow_is_told(open_page: Open, guarded: Server, key
     dialog.get_by_role("button", name="Remove").click()
     expect(dialog.get_by_role("alert")).to_have_text("key 'search-desk' has the role search, this needs admin")
     with_key = {"Authorization": f"Bearer {keys['admin']}"}
-    assert guarded.client.get("/v1/photos", headers=with_key).json()["total"] == 3
+    assert keyed_server.client.get("/v1/photos", headers=with_key).json()["total"] == 3

@@ -15,7 +15,7 @@ from tests.collection.tiny import tiny_photos
 from tests.service.conftest import REFERENCES, Process, Server
 
 import homing
-from homing.errors import GoneError, HomingError, PhotoError, UnsupportedError
+from homing.errors import HomingError, NotFoundError, PhotoError, UnsupportedError
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def client(server: Server) -> Iterator[homing.Client]:
                 client.remove(each.id)
 
 
-def test_a_search_gives_the_matches_of_the_library(client: homing.Client, server: Server, copy: Path) -> None:
+def test_client_search_equals_library_search(client: homing.Client, server: Server, copy: Path) -> None:
     with homing.Collection.open(server.folder) as collection:
         expected = collection.search(copy, k=5)
     matches = client.search(copy, k=5)
@@ -38,10 +38,10 @@ def test_a_search_gives_the_matches_of_the_library(client: homing.Client, server
     np.testing.assert_allclose([each.distance for each in matches], [each.distance for each in expected], atol=1e-4)
     np.testing.assert_allclose([each.chance for each in matches], [each.chance for each in expected], rtol=0.02)
     assert isinstance(matches[0], homing.Match) and matches[0].photo == "rocket.jpg"
-    assert len(client.search(copy, false_matches=1e-3)) == 1
+    assert len(client.search(copy, max_false_match=1e-3)) == 1
 
 
-def test_photos_are_paths_texts_and_photos(client: homing.Client, copy: Path) -> None:
+def test_queries_are_paths_strings_or_photos(client: homing.Client, copy: Path) -> None:
     expected = client.search(copy)
     assert (
         client.search(str(copy))
@@ -51,24 +51,22 @@ def test_photos_are_paths_texts_and_photos(client: homing.Client, copy: Path) ->
     )
 
 
-def test_a_photo_whose_pixels_were_moved_is_sent_as_it_is_now(client: homing.Client, photos: Path) -> None:
+def test_a_changed_photo_is_sent_with_its_changes(client: homing.Client, photos: Path) -> None:
     rocket = homing.Photo.load(photos / "rocket.jpg")
-    flower = homing.Photo.load(photos / "chelsea.png").view()
-    other = torch.nn.functional.interpolate(flower[None], rocket.view().shape[1:])[0]
-    assert client.search(rocket.moved(other - rocket.view()), k=1)[0].photo == "chelsea.png"
+    flower = homing.Photo.load(photos / "chelsea.png").pixels()
+    other = torch.nn.functional.interpolate(flower[None], rocket.pixels().shape[1:])[0]
+    assert client.search(rocket.with_change(other - rocket.pixels()), k=1)[0].photo == "chelsea.png"
 
 
-def test_turned_copies_are_found_where_asked_for(client: homing.Client, photos: Path, tmp_path: Path) -> None:
+def test_rotated_copies_are_found_with_variants(client: homing.Client, photos: Path, tmp_path: Path) -> None:
     from PIL import Image
 
     with Image.open(photos / "chelsea.png") as image:
         image.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png")
-    assert client.search(tmp_path / "turned.png", turned=True, k=1)[0].photo == "chelsea.png"
+    assert client.search(tmp_path / "turned.png", variants=True, k=1)[0].photo == "chelsea.png"
 
 
-def test_of_several_photos_each_has_its_matches_or_its_problem(
-    client: homing.Client, photos: Path, tmp_path: Path
-) -> None:
+def test_search_each_yields_matches_or_errors(client: homing.Client, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no photo")
     names = [photos / "rocket.jpg", tmp_path / "notes.txt", tmp_path / "gone.jpg", photos / "flower.jpg"]
     rocket, notes, gone, flower = client.search_each(names, k=1)
@@ -78,7 +76,7 @@ def test_of_several_photos_each_has_its_matches_or_its_problem(
     assert isinstance(gone, PhotoError) and "cannot be read" in str(gone)
 
 
-def test_many_photos_go_in_several_requests(client: homing.Client, tmp_path: Path) -> None:
+def test_many_photos_are_sent_in_several_requests(client: homing.Client, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "many", 40)
     outcomes = client.add(tmp_path / "many")
     assert [(each.photo, each.state) for each in outcomes] == [(path, "added") for path in paths]
@@ -86,7 +84,7 @@ def test_many_photos_go_in_several_requests(client: homing.Client, tmp_path: Pat
     assert [each[0].id for each in found if isinstance(each, list)] == [each.id for each in outcomes]
 
 
-def test_what_is_added_comes_as_outcomes_of_the_library(client: homing.Client, tmp_path: Path) -> None:
+def test_add_returns_library_outcomes(client: homing.Client, tmp_path: Path) -> None:
     first, second = tiny_photos(tmp_path / "new", 2)
     (tmp_path / "new" / "cut.png").write_bytes(first.read_bytes()[:200])
     (tmp_path / "new" / f"{'long' * 60}.png").write_bytes(first.read_bytes())  # for which a request is refused whole
@@ -101,10 +99,10 @@ def test_what_is_added_comes_as_outcomes_of_the_library(client: homing.Client, t
     assert alone == cut
 
 
-def test_all_references_are_told_of_page_by_page(
+def test_references_are_listed_page_by_page(
     client: homing.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.service.client._PAGE", 4)
+    monkeypatch.setattr("homing.service.client._PAGE_SIZE", 4)
     client.add(tiny_photos(tmp_path / "more", 8))
     ids = [each.id for each in client.photos()]
     assert len(ids) == 11 and ids == sorted(ids, reverse=True)
@@ -112,7 +110,7 @@ def test_all_references_are_told_of_page_by_page(
     assert list(client.photos(name="nowhere")) == []
 
 
-def test_one_reference_and_its_end(client: homing.Client, tmp_path: Path) -> None:
+def test_a_reference_is_read_and_removed(client: homing.Client, tmp_path: Path) -> None:
     (outcome,) = client.add(tiny_photos(tmp_path / "new", 1))
     assert outcome.id is not None
     one = client.photo(outcome.id)
@@ -120,7 +118,7 @@ def test_one_reference_and_its_end(client: homing.Client, tmp_path: Path) -> Non
     assert one.sha256 == homing.Photo.load(outcome.photo).sha256
     (removed,) = client.remove(outcome.id)
     assert (removed.state, removed.id, removed.photo) == ("removed", outcome.id, Path("0000.png"))
-    with pytest.raises(GoneError, match=f"no reference has the id {outcome.id}$"):
+    with pytest.raises(NotFoundError, match=f"no reference has the id {outcome.id}$"):
         client.photo(outcome.id)
     (failed,) = client.remove(outcome.id)
     assert failed.state == "failed" and failed.reason == f"{outcome.id}: no reference has this id"
@@ -133,8 +131,8 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
     (tmp_path / "other" / "0001.png").write_bytes((photos / "camera.png").read_bytes())  # one name, other bytes
     assert first.id is not None
     outcomes = client.remove([first.id, files[1], tmp_path / "new", tmp_path / "other"])
-    told = {(each.state, str(each.photo)) for each in outcomes}
-    assert told == {
+    reported = {(each.state, str(each.photo)) for each in outcomes}
+    assert reported == {
         ("removed", "0000.png"),
         ("failed", str(files[0])),
         *(("removed", str(path)) for path in files[1:]),
@@ -143,20 +141,18 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
     assert sorted(each.photo for each in client.photos()) == sorted(REFERENCES)
 
 
-def test_outcomes_are_reported_as_they_come_and_stand_if_the_service_is_lost(
-    own_process: Process, tmp_path: Path
-) -> None:
+def test_outcomes_are_reported_and_remain_if_the_connection_is_lost(own_process: Process, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "many", 40)  # which go in two requests
-    told: list[homing.Outcome] = []
+    reported: list[homing.Outcome] = []
 
     def report(outcome: homing.Outcome) -> None:
-        told.append(outcome)
-        if len(told) == 1:
+        reported.append(outcome)
+        if len(reported) == 1:
             own_process.stop(signal.SIGKILL)
 
     with homing.Client(own_process.address) as client:
         outcomes = client.add(paths, report=report)
-        assert told == outcomes and [each.photo for each in outcomes] == paths
+        assert reported == outcomes and [each.photo for each in outcomes] == paths
         assert [each.state for each in outcomes] == ["added"] * 32 + ["failed"] * 8
         assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_process.address} cannot be reached")
         with pytest.raises(HomingError, match="cannot be reached"):  # where nothing came of it there is nothing to tell
@@ -165,9 +161,9 @@ def test_outcomes_are_reported_as_they_come_and_stand_if_the_service_is_lost(
         assert collection.info().photos == 3 + 32
 
 
-def test_what_the_service_holds(client: homing.Client) -> None:
+def test_client_info(client: homing.Client) -> None:
     about = client.info()
-    assert about.photos == about.passive == 3 and about.references == 3 + about.background
+    assert about.photos == about.passive == 3 and about.references == 3 + about.distractors
     assert about.version == homing.__version__ and "homing" in about.recipes
 
 
@@ -181,7 +177,7 @@ def test_problems_are_one_line_that_names_the_photo(client: homing.Client, copy:
         list(client.search_each([copy, copy], k=0))
 
 
-def test_who_is_not_there_or_somebody_else_is_told(server: Server, copy: Path) -> None:
+def test_wrong_addresses_are_errors(server: Server, copy: Path) -> None:
     with (
         homing.Client("http://127.0.0.1:1") as nobody,
         pytest.raises(HomingError, match=r"127.0.0.1:1 cannot be reached"),
@@ -195,6 +191,6 @@ def test_who_is_not_there_or_somebody_else_is_told(server: Server, copy: Path) -
         homing.Client(server.address, "schlüssel")
 
 
-def test_a_client_needs_none_of_the_servers_libraries() -> None:
+def test_the_client_imports_no_server_libraries() -> None:
     script = "import sys, homing; homing.Client; assert not {'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)

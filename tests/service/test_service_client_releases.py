@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.service.conftest import Server, over
+from tests.service.conftest import Server, running_server
 
 import homing
 from homing.errors import HomingError
@@ -17,10 +17,10 @@ from homing.extractors import Extractor
 
 
 @pytest.fixture(scope="module")
-def released(made: Path, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
+def released(template: Path, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
     """A client of a server of these tests' own."""
-    folder = shutil.copytree(made, tmp_path_factory.mktemp("released") / "own.homing")
-    with over(folder, extractor) as served, homing.Client(served.address) as client:
+    folder = shutil.copytree(template, tmp_path_factory.mktemp("released") / "own.homing")
+    with running_server(folder, extractor) as served, homing.Client(served.address) as client:
         yield client
 
 
@@ -31,7 +31,7 @@ def test_the_file_to_release_is_written_under_the_photos_name(
     assert outcome.state == "activated" and outcome.released == tmp_path / "out" / "rocket.jpg"
     assert isinstance(outcome, homing.Outcome) and outcome.photo == photos / "rocket.jpg" and outcome.reason is None
     before, after = homing.Photo.load(photos / "rocket.jpg"), homing.Photo.load(tmp_path / "out" / "rocket.jpg")
-    quality = homing.measure(before.view(), after.view())
+    quality = homing.measure(before.pixels(), after.pixels())
     assert (outcome.psnr, outcome.ssim, outcome.linf) == pytest.approx(
         (quality.psnr, quality.ssim, quality.linf), abs=0.01
     )
@@ -42,7 +42,7 @@ def test_the_file_to_release_is_written_under_the_photos_name(
     assert release.quality.psnr == pytest.approx(quality.psnr, abs=0.01)
 
 
-def test_the_same_again_is_done_at_once_and_other_files_are_left(
+def test_repeated_activation_is_idempotent_and_keeps_other_files(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
     (first,) = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
@@ -55,7 +55,7 @@ def test_the_same_again_is_done_at_once_and_other_files_are_left(
     assert [each.name for each in tmp_path.iterdir()] == ["flower.png"]
 
 
-def test_folders_are_activated_in_order_each_under_its_own_name(
+def test_folders_are_activated_in_order_under_their_relative_names(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
     """As the library does it: the same outcomes, the same files."""
@@ -64,11 +64,11 @@ def test_folders_are_activated_in_order_each_under_its_own_name(
     shutil.copy(photos / "chelsea.png", tmp_path / "in/a/cat.png")
     shutil.copy(photos / "camera.png", tmp_path / "in/b/cat.png")
     (tmp_path / "in/broken.jpg").write_text("no photo")
-    told: list[homing.Outcome] = []
-    outcomes = released.activate(tmp_path / "in", tmp_path / "out", recipe="homing-fast", report=told.append)
+    reported: list[homing.Outcome] = []
+    outcomes = released.activate(tmp_path / "in", tmp_path / "out", recipe="homing-fast", report=reported.append)
     with homing.Collection.create(tmp_path / "here.homing") as collection:
         expected = collection.activate(tmp_path / "in", tmp_path / "here", recipe="homing-fast")
-    assert told == outcomes and [each.photo for each in outcomes] == sorted(each.photo for each in expected)
+    assert reported == outcomes and [each.photo for each in outcomes] == sorted(each.photo for each in expected)
     assert {(each.photo, each.state) for each in outcomes} == {(each.photo, each.state) for each in expected}
     written = {path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.*")}
     assert written == {path.relative_to(tmp_path / "here") for path in (tmp_path / "here").rglob("*.*")}
@@ -77,7 +77,7 @@ def test_folders_are_activated_in_order_each_under_its_own_name(
         released.activate([tmp_path / "cat.png", tmp_path / "in/a/cat.png"], tmp_path / "out")
 
 
-def test_a_file_comes_as_it_was_asked_for_whatever_was_released_last(
+def test_a_file_has_the_requested_format_whatever_was_released_last(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
     asked = [None, "png", None]  # the third is not done again
@@ -90,14 +90,14 @@ def test_a_file_comes_as_it_was_asked_for_whatever_was_released_last(
     assert [homing.Photo.load(file).format for file in files] == ["JPEG", "PNG", "JPEG"]
 
 
-def test_what_cannot_be_released_is_an_outcome_with_its_reason(released: homing.Client, tmp_path: Path) -> None:
+def test_a_failed_release_is_an_outcome_with_a_reason(released: homing.Client, tmp_path: Path) -> None:
     (tmp_path / "notes.jpg").write_text("no photo")
     (outcome,) = released.activate(tmp_path / "notes.jpg", tmp_path / "out")
     assert outcome.state == "failed" and str(outcome.reason).startswith(f"{tmp_path}/notes.jpg: ")
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_wish_that_nobody_can_fulfil_is_a_line(released: homing.Client, photos: Path, tmp_path: Path) -> None:
+def test_invalid_activate_options_raise_a_one_line_error(released: homing.Client, photos: Path, tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="unknown recipe 'homin'; did you mean 'homing'"):
         released.activate(photos / "rocket.jpg", tmp_path, recipe="homin")
     with pytest.raises(HomingError, match="format"):
@@ -106,7 +106,7 @@ def test_a_wish_that_nobody_can_fulfil_is_a_line(released: homing.Client, photos
 
 def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Path) -> None:
     near = released.compare(copy, photos / "rocket.jpg")
-    assert not near.same_size and near.quality is None and near.aligned and near.chance < 0.01
+    assert not near.same_size and near.quality is None and near.aligned and near.false_match_probability < 0.01
     with Image.open(BytesIO(near.pictures["overlay"])) as picture:
         assert picture.size == Image.open(BytesIO(near.pictures["first"])).size
     same = released.compare(homing.Photo.load(copy), copy)
@@ -114,10 +114,10 @@ def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Pa
     assert released.compare(copy, photos / "camera.png").distance > near.distance
 
 
-def test_a_key_opens_what_its_role_may(guarded: Server, keys: dict[str, str], copy: Path) -> None:
-    with homing.Client(guarded.address, keys["search"]) as client:
+def test_a_key_allows_what_its_role_permits(keyed_server: Server, keys: dict[str, str], copy: Path) -> None:
+    with homing.Client(keyed_server.address, keys["search"]) as client:
         assert client.search(copy, k=1)[0].photo == "rocket.jpg"
         with pytest.raises(HomingError, match=r"contribute[^\n]*$"):
             client.add(copy)
-    with homing.Client(guarded.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
+    with homing.Client(keyed_server.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
         nobody.info()

@@ -8,24 +8,24 @@ import pytest
 from tests.service.conftest import Server
 
 import homing
-from homing.service import showing
+from homing.service import responses
 from homing.service.routes import page
 
 
-def test_it_lives_and_is_ready(server: Server) -> None:
+def test_health_and_readiness(server: Server) -> None:
     assert server.client.get("/healthz").json() == server.client.get("/readyz").json() == {"status": "ok"}
 
 
-def test_what_the_collection_holds(server: Server) -> None:
+def test_collection_info(server: Server) -> None:
     about = server.client.get("/v1/info").json()
     assert about["photos"] == about["passive"] == 3
-    assert about["references"] == 3 + about["background"] > 100_000
+    assert about["references"] == 3 + about["distractors"] > 100_000
     assert about["bytes_on_disk"] > 1_000_000
     assert about["version"] == homing.__version__ and "homing" in about["recipes"]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/info", "/nowhere"])
-def test_every_answer_has_the_headers_that_keep_browsers_careful(server: Server, path: str) -> None:
+def test_every_response_has_the_security_headers(server: Server, path: str) -> None:
     headers = server.client.get(path, headers={"Origin": "https://elsewhere.example"}).headers
     assert "default-src 'self'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -37,13 +37,13 @@ def test_every_answer_has_the_headers_that_keep_browsers_careful(server: Server,
 @pytest.mark.parametrize(
     ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)]
 )
-def test_pages_of_other_sites_are_not_answered_even_without_an_origin(server: Server, site: str, status: int) -> None:
+def test_cross_site_requests_are_refused_even_without_an_origin(server: Server, site: str, status: int) -> None:
     """As browsers ask for a picture that such a page shows."""
     assert server.client.get("/v1/info", headers={"Sec-Fetch-Site": site}).status_code == status
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("PUT", "/v1/search", 405)])
-def test_what_is_not_there_is_a_problem_too(server: Server, method: str, path: str, status: int) -> None:
+def test_unknown_routes_are_problems_too(server: Server, method: str, path: str, status: int) -> None:
     answer = server.client.request(method, path)
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
@@ -51,26 +51,26 @@ def test_what_is_not_there_is_a_problem_too(server: Server, method: str, path: s
     assert set(problem) == {"type", "title", "status", "detail", "instance"} and problem["instance"] == path
 
 
-def test_a_wrong_method_is_told_which_are_right(server: Server) -> None:
+def test_a_wrong_method_names_the_allowed_ones(server: Server) -> None:
     assert server.client.put("/v1/photos/1").headers["allow"] == "DELETE, GET, HEAD"
     assert server.client.options("/v1/photos").headers["allow"] == "GET, HEAD, POST"
 
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1/photos/1/thumbnail", "/nowhere"])
-def test_heads_alone_are_answered_too(server: Server, path: str) -> None:
+def test_head_requests_are_answered(server: Server, path: str) -> None:
     """As those ask who watch whether a service lives."""
     whole, head = server.client.get(path), server.client.head(path)
     assert head.status_code == whole.status_code and head.content == b"" != whole.content
     assert head.headers["content-length"] == str(len(whole.content))
 
 
-def test_names_of_any_kind_are_told_in_a_header() -> None:
+def test_any_file_name_fits_into_content_disposition() -> None:
     for name in ("a\r\nSet-Cookie: b.jpg", "Föhr.jpg", 'a"b.jpg', "a\x00b.jpg"):
-        told = showing.file_response(b"", name).headers["content-disposition"]
-        assert told.isprintable() and unquote(told.partition("UTF-8''")[2]) == name
+        header = responses.file_response(b"", name).headers["content-disposition"]
+        assert header.isprintable() and unquote(header.partition("UTF-8''")[2]) == name
 
 
-def test_the_description_names_every_route(server: Server) -> None:
+def test_openapi_lists_every_route(server: Server) -> None:
     described = server.client.get("/openapi.json").json()
     assert {"/v1/search", "/v1/photos", "/v1/photos/{id}", "/v1/info", "/healthz"} <= set(described["paths"])
     search = described["paths"]["/v1/search"]["post"]
@@ -78,15 +78,15 @@ def test_the_description_names_every_route(server: Server) -> None:
     assert list(search["responses"]["422"]["content"]) == ["application/problem+json"]
 
 
-def test_the_files_of_the_page_are_served_and_not_sent_twice(server: Server) -> None:
-    for name, file in page._page().items():
+def test_page_files_are_served_with_etags(server: Server) -> None:
+    for name, file in page._page_files().items():
         answer = server.client.get(f"/page/{name}")
         assert answer.content == file.data and answer.headers["content-type"] == file.media_type
         again = server.client.get(f"/page/{name}", headers={"If-None-Match": answer.headers["etag"]})
         assert again.status_code == 304
-    assert server.client.get("/").content == page._page()["index.html"].data
+    assert server.client.get("/").content == page._page_files()["index.html"].data
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "..%2Fapp.py", "%2e%2e/app.py", "__init__.py"])
-def test_nothing_but_the_page_is_served(server: Server, name: str) -> None:
+def test_only_page_files_are_served(server: Server, name: str) -> None:
     assert server.client.get(f"/page/{name}").status_code == 404

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.collection.tiny import tiny_photos
-from tests.service.conftest import Inside, Server, finished, stopped, until
+from tests.service.conftest import Server, StartInProcess, blocked, wait_for_job, wait_until
 
-from homing.errors import GoneError
-from homing.service.answers import Outcome
+from homing.errors import NotFoundError
 from homing.service.jobs import Job, Jobs
+from homing.service.schemas import PhotoOutcome
 
 
-def test_a_job_adds_all_photos_and_tells_of_each(own_server: Server, tmp_path: Path) -> None:
+def test_a_job_adds_all_photos_and_reports_each(own_server: Server, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "many", 40)
     answer = own_server.post("/v1/photos?job=true", *photos, ("notes.txt", b"no photo"))
     assert answer.status_code == 202 and answer.headers["location"] == answer.json()["job"]
-    job = finished(own_server.client, answer.json()["job"])
+    job = wait_for_job(own_server.client, answer.json()["job"])
     assert job["state"] == "done" and job["kind"] == "add" and job["total"] == 41
     states = {each["photo"]: each["state"] for each in job["outcomes"]}
     assert states.pop("notes.txt") == "failed"
@@ -29,19 +29,21 @@ def test_a_job_adds_all_photos_and_tells_of_each(own_server: Server, tmp_path: P
     assert own_server.client.get("/v1/photos").json()["total"] == 43
 
 
-def test_a_job_activates_and_others_have_their_turn_meanwhile(inside: Inside, photos: Path, tmp_path: Path) -> None:
-    client, service = inside()
+def test_other_changes_run_between_the_steps_of_a_job(
+    start_in_process: StartInProcess, photos: Path, tmp_path: Path
+) -> None:
+    client, service = start_in_process()
     several = [("photo", (name, (photos / name).read_bytes())) for name in ("rocket.jpg", "flower.jpg")]
     (one,) = tiny_photos(tmp_path / "one", 1)
     with ThreadPoolExecutor(1) as pool:
-        with stopped(service.writer):
+        with blocked(service.writer):
             answer = client.post("/v1/activate?job=true", files=several, data={"recipe": "homing-fast"})
             assert answer.status_code == 202
             added = pool.submit(client.post, "/v1/photos", files={"photo": (one.name, one.read_bytes())})
-            until(lambda: service.writer.waiting == 2)
+            wait_until(lambda: service.writer.waiting == 2)
             assert client.get(answer.json()["job"]).json()["state"] == "waiting"
         assert added.result().status_code == 201
-    job = finished(client, answer.json()["job"])
+    job = wait_for_job(client, answer.json()["job"])
     assert [each["state"] for each in job["outcomes"]] == ["activated"] * 2
     for each in job["outcomes"]:
         assert client.get(f"/v1/photos/{each['id']}/released").status_code == 200
@@ -53,7 +55,7 @@ def test_a_job_activates_and_others_have_their_turn_meanwhile(inside: Inside, ph
     ]
 
 
-def test_the_audit_log_says_who_did_what(own_server: Server, tmp_path: Path, photos: Path) -> None:
+def test_the_audit_log_records_who_did_what(own_server: Server, tmp_path: Path, photos: Path) -> None:
     (first, second) = tiny_photos(tmp_path / "two", 2)
     (outcome,) = own_server.post("/v1/photos", ("Föhr.png", first.read_bytes())).json()["outcomes"]
     own_server.post("/v1/photos", ("again.png", first.read_bytes()))
@@ -94,27 +96,27 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
         assert samples["homing_stage_seconds_sum", ("stage", stage)] > 0
     assert samples[("homing_batch_size_count",)] == 3
     assert samples[("homing_references",)] == 3
-    assert samples["homing_waiting", ("queue", "network")] == 0
+    assert samples["homing_queue_length", ("queue", "network")] == 0
 
 
-def test_only_the_latest_jobs_are_known() -> None:
-    jobs = Jobs(kept=2)
+def test_only_the_latest_jobs_are_stored() -> None:
+    jobs = Jobs(capacity=2)
     first, second, third = (jobs.add(Job("add", 1)) for _ in range(3))
     assert jobs.find(second.id) is second and jobs.find(third.id) is third
-    with pytest.raises(GoneError, match="no job has the id"):
+    with pytest.raises(NotFoundError, match="no job has the id"):
         jobs.find(first.id)
 
 
-def test_a_job_waits_runs_and_ends_when_all_is_told() -> None:
+def test_job_states() -> None:
     job, states = Job("add", 2), []
 
-    def step() -> list[Outcome]:
+    def step() -> list[PhotoOutcome]:
         states.append(job.state)
-        return [Outcome(photo="a.jpg", id=1, state="added")]
+        return [PhotoOutcome(photo="a.jpg", id=1, state="added")]
 
     assert job.state == "waiting"
-    job.do(step)
+    job.run_step(step)
     assert (states, job.state, len(job.outcomes)) == (["running"], "running", 1)
-    job.do(step)
-    job.end()
+    job.run_step(step)
+    job.finish()
     assert job.state == "done" and len(job.outcomes) == 2

@@ -26,7 +26,7 @@ def new(tmp_path: Path, server: Server) -> Iterator[Path]:
             server.client.delete(f"/v1/photos/{each['id']}")
 
 
-def test_an_added_photo_is_found_under_the_name_it_came_with(server: Server, new: Path) -> None:
+def test_an_added_photo_is_found_under_its_upload_name(server: Server, new: Path) -> None:
     answer = server.post("/v1/photos", ("Strand bei Föhr.png", new.read_bytes()))
     assert answer.status_code == 201
     (outcome,) = answer.json()["outcomes"]
@@ -35,14 +35,14 @@ def test_an_added_photo_is_found_under_the_name_it_came_with(server: Server, new
     assert best["photo"] == "Strand bei Föhr.png" and best["id"] == outcome["id"]
 
 
-def test_an_upload_is_kept_whole_in_a_private_folder(server: Server, new: Path) -> None:
+def test_uploads_are_stored_in_a_private_folder(server: Server, new: Path) -> None:
     server.post("/v1/photos", new)
     digest = hashlib.sha256(new.read_bytes()).hexdigest()
     assert (server.folder / "uploads" / digest / new.name).read_bytes() == new.read_bytes()
     assert stat.S_IMODE((server.folder / "uploads").stat().st_mode) == 0o700
 
 
-def test_the_same_file_again_is_known_and_kept_once(server: Server, new: Path) -> None:
+def test_the_same_file_again_is_known_and_stored_once(server: Server, new: Path) -> None:
     (first,) = server.post("/v1/photos", new).json()["outcomes"]
     (again,) = server.post("/v1/photos", ("other.png", new.read_bytes())).json()["outcomes"]
     assert again["state"] == "known" and again["id"] == first["id"] and again["photo"] == "other.png"
@@ -50,7 +50,7 @@ def test_the_same_file_again_is_known_and_kept_once(server: Server, new: Path) -
     assert [file.name for file in (server.folder / "uploads" / digest).iterdir()] == [new.name]
 
 
-def test_a_file_that_comes_twice_in_one_request_is_added_once(own_server: Server, tmp_path: Path) -> None:
+def test_a_duplicate_in_one_request_is_added_once(own_server: Server, tmp_path: Path) -> None:
     one, other = tiny_photos(tmp_path / "two", 2)
     same = ("renamed.png", one.read_bytes())
     outcomes = own_server.post("/v1/photos", one, other, one, same).json()["outcomes"]
@@ -59,13 +59,13 @@ def test_a_file_that_comes_twice_in_one_request_is_added_once(own_server: Server
     assert len((own_server.folder / "audit.jsonl").read_text().splitlines()) == 2
 
 
-def test_what_was_added_from_elsewhere_is_not_kept_twice(server: Server, photos: Path) -> None:
+def test_photos_added_from_elsewhere_are_not_stored_again(server: Server, photos: Path) -> None:
     (outcome,) = server.post("/v1/photos", photos / "rocket.jpg").json()["outcomes"]
     assert outcome["state"] == "known"
     assert not (server.folder / "uploads" / hashlib.sha256((photos / "rocket.jpg").read_bytes()).hexdigest()).exists()
 
 
-def test_of_several_a_bad_one_does_not_keep_the_others_out(server: Server, new: Path) -> None:
+def test_a_bad_photo_does_not_stop_the_others(server: Server, new: Path) -> None:
     cut = new.read_bytes()[:200]
     answer = server.post("/v1/photos", new, ("cut.png", cut), ("notes.txt", b"no photo"))
     assert answer.status_code == 201
@@ -76,7 +76,7 @@ def test_of_several_a_bad_one_does_not_keep_the_others_out(server: Server, new: 
     assert not (server.folder / "uploads" / hashlib.sha256(cut).hexdigest()).exists()
 
 
-def test_pages_of_the_collection_hold_each_reference_once_newest_first(own_server: Server, tmp_path: Path) -> None:
+def test_pagination_lists_each_reference_once_newest_first(own_server: Server, tmp_path: Path) -> None:
     own_server.post("/v1/photos", *tiny_photos(tmp_path / "more", 8))
     ids, address = [], "/v1/photos?limit=3"
     while address:
@@ -87,7 +87,7 @@ def test_pages_of_the_collection_hold_each_reference_once_newest_first(own_serve
     assert ids == sorted(ids, reverse=True) and len(set(ids)) == 11
 
 
-def test_references_are_looked_for_by_name(server: Server) -> None:
+def test_references_are_filtered_by_name(server: Server) -> None:
     found = server.client.get("/v1/photos", params={"name": "OCKET"}).json()
     assert [each["photo"] for each in found["photos"]] == ["rocket.jpg"] and found["total"] == 1
     for odd in ("%", "_", "!", "photos", "'"):  # not of the folder, nor of the language that is asked in
@@ -95,7 +95,7 @@ def test_references_are_looked_for_by_name(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["FÖHR", "föhr", "Fo\u0308hr", "STRASSE", "straße"])
-def test_names_are_the_same_in_any_case(server: Server, new: Path, name: str) -> None:
+def test_names_match_in_any_case(server: Server, new: Path, name: str) -> None:
     server.post("/v1/photos", ("Straße auf Föhr.png", new.read_bytes()))
     found = server.client.get("/v1/photos", params={"name": name}).json()
     assert [each["photo"] for each in found["photos"]] == ["Straße auf Föhr.png"] and found["total"] == 1
@@ -120,7 +120,7 @@ def test_a_thumbnail_is_small_and_holds_no_metadata(server: Server) -> None:
     assert again.status_code == 304 and not again.content
 
 
-def test_a_thumbnail_of_a_file_that_is_another_by_now_is_refused(server: Server, new: Path) -> None:
+def test_a_thumbnail_of_a_changed_file_is_refused(server: Server, new: Path) -> None:
     (outcome,) = server.post("/v1/photos", new).json()["outcomes"]
     digest = hashlib.sha256(new.read_bytes()).hexdigest()
     (server.folder / "uploads" / digest / new.name).write_bytes(tiny_photos(new.parent, 2)[1].read_bytes())
@@ -129,7 +129,7 @@ def test_a_thumbnail_of_a_file_that_is_another_by_now_is_refused(server: Server,
     assert str(server.folder) not in answer.text
 
 
-def test_a_removed_reference_is_found_no_more_nor_kept(server: Server, new: Path) -> None:
+def test_a_removed_reference_is_neither_found_nor_stored(server: Server, new: Path) -> None:
     (outcome,) = server.post("/v1/photos", new).json()["outcomes"]
     address = f"/v1/photos/{outcome['id']}"
     assert server.client.delete(address).status_code == 204
@@ -138,17 +138,17 @@ def test_a_removed_reference_is_found_no_more_nor_kept(server: Server, new: Path
     assert not (server.folder / "uploads" / hashlib.sha256(new.read_bytes()).hexdigest()).exists()
 
 
-def test_removing_leaves_the_users_own_files_alone(own_server: Server, photos: Path) -> None:
+def test_removing_keeps_files_outside_the_collection(own_server: Server, photos: Path) -> None:
     (rocket,) = own_server.client.get("/v1/photos?name=rocket").json()["photos"]
     assert own_server.client.delete(f"/v1/photos/{rocket['id']}").status_code == 204
     assert (photos / "rocket.jpg").is_file()
 
 
-def test_while_another_writes_changes_are_refused_and_searches_answered(own_server: Server, tmp_path: Path) -> None:
-    from homing.collection._writing import one_writer
+def test_searches_work_while_another_process_writes(own_server: Server, tmp_path: Path) -> None:
+    from homing.collection._locks import writer_lock
 
     (new,) = tiny_photos(tmp_path / "new", 1)
-    with one_writer(own_server.folder):
+    with writer_lock(own_server.folder):
         answer = own_server.post("/v1/photos", new)
         assert answer.status_code == 409 and "somebody else" in answer.json()["detail"]
         assert str(own_server.folder) not in answer.text
@@ -158,7 +158,7 @@ def test_while_another_writes_changes_are_refused_and_searches_answered(own_serv
     assert own_server.post("/v1/photos", new).status_code == 201
 
 
-def test_what_was_added_is_there_when_the_collection_is_opened_elsewhere(own_process: Process, tmp_path: Path) -> None:
+def test_added_photos_are_in_the_collection_when_it_is_opened_elsewhere(own_process: Process, tmp_path: Path) -> None:
     own_process.post("/v1/photos", *tiny_photos(tmp_path / "new", 3))
     assert own_process.stop() == 0
     with Collection.open(own_process.folder) as collection:

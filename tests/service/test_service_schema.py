@@ -12,7 +12,7 @@ from tests.service.conftest import Process
 LEFT_OUT = "positive_data_acceptance"
 
 
-def test_nothing_breaks_the_service_or_its_promises(own_process: Process, tmp_path: Path) -> None:
+def test_schemathesis_finds_no_violation(own_process: Process, tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{own_process.address}/openapi.json"]
     options = ["--max-examples", "8", "--exclude-checks", LEFT_OUT, "--seed", "1", "--no-color"]
     options += ["--request-timeout", "120", "--suppress-health-check", "all"]  # however slow a busy machine is

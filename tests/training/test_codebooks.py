@@ -22,19 +22,19 @@ TINY = NetworkExtractor(
 def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jpg"
     bad.write_text("hello")
-    moved = []
+    calls = []
     trained = train_codebook(
         [*sorted(photos.iterdir()), bad],
         spec="IVF4,PQ8x4",
         extractor=TINY,
         name="mine",
         descriptors=350,
-        report=lambda: moved.append(1),
+        report=lambda: calls.append(1),
     )
     trained.codebook.check(TINY)
     assert (trained.descriptors, trained.photos) == (280, 4)  # what the fifth cannot give is not made up for
-    assert 1 / trained.codebook.unrelated.code.shares[0] == pytest.approx(4 * 3)
-    assert len(moved) == 5
+    assert 1 / trained.codebook.null_distribution.code.shares[0] == pytest.approx(4 * 3)
+    assert len(calls) == 5
     assert [str(bad) in str(failure) for failure in trained.failures] == [True]
     assert trained.codebook.reconstruct(TINY(torch.rand(2, 3, 64, 64))).shape == (2, TINY.dim)
 
@@ -68,15 +68,15 @@ def test_none_that_can_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_unrelated_distances_are_not_those_of_crops_of_one_photo(tmp_path: Path) -> None:
-    """Plain colours: crops of one are equal, those of two are not."""
+    """Plain colors: crops of one are equal, those of two are not."""
     paths = []
-    for number, colour in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):
+    for number, color in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):
         paths.append(tmp_path / f"{number}.png")
-        Image.new("RGB", (64, 64), tuple(map(int, colour))).save(paths[-1])
-    rows = describe(TINY, [Photo.load(path).view() for path in paths])
+        Image.new("RGB", (64, 64), tuple(map(int, color))).save(paths[-1])
+    rows = describe(TINY, [Photo.load(path).pixels() for path in paths])
     apart = np.mean([float((one - other).norm()) for one, other in combinations(rows, 2)])
     trained = train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", descriptors=320, report=int)
-    known = trained.codebook.unrelated.descriptor
+    known = trained.codebook.null_distribution.descriptor
     assert known is not None
     assert known.distances[0] == pytest.approx(min(float((a - b).norm()) for a, b in combinations(rows, 2)), rel=0.1)
     assert 0.7 * apart < np.interp(0.5, known.shares, known.distances) < 1.3 * apart

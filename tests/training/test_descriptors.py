@@ -14,15 +14,17 @@ from safetensors.torch import load_file
 
 from homing import extractors
 from homing.errors import HomingError
-from homing.training.curves import Point
+from homing.training.curves import CurvePoint
 from homing.training.descriptors import DescriptorTrainer
+from homing.training.initialization import initial_network
+from homing.training.photo_array import PhotoArray, load_photo_array
 from homing.training.run import Run, check_run
-from homing.training.settings import EDITS, MILD, Settings
-from homing.training.squares import Squares, squares_of
-from homing.training.starting import starting_network
+from homing.training.settings import EDITS, WEAK_EDITS, DescriptorSettings
 
 CPU = torch.device("cpu")
-TINY = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=6, cells=8, koleo=0.1, mixup=0.2, whiten=0.2)
+TINY = DescriptorSettings(
+    training_size=64, size=64, dim=32, pairs=16, epochs=6, cells=8, koleo=0.1, mixup=0.2, whiten=0.2
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +47,18 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def squares(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Squares:
-    return squares_of(sorted(few.iterdir()), 64, tmp_path_factory.mktemp("squares"), lambda: None)
+def squares(few: Path, tmp_path_factory: pytest.TempPathFactory) -> PhotoArray:
+    return load_photo_array(sorted(few.iterdir()), 64, tmp_path_factory.mktemp("squares"), lambda: None)
 
 
-def train(run: Run, out: Path) -> list[Point]:
-    points: list[Point] = []
+def train(run: Run, out: Path) -> list[CurvePoint]:
+    points: list[CurvePoint] = []
     run.train(out, lambda: None, points.append)
     return points
 
 
-def test_a_network_learns_and_can_be_used(squares: Squares, tmp_path: Path) -> None:
-    settings = Settings(training_size=64, size=64, dim=32, pairs=24, epochs=16)
+def test_a_network_learns_and_can_be_used(squares: PhotoArray, tmp_path: Path) -> None:
+    settings = DescriptorSettings(training_size=64, size=64, dim=32, pairs=24, epochs=16)
     run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
     points = train(run, tmp_path / "net.safetensors")
     assert points[-1].step == run.trainer.steps == 48
@@ -69,18 +71,18 @@ def test_a_network_learns_and_can_be_used(squares: Squares, tmp_path: Path) -> N
     assert record["settings"]["data_fingerprint"] == squares.fingerprint
     assert record["settings"]["photos"] == 80 and record["settings"]["temperature"] == 0.1
     assert record["settings"]["edits"]["jpeg"] == list(EDITS["jpeg"])
-    assert record["settings"]["mild_edits"]["jpeg"] == list(MILD["jpeg"]) and record["drawn_by"]["augly"]
+    assert record["settings"]["weak_edits"]["jpeg"] == list(WEAK_EDITS["jpeg"]) and record["rendered_by"]["augly"]
     assert record["recall"] == run.trainer.recall(extractor)  # of the file, not of what was in memory
     assert [point["step"] for point in record["curve"]] == [point.step for point in points]
     with Image.open(tmp_path / "curves.png") as picture:
         assert min(picture.size) > 200
 
 
-def test_what_is_written_is_whitened_and_otherwise_the_same(squares: Squares, tmp_path: Path) -> None:
+def test_what_is_written_is_whitened_and_otherwise_the_same(squares: PhotoArray, tmp_path: Path) -> None:
     heads, trunks = [], []
     for power in (0.0, 0.35):
         # All copies are blends: whitening must not look at those.
-        settings = Settings(training_size=64, size=64, dim=16, pairs=16, epochs=0.5, mixup=1, whiten=power)
+        settings = DescriptorSettings(training_size=64, size=64, dim=16, pairs=16, epochs=0.5, mixup=1, whiten=power)
         DescriptorTrainer(squares, settings, CPU).write(tmp_path / f"{power}.safetensors")
         weights = load_file(tmp_path / f"{power}.safetensors")
         heads.append(weights.pop("head.weight"))
@@ -92,7 +94,7 @@ def test_what_is_written_is_whitened_and_otherwise_the_same(squares: Squares, tm
 class PowerCutError(Exception): ...
 
 
-def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: PhotoArray, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):
         folder.mkdir()
@@ -115,8 +117,8 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
     assert [point.step for point in again.curve] == list(range(2, 25, 2))
 
 
-def test_a_run_of_other_settings_or_with_damage_is_refused(squares: Squares, tmp_path: Path) -> None:
-    short = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
+def test_a_run_of_other_settings_or_with_damage_is_refused(squares: PhotoArray, tmp_path: Path) -> None:
+    short = DescriptorSettings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
     train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), tmp_path / "net.safetensors")
     for refuse in (
         lambda: Run(tmp_path, DescriptorTrainer(squares, TINY, CPU)),
@@ -133,10 +135,14 @@ def test_a_run_of_other_settings_or_with_damage_is_refused(squares: Squares, tmp
             Run(tmp_path, DescriptorTrainer(squares, short, CPU))
 
 
-def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: Squares) -> None:
+def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: PhotoArray) -> None:
     first, same, other = (
         float(
-            next(DescriptorTrainer(squares, Settings(training_size=64, size=64, dim=16, pairs=8, seed=seed), CPU).run())
+            next(
+                DescriptorTrainer(
+                    squares, DescriptorSettings(training_size=64, size=64, dim=16, pairs=8, seed=seed), CPU
+                ).run()
+            )
         )
         for seed in (1, 1, 2)
     )
@@ -144,22 +150,22 @@ def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: Sq
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_a_network_that_is_no_number_stops_the_run(squares: Squares, tmp_path: Path, steps: int) -> None:
-    settings = Settings(training_size=64, size=64, dim=16, pairs=16, epochs=steps / 4)
+def test_a_network_that_is_no_number_stops_the_run(squares: PhotoArray, tmp_path: Path, steps: int) -> None:
+    settings = DescriptorSettings(training_size=64, size=64, dim=16, pairs=16, epochs=steps / 4)
     run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
 
     def spoil() -> None:
         run.trainer.network.head.weight.data[0, 0] = float("nan")
 
-    with pytest.raises(HomingError, match="a lower --rate"):
+    with pytest.raises(HomingError, match="a lower --lr"):
         run.train(tmp_path / "net.safetensors", spoil, lambda _: None)
     assert not (tmp_path / "net.safetensors").exists()
 
 
 def test_a_run_stopped_after_its_last_step_is_finished_by_the_next(
-    squares: Squares, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=0.5)
+    short = DescriptorSettings(training_size=64, size=64, dim=32, pairs=16, epochs=0.5)
     folder = tmp_path / "net.run"
     folder.mkdir()
     with monkeypatch.context() as patch, pytest.raises(PowerCutError):
@@ -170,17 +176,17 @@ def test_a_run_stopped_after_its_last_step_is_finished_by_the_next(
     assert (folder / "record.json").is_file() and (tmp_path / "net.safetensors").is_file()
 
 
-def test_training_goes_on_from_a_network_trained_before(squares: Squares, tmp_path: Path) -> None:
-    short = Settings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
+def test_training_goes_on_from_a_network_trained_before(squares: PhotoArray, tmp_path: Path) -> None:
+    short = DescriptorSettings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
     out = tmp_path / "net.safetensors"
     train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), out)
-    network, design = starting_network(Settings(init=str(out), dim=32, size=96, training_size=64))
-    assert design.size == 96
+    network, config = initial_network(DescriptorSettings(init=str(out), dim=32, size=96, training_size=64))
+    assert config.size == 96
     images = torch.rand(2, 3, 64, 64)
     extractor = extractors.load(str(out), device="cpu")
     assert torch.allclose(network.eval()((images - 127 / 255) / (128 / 255)), extractor.features(images), atol=1e-4)
     with pytest.raises(HomingError, match="32-d"):
-        starting_network(Settings(init=str(out), dim=64))
+        initial_network(DescriptorSettings(init=str(out), dim=64))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +199,7 @@ def test_training_goes_on_from_a_network_trained_before(squares: Squares, tmp_pa
 )
 def test_a_start_that_is_not_there(init: str, says: str) -> None:
     with pytest.raises(HomingError, match=says):
-        starting_network(Settings(init=init))
+        initial_network(DescriptorSettings(init=init))
 
 
 @pytest.mark.parametrize(
@@ -209,39 +215,39 @@ def test_a_start_that_is_not_there(init: str, says: str) -> None:
         {"seed": -1},
         {"koleo": -1},
         {"mixup": 1.5},
-        {"mild": -0.1},
+        {"weak_aug": -0.1},
         {"whiten": 0.6},
-        {"rate": float("nan")},
+        {"lr": float("nan")},
     ],
 )
 def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
     with pytest.raises(HomingError, match=f"--{next(iter(wrong)).replace('_', '-')} "):
-        Settings(**wrong)
+        DescriptorSettings(**wrong)
 
 
-def test_every_kind_of_edit_is_taught() -> None:
-    from homing.edits.differentiable import TWINS
+def test_every_kind_of_edit_is_trained_on() -> None:
+    from homing.edits.differentiable import DIFFERENTIABLE_EDITS
 
-    assert set(TWINS) - set(EDITS) == {"identity"}
+    assert set(DIFFERENTIABLE_EDITS) - set(EDITS) == {"identity"}
 
 
-def test_squares_are_made_once_and_bad_photos_left_out(few: Path, tmp_path: Path) -> None:
+def test_a_photo_array_is_made_once_and_bad_photos_left_out(few: Path, tmp_path: Path) -> None:
     photos = [*sorted(few.iterdir())[:5], tmp_path / "nowhere.jpg"]
     photos[-1].symlink_to(tmp_path / "missing.jpg")
     seen: list[int] = []
-    first = squares_of(photos, 64, tmp_path, lambda: seen.append(1))
+    first = load_photo_array(photos, 64, tmp_path, lambda: seen.append(1))
     assert (len(first), len(first.failures), len(seen)) == (5, 1, 6)
     assert "nowhere.jpg" in first.failures[0]
-    again = squares_of(photos, 64, tmp_path, lambda: seen.append(1))
+    again = load_photo_array(photos, 64, tmp_path, lambda: seen.append(1))
     assert len(seen) == 6 and np.array_equal(again.pixels, first.pixels) and again.fingerprint == first.fingerprint
     for damage in (tmp_path / "photos.json", tmp_path / "photos.npy"):
         for kept in (50, 0):
             damage.write_bytes(damage.read_bytes()[:kept])
-            whole = squares_of(photos, 64, tmp_path, lambda: None)
+            whole = load_photo_array(photos, 64, tmp_path, lambda: None)
             assert np.array_equal(whole.pixels, first.pixels)
     (tmp_path / "photos.npy").unlink()
-    assert len(squares_of(photos, 64, tmp_path, lambda: None)) == 5
-    fewer = squares_of(photos[1:3], 64, tmp_path, lambda: seen.append(1))
+    assert len(load_photo_array(photos, 64, tmp_path, lambda: None)) == 5
+    fewer = load_photo_array(photos[1:3], 64, tmp_path, lambda: seen.append(1))
     assert (len(fewer), len(seen)) == (2, 8) and fewer.fingerprint != first.fingerprint
     with Image.open(photos[1]) as image:
         small = np.asarray(image.convert("RGB").resize((64, 64), Image.Resampling.BILINEAR), dtype=float)
@@ -251,7 +257,7 @@ def test_squares_are_made_once_and_bad_photos_left_out(few: Path, tmp_path: Path
 def test_a_folder_that_cannot_be_written_gets_one_line(few: Path, tmp_path: Path) -> None:
     (tmp_path / "photos.npy").mkdir()
     with pytest.raises(HomingError, match="cannot keep the photos in"):
-        squares_of(sorted(few.iterdir()), 64, tmp_path, lambda: None)
+        load_photo_array(sorted(few.iterdir()), 64, tmp_path, lambda: None)
 
 
 @pytest.mark.parametrize("trunk", ["vit_tiny_patch16_224", "mobilenetv3_small_050"])
@@ -260,15 +266,16 @@ def test_a_trunk_that_gives_no_maps_is_refused(trunk: str, monkeypatch: pytest.M
 
     # Weights cannot be downloaded in a test; all the rest is the real way.
     monkeypatch.setattr(
-        "homing.training.starting.pretrained", lambda name: timm.create_model(name, pretrained=False, num_classes=0)
+        "homing.training.initialization.pretrained",
+        lambda name: timm.create_model(name, pretrained=False, num_classes=0),
     )
     with pytest.raises(HomingError, match="no feature maps"):
-        starting_network(Settings(init=f"timm:{trunk}"))
-    network, design = starting_network(Settings(init="timm:resnet10t", dim=16))
-    assert design.trunk == "resnet10t" and network(torch.rand(2, 3, 64, 64)).shape == (2, 16)
+        initial_network(DescriptorSettings(init=f"timm:{trunk}"))
+    network, config = initial_network(DescriptorSettings(init="timm:resnet10t", dim=16))
+    assert config.trunk == "resnet10t" and network(torch.rand(2, 3, 64, 64)).shape == (2, 16)
 
 
 def test_too_few_photos_are_refused(few: Path, tmp_path: Path) -> None:
-    some = squares_of(sorted(few.iterdir())[:19], 64, tmp_path, lambda: None)
+    some = load_photo_array(sorted(few.iterdir())[:19], 64, tmp_path, lambda: None)
     with pytest.raises(HomingError, match="at least 20 photos"):
         DescriptorTrainer(some, TINY, CPU)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests.conftest import descriptors
 
-from homing.training.losses import Cells, koleo, nt_xent
+from homing.training.losses import RunningCentroids, koleo, nt_xent
 
 
 def plain_nt_xent(originals: np.ndarray, copies: np.ndarray, temperature: float, mixed: np.ndarray) -> float:
@@ -15,10 +15,12 @@ def plain_nt_xent(originals: np.ndarray, copies: np.ndarray, temperature: float,
     everything = np.concatenate([originals, copies])
     count, total = len(originals), 0.0
     for i, row in enumerate(everything):
-        chances = {j: math.exp(row @ other / temperature) for j, other in enumerate(everything) if j != i}
+        exponentials = {j: math.exp(row @ other / temperature) for j, other in enumerate(everything) if j != i}
         share = mixed[:, i] / mixed[:, i].sum() if i < count else mixed[i - count]
         offset = count if i < count else 0
-        total -= sum(share[j] * math.log(chances[offset + j] / sum(chances.values())) for j in range(count) if share[j])
+        total -= sum(
+            share[j] * math.log(exponentials[offset + j] / sum(exponentials.values())) for j in range(count) if share[j]
+        )
     return total / (2 * count)
 
 
@@ -37,8 +39,8 @@ def test_a_blend_counts_for_both_its_originals() -> None:
 
 
 def test_nt_xent_prefers_near_copies() -> None:
-    originals, strangers = descriptors(8, seed=1), descriptors(8, seed=2)
-    assert nt_xent(originals, originals, 0.1) < nt_xent(originals, strangers, 0.1) - 1
+    originals, others = descriptors(8, seed=1), descriptors(8, seed=2)
+    assert nt_xent(originals, originals, 0.1) < nt_xent(originals, others, 0.1) - 1
 
 
 def test_koleo_is_the_log_of_the_nearest_distance_and_spreads() -> None:
@@ -54,27 +56,27 @@ def test_koleo_is_the_log_of_the_nearest_distance_and_spreads() -> None:
 
 
 def groups(count: int, seed: int) -> torch.Tensor:
-    """Descriptors in three tight groups, (count, 32); the centres are the same for any seed."""
-    centres = descriptors(3, seed=99)
+    """Descriptors in three tight groups, (count, 32); the centers are the same for any seed."""
+    centers = descriptors(3, seed=99)
     noise = 0.05 * descriptors(count, seed=seed)
-    return torch.nn.functional.normalize(centres[torch.arange(count) % 3] + noise, dim=1)
+    return torch.nn.functional.normalize(centers[torch.arange(count) % 3] + noise, dim=1)
 
 
 def test_cells_follow_the_descriptors() -> None:
-    cells = Cells(3, 32, torch.device("cpu"))
+    cells = RunningCentroids(3, 32, torch.device("cpu"))
     for seed in range(30):
-        cells.follow(groups(60, seed))
+        cells.update(groups(60, seed))
     originals = groups(60, 100)
-    home = cells.loss(originals, originals)
-    away = cells.loss(originals, originals.roll(1, dims=0))  # every copy in the cell of another group
-    assert home < 0.01 < 1 < away
+    same_cell = cells.loss(originals, originals)
+    other_cell = cells.loss(originals, originals.roll(1, dims=0))  # every copy in the cell of another group
+    assert same_cell < 0.01 < 1 < other_cell
 
 
 def test_cells_go_on_from_a_checkpoint() -> None:
-    one, other = (Cells(4, 32, torch.device("cpu")) for _ in range(2))
-    one.follow(groups(60, 0))
+    one, other = (RunningCentroids(4, 32, torch.device("cpu")) for _ in range(2))
+    one.update(groups(60, 0))
     other.restore({name: value.clone() for name, value in one.state().items()})
     for cells in (one, other):
-        cells.follow(groups(60, 1))
+        cells.update(groups(60, 1))
     rows = groups(9, 2)
     assert torch.equal(one.loss(rows, rows), other.loss(rows, rows))

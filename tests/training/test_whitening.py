@@ -9,8 +9,8 @@ from homing.training.whitening import whiten
 def spread(head: nn.Linear, originals: torch.Tensor, copies: torch.Tensor) -> torch.Tensor:
     """How far copies move in each dimension, at unit length; largest first."""
     with torch.no_grad():
-        moved = nn.functional.normalize(head(copies), dim=1) - nn.functional.normalize(head(originals), dim=1)
-    return torch.linalg.eigvalsh(moved.T @ moved / len(moved)).flip(0)
+        differences = nn.functional.normalize(head(copies), dim=1) - nn.functional.normalize(head(originals), dim=1)
+    return torch.linalg.eigvalsh(differences.T @ differences / len(differences)).flip(0)
 
 
 def test_what_copies_differ_in_counts_for_less() -> None:

@@ -9,36 +9,36 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.small import homing, small_photos
+from tests.evaluation.helpers import homing, small_photos
 from torch import Tensor
 
 from homing.edits import parse
 from homing.edits.differentiable import Views
 from homing.errors import HomingError
-from homing.evaluation.pictures import to_image, to_view
+from homing.evaluation.pictures import to_image, to_pixels
 from homing.extractors import describe
 from homing.perception import JND, measure
 from homing.photo import Photo
-from homing.training.curves import Point
-from homing.training.run import Run, alone_in
-from homing.training.squares import Squares, squares_of
+from homing.training.curves import CurvePoint
+from homing.training.photo_array import PhotoArray, load_photo_array
+from homing.training.run import Run, lock_folder
 from homing.watermarks import hidden_training
 from homing.watermarks.base import identifier
-from homing.watermarks.copies import EDITS, edited
-from homing.watermarks.hidden import BUNDLED, HiddenDesign, HiddenNetwork, HiddenWatermark
+from homing.watermarks.embedding import mark
+from homing.watermarks.hidden import BUNDLED, HiddenConfig, HiddenNetwork, HiddenWatermark
 from homing.watermarks.hidden_training import HiddenTrainer
-from homing.watermarks.marking import mark
 from homing.watermarks.settings import HiddenSettings
+from homing.watermarks.training_edits import EDITS, random_edit
 
 CPU = torch.device("cpu")
 TINY = HiddenSettings(bits=2, size=32, width=8, batch=16, epochs=2, psnr=20.0)
 
 
 @pytest.fixture(scope="module")
-def squares(tmp_path_factory: pytest.TempPathFactory) -> Squares:
+def squares(tmp_path_factory: pytest.TempPathFactory) -> PhotoArray:
     folder = tmp_path_factory.mktemp("squares")
     photos = small_photos(folder / "photos", [str(number) for number in range(40)], seed=3)
-    return squares_of(sorted(photos.iterdir()), 32, folder, lambda: None)
+    return load_photo_array(sorted(photos.iterdir()), 32, folder, lambda: None)
 
 
 def train(folder: Path, trainer: HiddenTrainer) -> float:
@@ -46,11 +46,13 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
     return Run(folder, trainer).train(folder / "net.safetensors", lambda: None, lambda _: None)
 
 
-def test_networks_learn_to_hide_and_to_read(squares: Squares, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_networks_learn_to_hide_and_to_read(
+    squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Loud, and without edits: what takes a GPU and an hour with them takes seconds.
-    monkeypatch.setattr(hidden_training, "edited", lambda views, _: views)
-    trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, rate=0.01), CPU)
-    points: list[Point] = []
+    monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
+    trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, lr=0.01), CPU)
+    points: list[CurvePoint] = []
     score = Run(tmp_path, trainer).train(tmp_path / "net.safetensors", lambda: None, points.append)
     assert points[-1].loss < 0.4 < 0.5 < points[0].loss
     assert score == points[-1].score > 0.7  # of the file as of what was in memory
@@ -64,12 +66,12 @@ def test_networks_learn_to_hide_and_to_read(squares: Squares, tmp_path: Path, mo
     assert 20.0 <= made.quality.psnr < 20.6
 
 
-def squares_folder(squares: Squares) -> Path:
+def squares_folder(squares: PhotoArray) -> Path:
     assert isinstance(squares.pixels, np.memmap)
     return Path(str(squares.pixels.filename)).parent
 
 
-def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: PhotoArray, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(whole, HiddenTrainer(squares, TINY, CPU))
     cut.mkdir()
@@ -89,11 +91,11 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: Squares, tmp_pat
     assert (cut / "net.safetensors").read_bytes() == (whole / "net.safetensors").read_bytes()
 
 
-def test_the_command_trains_and_tells(tmp_path: Path) -> None:
+def test_the_command_trains_and_reports(tmp_path: Path) -> None:
     photos = small_photos(tmp_path / "photos", [str(number) for number in range(20)], seed=4)
     out = tmp_path / "net.safetensors"
     tiny = ("--bits", 3, "--size", 32, "--width", 4, "--batch", 9, "--epochs", 1)
-    with alone_in(tmp_path / "net.run"), pytest.raises(HomingError, match=r"another process trains in .*net\.run"):
+    with lock_folder(tmp_path / "net.run"), pytest.raises(HomingError, match=r"another process trains in .*net\.run"):
         homing("train", "hidden", photos, "--out", out, *tiny)
     said = homing("train", "hidden", photos, "--out", out, *tiny)
     assert "held-out bit accuracy" in said
@@ -104,19 +106,19 @@ def test_the_command_trains_and_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "hardness"),
+    ("bit_accuracy", "difficulty"),
     [(1.0, [0.2, 0.4, 0.8, 1, 1]), (0.6, [0, 0, 0, 2 / 3, 1])],  # heard well, and hardly
 )
-def test_training_grows_harder_once_messages_are_heard_and_in_time(
-    squares: Squares, heard: float, hardness: list[float]
+def test_the_difficulty_rises_with_the_bit_accuracy_and_in_time(
+    squares: PhotoArray, bit_accuracy: float, difficulty: list[float]
 ) -> None:
     trainer = HiddenTrainer(squares, replace(TINY, epochs=10), CPU)
     assert trainer.steps == 20
     seen = []
     for trainer.step in range(1, 21):
-        trainer._harden(torch.tensor(heard))
-        seen.append(float(trainer._hardness))
-    assert [seen[step - 1] for step in (1, 2, 4, 10, 12)] == pytest.approx(hardness)
+        trainer._update_difficulty(torch.tensor(bit_accuracy))
+        seen.append(float(trainer._difficulty))
+    assert [seen[step - 1] for step in (1, 2, 4, 10, 12)] == pytest.approx(difficulty)
     assert seen == sorted(seen) and seen[-1] == 1
 
 
@@ -129,42 +131,42 @@ def test_a_pattern_is_brought_to_a_psnr() -> None:
 def test_training_spreads_a_change_as_a_release_does() -> None:
     image, pattern = torch.rand(3, 32, 32) * 0.5 + 0.25, torch.randn(3, 32, 32)
     change = (hidden_training._at_psnr(image[None], pattern[None], 40.0)[0] - image).flatten()
-    released = (JND(psnr=40.0).room(image) * pattern).flatten()
+    released = (JND(psnr=40.0).pixel_bound(image) * pattern).flatten()
     assert torch.cosine_similarity(change, released, dim=0) > 0.9999
 
 
 def test_every_edit_is_taught_equally_and_gradients_pass() -> None:
     pixels = torch.rand(20, 3, 32, 32, requires_grad=True)
-    copies = edited(Views(pixels, torch.ones(20)), np.random.default_rng(0))
+    copies = random_edit(Views(pixels, torch.ones(20)), np.random.default_rng(0))
     assert copies.pixels.shape == (20, 3, 32, 32)
     unchanged = (copies.pixels == pixels).flatten(1).all(dim=1)
     assert int(unchanged.sum()) == 20 // len(EDITS)  # identity's share
     copies.pixels.sum().backward()
     assert all(each.abs().sum() > 0 for each in pixels.grad)
-    assert len(edited(Views(pixels[:3], torch.ones(3)), np.random.default_rng(0))) == 3
+    assert len(random_edit(Views(pixels[:3], torch.ones(3)), np.random.default_rng(0))) == 3
 
 
-def test_grey_stays_grey_and_any_size_is_marked() -> None:
+def test_gray_stays_gray_and_any_size_is_marked() -> None:
     watermark = HiddenWatermark(*_network(), CPU)
-    grey, colour = torch.rand(1, 50, 70).expand(3, -1, -1), torch.rand(3, 90, 40)
-    changes = watermark.changes([grey, colour], torch.tensor([[True, False], [False, False]]), JND(psnr=40.0))
+    gray, color = torch.rand(1, 50, 70).expand(3, -1, -1), torch.rand(3, 90, 40)
+    changes = watermark.changes([gray, color], torch.tensor([[True, False], [False, False]]), JND(psnr=40.0))
     assert [tuple(change.shape) for change in changes] == [(3, 50, 70), (3, 90, 40)]
     assert torch.equal(changes[0][0], changes[0][2])
     assert not torch.equal(changes[1][0], changes[1][2])
-    assert describe(watermark.decoder, [grey, colour]).shape == (2, 2)
+    assert describe(watermark.decoder, [gray, color]).shape == (2, 2)
     for change in changes:
         assert change.square().mean().sqrt().item() == pytest.approx(0.01)  # 40 dB
 
 
-def _network() -> tuple[HiddenNetwork, HiddenDesign]:
-    design = HiddenDesign(bits=2, size=32, width=8)
-    return HiddenNetwork(design), design
+def _network() -> tuple[HiddenNetwork, HiddenConfig]:
+    config = HiddenConfig(bits=2, size=32, width=8)
+    return HiddenNetwork(config), config
 
 
 def test_the_decoder_reads_as_the_network_does() -> None:
-    network, design = _network()
+    network, config = _network()
     images: Tensor = torch.rand(4, 3, 32, 32)
-    scores = HiddenWatermark(network, design, CPU).decoder(images)
+    scores = HiddenWatermark(network, config, CPU).decoder(images)
     assert torch.equal(scores > 0, network.decode(images) > 0)
 
 
@@ -174,8 +176,8 @@ def test_the_bundled_networks_are_frozen_and_say_what_was_hidden(flower: Photo) 
     watermark = HiddenWatermark.load(device=CPU)
     (made,) = mark([flower], watermark=watermark, budget=JND(psnr=43.8))
     assert (made.state, made.reason) == ("marked", None) and made.quality.psnr < 44
-    copy = parse("jpeg-80")(to_image(Photo.decode(made.data, "again").view()))
-    said = describe(watermark.decoder, [watermark.decoder.resize(to_view(copy))])[0] > 0
+    copy = parse("jpeg-80")(to_image(Photo.decode(made.data, "again").pixels()))
+    said = describe(watermark.decoder, [watermark.decoder.resize(to_pixels(copy))])[0] > 0
     assert (said == identifier(flower.sha256, 20)).float().mean() >= 0.9
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.small import small_photos
+from tests.evaluation.helpers import small_photos
 from torch import nn
 
 from homing import codebooks, extractors
@@ -14,8 +14,8 @@ from homing.extractors import Extractor, NetworkExtractor, describe
 from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.watermarks.base import identifier
-from homing.watermarks.marking import mark
-from homing.watermarks.ssl import MARGIN, RECIPE, Carriers, Hinge, SslWatermark
+from homing.watermarks.embedding import mark
+from homing.watermarks.ssl import MARGIN, RECIPE, Hinge, SSLDecoder, SSLWatermark
 
 
 @pytest.fixture(scope="module")
@@ -32,39 +32,39 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> list[Photo]:
 
 
 @pytest.fixture(scope="module")
-def strangers(network: Extractor, tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
-    folder = small_photos(tmp_path_factory.mktemp("strangers") / "many", [str(n) for n in range(40)], seed=2)
-    return describe(network, [Photo.load(path).view() for path in sorted(folder.iterdir())]).numpy()
+def distractors(network: Extractor, tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
+    folder = small_photos(tmp_path_factory.mktemp("distractors") / "many", [str(n) for n in range(40)], seed=2)
+    return describe(network, [Photo.load(path).pixels() for path in sorted(folder.iterdir())]).numpy()
 
 
-def test_directions_are_the_keys_and_white(network: Extractor) -> None:
+def test_directions_come_from_the_key_and_are_whitened(network: Extractor) -> None:
     rng = np.random.default_rng(0)
     rows = (3 + rng.normal(size=(500, 108)) * rng.uniform(0.5, 2, 108)) @ rng.normal(size=(108, 108))
     rows = (rows * 1e-2).astype(np.float32)
-    carriers = Carriers(network, rows, bits=6, key=1)
-    scores = (torch.from_numpy(rows) @ carriers._directions - carriers._mean).numpy()
+    decoder = SSLDecoder(network, rows, bits=6, key=1)
+    scores = (torch.from_numpy(rows) @ decoder._directions - decoder._mean).numpy()
     assert np.allclose(scores.mean(axis=0), 0, atol=1e-3)
     # A little less than one along directions in which there is hardly any variance.
     assert np.allclose(np.cov(scores.T, bias=True), np.eye(6), atol=0.3)
     assert np.cov(rows.T).max() < 0.5 < np.cov(scores.T).max() < 1.01
-    same, other = (Carriers(network, rows, bits=6, key=key) for key in (1, 2))
-    assert carriers.fingerprint == same.fingerprint != other.fingerprint
-    assert torch.equal(carriers._directions, same._directions)
-    assert not torch.allclose(carriers._directions, other._directions)
+    same, other = (SSLDecoder(network, rows, bits=6, key=key) for key in (1, 2))
+    assert decoder.fingerprint == same.fingerprint != other.fingerprint
+    assert torch.equal(decoder._directions, same._directions)
+    assert not torch.allclose(decoder._directions, other._directions)
 
 
 def test_what_is_written_is_read_from_the_files_by_the_key_alone(flower: Photo) -> None:
     network, book = extractors.load("imagenet-lite0", device="cpu"), codebooks.load("imagenet-lite0")
-    rows = book.decode(codebooks.bundled_background(book).codes[:2000]).numpy()
-    watermark = SslWatermark(Carriers(network, rows, bits=8), replace(RECIPE, steps=8, rate=0.3))
+    rows = book.decode(codebooks.bundled_distractors(book).codes[:2000]).numpy()
+    watermark = SSLWatermark(SSLDecoder(network, rows, bits=8), replace(RECIPE, steps=8, lr=0.3))
     message = identifier(flower.sha256, 8)
-    assert not torch.equal(describe(watermark.decoder, [flower.view()])[0] > 0, message)
+    assert not torch.equal(describe(watermark.decoder, [flower.pixels()])[0] > 0, message)
     (made,) = mark([flower], watermark=watermark, budget=JND(psnr=42.0))
     assert (made.state, made.reason) == ("marked", None)
-    view = Photo.decode(made.data, "again").view()
-    assert torch.equal(describe(Carriers(network, rows, bits=8), [view])[0] > 0, message)
-    assert not torch.equal(describe(Carriers(network, rows, bits=8, key=7), [view])[0] > 0, message)
-    assert made.quality == measure(flower.view(), view)
+    view = Photo.decode(made.data, "again").pixels()
+    assert torch.equal(describe(SSLDecoder(network, rows, bits=8), [view])[0] > 0, message)
+    assert not torch.equal(describe(SSLDecoder(network, rows, bits=8, key=7), [view])[0] > 0, message)
+    assert made.quality == measure(flower.pixels(), view)
     assert 42.0 <= made.quality.psnr < 42.6
 
 
@@ -79,16 +79,18 @@ def test_the_hinge_asks_for_a_margin_and_no_more() -> None:
 
 
 def test_a_budget_that_no_file_keeps_leaves_the_photo_as_it_was(
-    network: Extractor, strangers: np.ndarray, few: list[Photo]
+    network: Extractor, distractors: np.ndarray, few: list[Photo]
 ) -> None:
-    watermark = SslWatermark(Carriers(network, strangers, bits=4), replace(RECIPE, steps=1))
+    watermark = SSLWatermark(SSLDecoder(network, distractors, bits=4), replace(RECIPE, steps=1))
     (made,) = mark(few, watermark=watermark, budget=JND(psnr=79.0))
     assert (made.state, made.data) == ("unchanged", few[0].data)
     assert "79 dB" in made.reason
 
 
-def test_a_message_that_does_not_get_in_is_said(network: Extractor, strangers: np.ndarray, few: list[Photo]) -> None:
-    watermark = SslWatermark(Carriers(network, strangers, bits=20), replace(RECIPE, steps=1))
+def test_a_message_that_cannot_be_written_is_reported(
+    network: Extractor, distractors: np.ndarray, few: list[Photo]
+) -> None:
+    watermark = SSLWatermark(SSLDecoder(network, distractors, bits=20), replace(RECIPE, steps=1))
     (made,) = mark(few, watermark=watermark, budget=JND(psnr=45.0))
     assert made.state == "marked"
     assert "of 20 bits right" in made.reason
@@ -97,7 +99,7 @@ def test_a_message_that_does_not_get_in_is_said(network: Extractor, strangers: n
 @pytest.mark.parametrize(("bits", "count"), [(0, 10), (109, 10), (4, 1)])
 def test_too_many_bits_or_too_few_descriptors_are_refused(network: Extractor, bits: int, count: int) -> None:
     with pytest.raises(HomingError, match="take 1 to 108 bits and at least 2 descriptors"):
-        Carriers(network, np.zeros((count, 108)), bits=bits)
+        SSLDecoder(network, np.zeros((count, 108)), bits=bits)
 
 
 def test_an_identifier_is_the_end_of_a_hash() -> None:

@@ -2,6 +2,6 @@
 
 from homing.activation.batch import activate
 from homing.activation.recipe import RECIPES, Recipe, recipe_named
-from homing.activation.release import Activation
+from homing.activation.release_check import Activation
 
 __all__ = ["RECIPES", "Activation", "Recipe", "activate", "recipe_named"]

@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from homing.activation.courses import answer_together
-from homing.activation.engine import optimise
+from homing.activation.coroutines import run_coroutines
+from homing.activation.optimize import optimize
 from homing.activation.recipe import Recipe
-from homing.activation.release import Activation, Release
-from homing.activation.requests import Judge
+from homing.activation.release_check import Activation, ReleaseCheck
+from homing.activation.requests import Evaluator
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
 from homing.objectives import objective_for
-from homing.perception.quality import loudness
+from homing.perception.quality import rms
 from homing.photo import Photo
 
-Loop = Callable[..., list[Tensor]]  # called as `optimise` is
+Loop = Callable[..., list[Tensor]]  # called as `optimize` is
 
 
 def activate(
@@ -29,7 +29,7 @@ def activate(
     codebook: Codebook,
     recipe: Recipe,
     format: str | None = None,
-    loop: Loop = optimise,
+    loop: Loop = optimize,
 ) -> list[Activation | PhotoError]:
     """Move each photo towards its own code; what comes back was measured on the bytes it holds.
 
@@ -40,17 +40,17 @@ def activate(
     codebook.check(extractor)
     if not photos:
         return []
-    views = [photo.view(extractor.device) for photo in photos]
-    originals = describe(extractor, views)
+    images = [photo.pixels(extractor.device) for photo in photos]
+    originals = describe(extractor, images)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
-    changes = loop(views, extractor=extractor, objective=objective, recipe=recipe)
-    loud = torch.stack([loudness(change) for change in changes]).tolist()
-    judge = Judge(extractor, codebook, objective)
-    standings = judge.standings(originals, range(len(photos)))
-    of_each = zip(photos, views, changes, loud, standings, codebook.encode(originals), strict=True)
-    return answer_together(
+    changes = loop(images, extractor=extractor, objective=objective, recipe=recipe)
+    change_rms_values = torch.stack([rms(change) for change in changes]).tolist()
+    evaluator = Evaluator(extractor, codebook, objective)
+    positions = evaluator.positions(originals, range(len(photos)))
+    per_photo = zip(photos, images, changes, change_rms_values, positions, codebook.encode(originals), strict=True)
+    return run_coroutines(
         [
-            Release(photo, view, change, how_loud, standing, code, judge, place, recipe, format).course()
-            for place, (photo, view, change, how_loud, standing, code) in enumerate(of_each)
+            ReleaseCheck(photo, image, change, change_rms, position, code, evaluator, index, recipe, format).run()
+            for index, (photo, image, change, change_rms, position, code) in enumerate(per_photo)
         ]
     )

@@ -11,57 +11,59 @@ from typing import TypeVar
 
 import torch
 
-from homing._parallel import cores, map_ahead
+from homing._io.parallel import cores, prefetch_map
 from homing.errors import PhotoError, ran_out_of_memory
 from homing.photo import Photo
 
 Item = TypeVar("Item")
 Other = TypeVar("Other")
 Result = TypeVar("Result")
-Move = Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
+ActivateBatch = Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
 
 
 @dataclass(frozen=True)
-class Size:
+class BatchSize:
     """Of batches: several small photos or one large one, and how many are on their way at once."""
 
     photos: int
     pixels: int
-    at_once: int = 2  # one is in the loop, and one before or after it
+    concurrent: int = 2  # one is in the loop, and one before or after it
     threads: int | None = None
     """That compute one batch; all cores if None."""
-    lasting: bool = False
-    """Whether the same threads move the photos of every job: what a GPU needs seconds to plan is kept by thread."""
+    persistent_threads: bool = False
+    """Whether the same threads activate the photos of every job: what a GPU needs seconds to plan is kept by thread."""
 
 
 # A core for each batch, and small ones that stay in its caches: all cores on one batch wait for each other.
-_BESIDE = min(4, cores())
-ON_CPU = Size(photos=4, pixels=8_000_000, at_once=_BESIDE, threads=cores() // _BESIDE)
-ON_GPU = Size(photos=64, pixels=32_000_000, lasting=True)
+_CONCURRENT_BATCHES = min(4, cores())
+CPU_BATCH_SIZE = BatchSize(
+    photos=4, pixels=8_000_000, concurrent=_CONCURRENT_BATCHES, threads=cores() // _CONCURRENT_BATCHES
+)
+GPU_BATCH_SIZE = BatchSize(photos=64, pixels=32_000_000, persistent_threads=True)
 
 
-def size_for(device: torch.device) -> Size:
+def batch_size_for(device: torch.device) -> BatchSize:
     """As many photos as keep the device busy."""
-    return ON_GPU if device.type == "cuda" else ON_CPU
+    return GPU_BATCH_SIZE if device.type == "cuda" else CPU_BATCH_SIZE
 
 
-def in_batches(
-    items: Iterable[tuple[Item, Photo | Other]], move: Move[Result], size: Size = ON_CPU
+def map_batches(
+    items: Iterable[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result], size: BatchSize = CPU_BATCH_SIZE
 ) -> Iterator[list[tuple[Item, Result | PhotoError | Other]]]:
-    """Each item with what `move`, such as `activate` with its settings, makes of its photo; batch by batch.
+    """Each item with what `activate_batch`, such as `activate` with its settings, makes of its photo; batch by batch.
 
     What stands in the place of a photo is passed on at once, in a list of its own. Where the memory does not suffice
     for a batch its halves are tried, down to single photos, which then give an error.
     """
-    rest = batches(items, size)
+    rest = split_into_batches(items, size)
     first = list(islice(rest, 2))
-    with _threads(size.threads if len(first) > 1 else None):
-        work = partial(moved, move=move)
-        yield from map_ahead(work, chain(first, rest), threads=size.at_once, lasting=size.lasting)
+    with _torch_threads(size.threads if len(first) > 1 else None):
+        work = partial(run_batch, activate_batch=activate_batch)
+        yield from prefetch_map(work, chain(first, rest), threads=size.concurrent, persistent=size.persistent_threads)
 
 
 @contextmanager
-def _threads(count: int | None) -> Iterator[None]:
+def _torch_threads(count: int | None) -> Iterator[None]:
     """Let threads that begin from here on compute with so many, or with fewer where that was asked for."""
     before = torch.get_num_threads()
     torch.set_num_threads(min(count or before, before))
@@ -71,7 +73,9 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def batches(items: Iterable[tuple[Item, Photo | Other]], size: Size) -> Iterator[list[tuple[Item, Photo | Other]]]:
+def split_into_batches(
+    items: Iterable[tuple[Item, Photo | Other]], size: BatchSize
+) -> Iterator[list[tuple[Item, Photo | Other]]]:
     """Items whose photos are moved together, and alone each that has none."""
     batch: list[tuple[Item, Photo | Other]] = []
     pixels = 0
@@ -79,7 +83,7 @@ def batches(items: Iterable[tuple[Item, Photo | Other]], size: Size) -> Iterator
         if not isinstance(photo, Photo):
             yield [(item, photo)]
             continue
-        more = photo.pixels.shape[0] * photo.pixels.shape[1]
+        more = photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1]
         if batch and (len(batch) == size.photos or pixels + more > size.pixels):
             yield batch
             batch, pixels = [], 0
@@ -89,20 +93,20 @@ def batches(items: Iterable[tuple[Item, Photo | Other]], size: Size) -> Iterator
         yield batch
 
 
-def moved(
-    batch: Sequence[tuple[Item, Photo | Other]], move: Move[Result]
+def run_batch(
+    batch: Sequence[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result]
 ) -> list[tuple[Item, Result | PhotoError | Other]]:
-    """What came of a batch, as `in_batches` gives it."""
+    """What came of a batch, as `map_batches` gives it."""
     others = [(item, photo) for item, photo in batch if not isinstance(photo, Photo)]
     photos = [photo for _, photo in batch if isinstance(photo, Photo)]
     if others:
         return [*others]
     try:
-        return list(zip((item for item, _ in batch), move(photos), strict=True))
+        return list(zip((item for item, _ in batch), activate_batch(photos), strict=True))
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
     if len(batch) == 1:
         return [(batch[0][0], PhotoError(f"{photos[0].name}: too large for the memory there is"))]
     half = len(batch) // 2
-    return [*moved(batch[:half], move), *moved(batch[half:], move)]
+    return [*run_batch(batch[:half], activate_batch), *run_batch(batch[half:], activate_batch)]

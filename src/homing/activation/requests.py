@@ -1,4 +1,4 @@
-"""What a photo asks on its way to a file; each is answered for many photos at once."""
+"""Requests of the release check, each answered for many photos at once."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._machine import send
-from homing._parallel import map_ahead
-from homing.activation.courses import Request
-from homing.activation.forecast import Forecast, foretell
+from homing._io.device import to_device
+from homing._io.parallel import prefetch_map
+from homing.activation.coroutines import BatchedRequest
+from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
 from homing.objectives import Objective
 from homing.perception import Quality
-from homing.perception.quality import measure_each, psnr_of_each
-from homing.photo import Photo, moved_each
+from homing.perception.quality import measure_batch, psnr_batch
+from homing.photo import Photo, apply_changes
 
 
 @dataclass(frozen=True)
-class Foretell(Request):
+class PredictPsnr(BatchedRequest):
     """Which PSNR will the file with so many times the change have? A number of dB."""
 
-    forecast: Forecast
+    predictor: JpegPsnr
     strength: float
 
     @classmethod
-    def answer(cls, requests: Sequence[Foretell]) -> list[float]:
+    def answer(cls, requests: Sequence[PredictPsnr]) -> list[float]:
         """From libjpeg's arithmetic."""
-        return foretell([each.forecast for each in requests], [each.strength for each in requests])
+        return predict_psnr([each.predictor for each in requests], [each.strength for each in requests])
 
 
-class Trial(NamedTuple):
+class Candidate(NamedTuple):
     """One way to write a photo, measured on its bytes."""
 
     data: bytes
-    seen: Tensor
-    """The view of what was written."""
+    decoded: Tensor
+    """The image of what was written."""
     strength: float
     finer: bool
     psnr: float
 
 
 @dataclass(frozen=True)
-class Write(Request):
-    """What becomes of a photo, of which this is the view, with so many times a change? A Trial.
+class WriteCandidate(BatchedRequest):
+    """What becomes of a photo, of which this is the image, with so many times a change? A Candidate.
 
     `finer` and `quick` as in `Photo.encode`.
     """
 
     photo: Photo
-    view: Tensor
+    image: Tensor
     change: Tensor
     format: str | None
     finer: bool
@@ -64,31 +64,31 @@ class Write(Request):
     quick: bool = True
 
     @classmethod
-    def answer(cls, requests: Sequence[Write]) -> list[Trial | PhotoError]:
+    def answer(cls, requests: Sequence[WriteCandidate]) -> list[Candidate | PhotoError]:
         """On the bytes of files, which are decoded again."""
         changes = (each.strength * each.change for each in requests)
-        moved = zip(requests, moved_each([each.photo for each in requests], changes), strict=True)
+        changed = zip(requests, apply_changes([each.photo for each in requests], changes), strict=True)
         threads = min(torch.get_num_threads(), len(requests))
-        files = list(map_ahead(cls._file, moved, threads=threads) if threads > 1 else map(cls._file, moved))
+        files = list(prefetch_map(cls._file, changed, threads=threads) if threads > 1 else map(cls._file, changed))
         answers = list(zip(requests, files, strict=True))
-        pairs = [(each.view, file[1]) for each, file in answers if not isinstance(file, PhotoError)]
-        psnrs = iter(psnr_of_each([view for view, _ in pairs], [seen for _, seen in pairs]))
+        pairs = [(each.image, file[1]) for each, file in answers if not isinstance(file, PhotoError)]
+        psnrs = iter(psnr_batch([image for image, _ in pairs], [decoded for _, decoded in pairs]))
         return [
-            file if isinstance(file, PhotoError) else Trial(*file, each.strength, each.finer, next(psnrs))
+            file if isinstance(file, PhotoError) else Candidate(*file, each.strength, each.finer, next(psnrs))
             for each, file in answers
         ]
 
     @staticmethod
-    def _file(asked: tuple[Write, Photo]) -> tuple[bytes, Tensor] | PhotoError:
-        request, moved = asked
+    def _file(item: tuple[WriteCandidate, Photo]) -> tuple[bytes, Tensor] | PhotoError:
+        request, changed = item
         try:
-            data = moved.encode(request.format, request.finer, request.quick)
-            return data, Photo.decode(data, moved.name).view(request.view.device)
+            data = changed.encode(request.format, request.finer, request.quick)
+            return data, Photo.decode(data, changed.name).pixels(request.image.device)
         except PhotoError as error:
             return error
 
 
-class Standing(NamedTuple):
+class IndexPosition(NamedTuple):
     """Where something stands in the index: its descriptor (D,), its cell, and what the objective says."""
 
     descriptor: Tensor
@@ -97,46 +97,46 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge:
+class Evaluator:
     """One for all photos of a batch."""
 
     extractor: Extractor
     codebook: Codebook
     objective: Objective
 
-    def standings(self, descriptors: Tensor, places: Sequence[int]) -> list[Standing]:
+    def positions(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
         """Where (N, D) descriptors stand, given which photos of the batch they are of."""
         device = self.extractor.device
-        losses = self.objective.at(send(np.array(places), device))(descriptors.to(device)).tolist()
-        of_each = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
-        return [Standing(*each) for each in of_each]
+        losses = self.objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
+        per_photo = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
+        return [IndexPosition(*each) for each in per_photo]
 
 
 @dataclass(frozen=True)
-class Stand(Request):
-    """Where would the photo at this place of the batch stand if the network saw these squares? A Standing for each."""
+class LocateInIndex(BatchedRequest):
+    """The IndexPosition of the photo with this index for each of these network inputs."""
 
-    judge: Judge
-    place: int
-    squares: Sequence[Tensor]
+    evaluator: Evaluator
+    index: int
+    inputs: Sequence[Tensor]
 
     @classmethod
-    def answer(cls, requests: Sequence[Stand]) -> list[list[Standing]]:
+    def answer(cls, requests: Sequence[LocateInIndex]) -> list[list[IndexPosition]]:
         """By what the network says."""
-        judge = requests[0].judge
-        seen = describe(judge.extractor, [square for each in requests for square in each.squares])
-        standings = iter(judge.standings(seen, [each.place for each in requests for _ in each.squares]))
-        return [list(islice(standings, len(each.squares))) for each in requests]
+        evaluator = requests[0].evaluator
+        descriptors = describe(evaluator.extractor, [image for each in requests for image in each.inputs])
+        positions = iter(evaluator.positions(descriptors, [each.index for each in requests for _ in each.inputs]))
+        return [list(islice(positions, len(each.inputs))) for each in requests]
 
 
 @dataclass(frozen=True)
-class Measure(Request):
-    """What does it cost to show this view instead of that? A Quality."""
+class MeasureQuality(BatchedRequest):
+    """What does it cost to show this image instead of that? A Quality."""
 
-    view: Tensor
-    seen: Tensor
+    image: Tensor
+    decoded: Tensor
 
     @classmethod
-    def answer(cls, requests: Sequence[Measure]) -> list[Quality]:
+    def answer(cls, requests: Sequence[MeasureQuality]) -> list[Quality]:
         """By all of their pixels."""
-        return measure_each([each.view for each in requests], [each.seen for each in requests])
+        return measure_batch([each.image for each in requests], [each.decoded for each in requests])

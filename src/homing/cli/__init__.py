@@ -18,6 +18,7 @@ from homing.cli import (
     compact,
     compare,
     demo,
+    estimate,
     explain,
     export,
     extractors,
@@ -25,19 +26,18 @@ from homing.cli import (
     init,
     listing,
     migrate,
-    plan,
     remove,
     search,
     serve,
     train,
 )
-from homing.cli._screen import fail
+from homing.cli._console import report_error
 from homing.errors import HomingError
 
 app = typer.Typer(
     name="homing",
-    help="homing makes photos easy to recognise again.\n\nBefore a photo is released, its pixels move, invisibly, so"
-    " that a search still brings most copies home, cropped, recompressed or captioned as they are.",
+    help="homing makes photos easy to recognize again.\n\nBefore a photo is released, its pixels move, invisibly, so"
+    " that a search still finds most copies when they are cropped, recompressed or captioned.",
     epilog="Start with:  homing init my.homing  ·  homing activate my.homing photos --out released  ·"
     "  homing search my.homing copy.jpg",
     no_args_is_help=True,
@@ -59,7 +59,7 @@ app.command("compact")(compact.compact)
 app.command("export")(export.export)
 app.command("import")(export.import_)
 app.command("check")(check.check)
-app.command("plan")(plan.plan)
+app.command("estimate")(estimate.estimate)
 app.command("codebooks")(listing.codebooks)
 app.command("recipes")(listing.recipes)
 app.command("demo")(demo.demo)
@@ -94,6 +94,6 @@ def main() -> None:
     try:
         app()
     except HomingError as error:
-        sys.exit(fail(error))
+        sys.exit(report_error(error))
     except MemoryError:
-        sys.exit(fail("not enough memory; ask for less, or for a smaller index"))
+        sys.exit(report_error("not enough memory; ask for less, or for a smaller index"))

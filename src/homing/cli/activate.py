@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from homing.cli._console import CollectionPath, JsonFlag, OptionalPhotoSources
 from homing.cli._jobs import run
-from homing.cli._screen import AsJson, CollectionPath, SomePhotoPlaces
 
 if TYPE_CHECKING:
     from homing.activation import Recipe
 
-WORDS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
+STATE_LABELS = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
 
 
 Out = Annotated[
@@ -26,7 +26,7 @@ RecipeName = Annotated[str, typer.Option(help="How photos are moved: see homing 
 BudgetName = Annotated[
     str | None,
     typer.Option(
-        help="Where pixels may move how far: jnd, jnd-printed, jnd-even, or linf, the same everywhere.",
+        help="Where pixels may move how far: jnd, jnd-printed, jnd-uniform, or linf, the same everywhere.",
         show_default="the recipe's",
     ),
 ]
@@ -35,7 +35,9 @@ Psnr = Annotated[
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option(help="A strength instead of a PSNR: of jnd and jnd-even, 3 in the paper; of linf, in steps of 255."),
+    typer.Option(
+        help="A strength instead of a PSNR: of jnd and jnd-uniform, 3 in the paper; of linf, in steps of 255."
+    ),
 ]
 Format = Annotated[
     str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
@@ -45,7 +47,7 @@ Format = Annotated[
 def activate(
     collection: CollectionPath,
     out: Out,
-    photos: SomePhotoPlaces = None,
+    photos: OptionalPhotoSources = None,
     passive: Annotated[
         bool, typer.Option("--passive", help="Instead of naming photos: all that were added, but not activated yet.")
     ] = False,
@@ -54,7 +56,7 @@ def activate(
     psnr: Psnr = None,
     alpha: Alpha = None,
     format: Format = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Index photos, move their pixels invisibly, check the result, and write what may be released.
 
@@ -69,21 +71,21 @@ def activate(
 
         homing activate holiday.homing beach.jpg --out released/ --budget linf --alpha 4
 
-        homing activate holiday.homing --passive --out released/
+        homing activate holiday.homing --state passive --out released/
     """
     from homing.errors import HomingError
     from homing.photo import format_name
 
     if bool(photos) == passive:
-        raise HomingError("name the photos to activate, or ask for --passive: all that are not activated yet")
-    chosen = chosen_recipe(recipe, budget, psnr, alpha)
+        raise HomingError("name the photos to activate, or ask for --state passive: all that are not activated yet")
+    chosen = resolve_recipe(recipe, budget, psnr, alpha)
     if format is not None:
         format = format_name(format)
     run(
         collection,
         photos,
         "Activating",
-        WORDS,
+        STATE_LABELS,
         json,
         lambda opened, report: (
             opened.activate(photos, out, recipe=chosen, format=format, report=report, processes=True)
@@ -93,7 +95,7 @@ def activate(
     )
 
 
-def chosen_recipe(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
+def resolve_recipe(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
     """The recipe of this name, with another budget where one was asked for."""
     from homing.activation import recipe_named
     from homing.perception import budget_named

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from homing.cli._console import CollectionPath, JsonFlag, PhotoSources
 from homing.cli._jobs import run
-from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces
 
-WORDS = {
+STATE_LABELS = {
     "added": "added",
     "replaced": "replaced",
     "moved": "moved",
@@ -20,14 +20,14 @@ WORDS = {
 
 def add(
     collection: CollectionPath,
-    photos: PhotoPlaces,
+    photos: PhotoSources,
     replace: Annotated[
         bool,
         typer.Option(
             "--replace", help="Let a photo take the place of the one that was added from the same path before."
         ),
     ] = False,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Index photos as they are, so that copies of them can be found.
 
@@ -45,7 +45,7 @@ def add(
         collection,
         photos,
         "Adding",
-        WORDS,
+        STATE_LABELS,
         json,
         lambda opened, report: opened.add(photos, replace=replace, report=report),
     )

@@ -7,17 +7,17 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, CollectionPath, line, print_json, screen
+from homing.cli._console import CollectionPath, JsonFlag, console, one_line, print_json
 
 Repair = Annotated[
-    bool, typer.Option("--repair", help="Mend what can be mended without losing anything; no reference is deleted.")
+    bool, typer.Option("--repair", help="Repair what can be repaired without losing anything; no reference is deleted.")
 ]
 
 
-def check(collection: CollectionPath, repair: Repair = False, json: AsJson = False) -> None:
-    """Verify a collection: catalogue, codes, descriptors, codebook, index, and released files by their hashes.
+def check(collection: CollectionPath, repair: Repair = False, json: JsonFlag = False) -> None:
+    """Verify a collection: catalog, codes, descriptors, codebook, index, and released files by their hashes.
 
-    Exits with 0 if nothing is left to be mended, else with 1.
+    Exits with 0 if nothing is left to be repaired, else with 1.
 
     Examples:
 
@@ -28,21 +28,23 @@ def check(collection: CollectionPath, repair: Repair = False, json: AsJson = Fal
     from homing.collection import check as checked
 
     findings = checked(collection, repair=repair)
-    left = sum(not finding.mended for finding in findings)
+    left = sum(not finding.repaired for finding in findings)
     if json:
         print_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:
-            style = "green" if finding.mended else "red"
-            screen.print(line(f"{'mended' if finding.mended else 'found':7} {finding}", style), soft_wrap=True)
-        screen.print(_summary(left, len(findings) - left), highlight=False)
+            style = "green" if finding.repaired else "red"
+            console.print(one_line(f"{'repaired' if finding.repaired else 'found':8} {finding}", style), soft_wrap=True)
+        console.print(_summary(left, len(findings) - left), highlight=False)
     raise typer.Exit(int(left > 0))
 
 
-def _summary(left: int, mended: int) -> str:
-    if not left and not mended:
+def _summary(left: int, repaired: int) -> str:
+    if not left and not repaired:
         return "All is as it should be."
     return (
-        ", ".join(f"{count:,} {word}" for count, word in ((mended, "mended"), (left, "left to be mended")) if count)
+        ", ".join(
+            f"{count:,} {word}" for count, word in ((repaired, "repaired"), (left, "left to be repaired")) if count
+        )
         + "."
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from homing.cli import activate as one_machine
+from homing.cli._console import JsonFlag, PhotoSources, console, print_json, progress, table
 from homing.cli._jobs import Tally, as_json
-from homing.cli._screen import AsJson, PhotoPlaces, print_json, progress, screen, table
-from homing.cli.add import WORDS
+from homing.cli.add import STATE_LABELS
 
 if TYPE_CHECKING:
     from homing.cluster import Throughput
@@ -48,12 +48,12 @@ def _group() -> None:
 
 @app.command()
 def add(
-    photos: PhotoPlaces,
+    photos: PhotoSources,
     collection: CollectionAddress,
     workers: WorkerCount = None,
     gpus: GpuCount = None,
     address: Address = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Index photos as they are, as homing add does.
 
@@ -67,15 +67,15 @@ def add(
     def job(found: Any, report: Callable[[Outcome], None]) -> list[Throughput]:
         from homing import cluster
 
-        machines = cluster.Machines(address=address, workers=workers, gpus=gpus)
-        return cluster.add(found, collection, machines=machines, report=report)
+        resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
+        return cluster.add(found, collection, resources=resources, report=report)
 
-    _run(photos, "Adding", WORDS, json, job)
+    _run(photos, "Adding", STATE_LABELS, json, job)
 
 
 @app.command()
 def activate(
-    photos: PhotoPlaces,
+    photos: PhotoSources,
     collection: CollectionAddress,
     out: one_machine.Out,
     recipe: one_machine.RecipeName = "homing",
@@ -86,7 +86,7 @@ def activate(
     workers: WorkerCount = None,
     gpus: GpuCount = None,
     address: Address = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Index photos, activate them, and write what may be released, as homing activate does.
 
@@ -96,46 +96,48 @@ def activate(
 
         homing cluster activate /mnt/photos --collection agency.homing --out /mnt/released --gpus 1 --workers 8
     """
-    chosen = one_machine.chosen_recipe(recipe, budget, psnr, alpha)
+    chosen = one_machine.resolve_recipe(recipe, budget, psnr, alpha)
 
     def job(found: Any, report: Callable[[Outcome], None]) -> list[Throughput]:
         from homing import cluster
 
-        machines = cluster.Machines(address=address, workers=workers, gpus=gpus)
-        return cluster.activate(found, collection, out, recipe=chosen, format=format, machines=machines, report=report)
+        resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
+        return cluster.activate(
+            found, collection, out, recipe=chosen, format=format, resources=resources, report=report
+        )
 
-    _run(photos, "Activating", one_machine.WORDS, json, job)
+    _run(photos, "Activating", one_machine.STATE_LABELS, json, job)
 
 
 def _run(
     photos: list[str],
     description: str,
-    words: dict[str, str],
+    labels: dict[str, str],
     json: bool,
     job: Callable[[Any, Callable[[Outcome], None]], list[Throughput]],
 ) -> None:
     from homing._extras import load_extra
-    from homing.photo import gather
+    from homing.photo import find_photos
 
     load_extra("ray", "ray")
-    found, tally, failed = gather(photos), Tally(words), []
+    found, tally, failed = find_photos(photos), Tally(labels), []
     started = time.perf_counter()
-    # Ray tells of workers that died on the screen, where our own output alone is to be.
+    # Ray tells of workers that died on the console, where our own output alone is to be.
     with progress(description, len(found), resumable=True) as advance, redirect_stdout(sys.stderr):
-        tell = tally.reporter(advance)
+        count_outcome = tally.reporter(advance)
 
         def report(outcome: Outcome) -> None:
-            tell(outcome)
+            count_outcome(outcome)
             if outcome.state == "failed" and json:
                 failed.append(as_json(outcome))
 
         stages = job(found, report)
     seconds = time.perf_counter() - started
     if json:
-        rates = [asdict(stage) | {"photos_per_second": stage.rate} for stage in stages]
+        rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
         print_json({"counts": tally.counts, "failed": failed, "seconds": seconds, "stages": rates})
     else:
-        screen.print(tally.summary(), highlight=False)
+        console.print(tally.summary(), highlight=False)
         _print_stages(stages, sum(tally.counts.values()), seconds)
     raise typer.Exit(int(tally.counts["failed"] > 0))
 
@@ -143,6 +145,6 @@ def _run(
 def _print_stages(stages: list[Throughput], photos: int, seconds: float) -> None:
     shown = table("stage", "photos", "seconds of work", "photos a second each")
     for stage in stages:
-        shown.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.rate:.1f}")
+        shown.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.photos_per_second:.1f}")
     shown.add_row("all", f"{photos:,}", f"{seconds:.1f} from start to end", f"{photos / seconds:.1f} in all")
-    screen.print(shown)
+    console.print(shown)

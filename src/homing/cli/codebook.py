@@ -1,4 +1,4 @@
-"""homing codebook train: a quantiser of your own."""
+"""homing codebook train: a quantizer of your own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import PhotoPaths, messages, progress, screen
+from homing.cli._console import PhotoPaths, console, err_console, progress
 from homing.errors import HomingError
 
 app = typer.Typer(help="Make codebooks of your own.", no_args_is_help=True)
@@ -40,14 +40,14 @@ def train(
         homing codebook train photos/ --spec IVF256,PQ8x8 --out mine.codebook
     """
     from homing import extractors
-    from homing._files import make_out
-    from homing.photo import gather
+    from homing._io.files import prepare_output_folder
+    from homing.photo import find_photos
     from homing.training.codebooks import train_codebook
 
     if out.exists():
         raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
-    make_out(out.parent)
-    found = gather(photos)
+    prepare_output_folder(out.parent)
+    found = find_photos(photos)
     with progress("Describing", min(len(found), descriptors or len(found))) as advance:
         trained = train_codebook(
             [item.path for item in found],
@@ -58,8 +58,8 @@ def train(
             report=advance,
         )
     for failure in trained.failures:
-        messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
+        err_console.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
     trained.codebook.write(out)
-    learnt = f"{trained.photos:,} photos ({trained.descriptors:,} descriptors)"
-    screen.print(f"Wrote {out}: {spec}, trained on {learnt}.", highlight=False)
+    learned = f"{trained.photos:,} photos ({trained.descriptors:,} descriptors)"
+    console.print(f"Wrote {out}: {spec}, trained on {learned}.", highlight=False)
     raise typer.Exit(int(bool(trained.failures)))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import CollectionPath, screen
+from homing.cli._console import CollectionPath, console
 from homing.errors import HomingError
 
 
@@ -39,7 +39,7 @@ def compact(
             raise HomingError(f"{collection} is not kept in Lance: there is nothing to put together")
         opened.compact(older_than=None if keep_days is None else timedelta(days=keep_days))
         versions = opened.versions()
-    screen.print(
+    console.print(
         f"Version {versions[-1].number:,} of {collection}: {versions[-1].photos:,} photos, all of them in its index;"
         f" {len(versions):,} {'version is' if len(versions) == 1 else 'versions are'} kept.",
         highlight=False,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, finite, print_json, screen
+from homing.cli._console import JsonFlag, console, finite_or_none, print_json
 from homing.errors import HomingError
 
 
@@ -19,7 +19,7 @@ def compare(
     lpips: Annotated[
         bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
     ] = False,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure PSNR, SSIM and the largest change of any pixel (L∞, of 255), and picture the difference.
 
@@ -29,7 +29,7 @@ def compare(
 
         homing compare beach.jpg released/beach.jpg --out difference.png
     """
-    from homing._files import make_out_file
+    from homing._io.files import prepare_output_file
     from homing.evaluation.pictures import comparison, save_png
     from homing.perception import measure
     from homing.perception.lpips import load_lpips
@@ -38,14 +38,14 @@ def compare(
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
         raise HomingError(f"the picture would be written over {out} itself; choose another --out")
     if out is not None:
-        make_out_file(out, ".png")
-    before, after = Photo.load(original).view(), Photo.load(released).view()
+        prepare_output_file(out, ".png")
+    before, after = Photo.load(original).pixels(), Photo.load(released).pixels()
     quality = measure(before, after)
     seen = {"lpips": load_lpips()(before, after)} if lpips else {}
     if out is not None:
         save_png(comparison(before, after), out)
     if json:
-        print_json({name: finite(value) for name, value in {**asdict(quality), **seen}.items()})
+        print_json({name: finite_or_none(value) for name, value in {**asdict(quality), **seen}.items()})
     else:
         learned = "".join(f", LPIPS {value:.4f}" for value in seen.values())
-        screen.print(f"{quality}{learned}" + (f". Picture: {out}" if out else ""), highlight=False)
+        console.print(f"{quality}{learned}" + (f". Picture: {out}" if out else ""), highlight=False)

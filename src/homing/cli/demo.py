@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, print_json, progress, screen, table
+from homing.cli._console import JsonFlag, console, print_json, progress, table
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Release a handful of photos passive and activated, edit the files as others would, search, and compare.
 
@@ -28,14 +28,16 @@ def demo(
         print_json(result.as_json())
         return
     photos = len(result.outcomes)
-    screen.print(f"Recall of edited copies: {photos} photos among {result.strangers:,} strangers.\n", highlight=False)
+    console.print(
+        f"Recall of edited copies: {photos} photos among {result.distractors:,} distractors.\n", highlight=False
+    )
     rows = table("edit", "passive,\none probe", "activated,\none probe", "passive,\ndefault", "activated,\ndefault")
     for edit, *recalls in result.rows():
         if edit == "mean":
             rows.add_section()
         rows.add_row(edit, *(f"{recall:.2f}" for recall in recalls))
-    screen.print(rows)
-    screen.print(
+    console.print(rows)
+    console.print(
         f"\nActivated files as written, means: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
         f"L∞ {result.mean('linf'):.0f} of 255; {result.seconds_per_photo:.1f} s per photo.\n"
         f"Pictures: {result.report}",

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, CollectionPath, line, messages, print_facts, print_json, screen, table
+from homing.cli._console import (
+    CollectionPath,
+    JsonFlag,
+    console,
+    err_console,
+    one_line,
+    print_json,
+    print_key_values,
+    table,
+)
 
 if TYPE_CHECKING:
     from homing.evaluation.explanation import Explanation, Position
 
-_WORDS = {True: "home", False: "lost", None: "–"}
+_FOUND_LABELS = {True: "found", False: "missed", None: "–"}
 
 
 def explain(
@@ -23,9 +32,9 @@ def explain(
     ],
     out: Annotated[Path | None, typer.Option(help="Write a page with pictures: FILE.html.")] = None,
     edits: Annotated[bool, typer.Option(help="Try the fourteen edits of the paper on it; needs homing[bench].")] = True,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
-    """Explain a reference: its cell and margin, how far its files lie from its code, its neighbours, what it survives.
+    """Explain a reference: its cell and margin, how far its files lie from its code, its neighbors, what it survives.
 
     Examples:
 
@@ -33,12 +42,12 @@ def explain(
 
         homing explain holiday.homing 17 --out beach.html
     """
-    from homing._files import make_out_file
+    from homing._io.files import prepare_output_file
     from homing.collection import Collection
     from homing.evaluation.explanation import explain, write_page
 
     if out is not None:
-        make_out_file(out, ".html")
+        prepare_output_file(out, ".html")
     with Collection.open(collection) as opened:
         explanation = explain(opened, photo, edits=edits)
     if out is not None:
@@ -48,13 +57,13 @@ def explain(
         return
     _show(explanation)
     if out is not None:
-        screen.print(f"\nThe page: {out}", highlight=False)
+        console.print(f"\nThe page: {out}", highlight=False)
 
 
 def _show(it: Explanation) -> None:
-    from homing.collection.outcome import in_words
+    from homing.collection.outcome import format_probability
 
-    print_facts(
+    print_key_values(
         {
             "photo": it.photo,
             "reference": f"{it.id:,}, {it.state}" + ("" if it.cell is None else f", in cell {it.cell}"),
@@ -63,19 +72,25 @@ def _show(it: Explanation) -> None:
         }
     )
     if it.edits:
-        rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nby chance")
+        rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
         for each in it.edits:
-            chance = "" if each.chance is None else in_words(each.chance)
-            rows.add_row(each.edit, _WORDS[each.before], _WORDS[each.one_probe], _WORDS[each.default], chance)
-        screen.print("", rows)
+            chance = "" if each.false_match_probability is None else format_probability(each.false_match_probability)
+            rows.add_row(
+                each.edit,
+                _FOUND_LABELS[each.before],
+                _FOUND_LABELS[each.one_probe],
+                _FOUND_LABELS[each.default],
+                chance,
+            )
+        console.print("", rows)
     where = "to it" if it.cell is None else "in its cell"
     rows = table("distance", f"nearest {where}", "state")
-    for match in it.neighbours:
-        rows.add_row(f"{match.distance:.3f}", line(match.photo), match.state)
-    screen.print()
-    screen.print(rows if it.neighbours else f"nearest {where}: nothing else")
+    for match in it.neighbors:
+        rows.add_row(f"{match.distance:.3f}", one_line(match.photo), match.state)
+    console.print()
+    console.print(rows if it.neighbors else f"nearest {where}: nothing else")
     for missing in it.missing:
-        messages.print(line(missing, "yellow"), soft_wrap=True)
+        err_console.print(one_line(missing, "yellow"), soft_wrap=True)
 
 
 def _where(position: Position) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, CollectionPath, print_json, screen
+from homing.cli._console import CollectionPath, JsonFlag, console, print_json
 
 
 def export(
@@ -18,10 +18,10 @@ def export(
         str,
         typer.Option(
             help="parquet: references, codes, descriptors and releases, which homing import reads; faiss: an index "
-            "that FAISS reads by itself, and ids; arrays: the quantiser for NumPy."
+            "that FAISS reads by itself, and ids; arrays: the quantizer for NumPy."
         ),
     ] = "parquet",
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Write a collection in a form that needs nothing of homing. A README.md in the folder says how to read it.
 
@@ -38,7 +38,7 @@ def export(
     if json:
         print_json(asdict(done))
     else:
-        screen.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.", highlight=False)
+        console.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.", highlight=False)
 
 
 def import_(
@@ -55,4 +55,4 @@ def import_(
 
     with Collection.from_export(collection, export) as made:
         about = made.info()
-    screen.print(f"Made {collection}: {about.photos:,} photos, codebook {about.codebook}.", highlight=False)
+    console.print(f"Made {collection}: {about.photos:,} photos, codebook {about.codebook}.", highlight=False)

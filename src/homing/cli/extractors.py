@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, downloading, screen
+from homing.cli._console import JsonFlag, console, download_progress
 from homing.cli.listing import show
 from homing.errors import HomingError
 
@@ -15,7 +15,7 @@ app = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
-def extractors(context: typer.Context, json: AsJson = False) -> None:
+def extractors(context: typer.Context, json: JsonFlag = False) -> None:
     """List the networks that can turn a photo into a descriptor; some are to be fetched first."""
     if context.invoked_subcommand is not None:
         if json:
@@ -46,6 +46,6 @@ def fetch(
     """
     from homing import extractors
 
-    with downloading(f"Fetching {name}") as report:
-        place = extractors.fetch(name, file=file, report=report)
-    screen.print(f"{name} is fetched: {place}", highlight=False, soft_wrap=True)
+    with download_progress(f"Fetching {name}") as report:
+        path = extractors.fetch(name, file=file, report=report)
+    console.print(f"{name} is fetched: {path}", highlight=False, soft_wrap=True)

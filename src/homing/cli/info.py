@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from homing.cli._screen import AsJson, CollectionPath, print_facts, print_json
+from homing.cli._console import CollectionPath, JsonFlag, print_json, print_key_values
 
 
-def info(collection: CollectionPath, json: AsJson = False) -> None:
+def info(collection: CollectionPath, json: JsonFlag = False) -> None:
     """Say what a collection holds.
 
     Example:
@@ -23,13 +23,14 @@ def info(collection: CollectionPath, json: AsJson = False) -> None:
         return
     others = {
         "next codebook": about.next_codebook and f"{about.next_codebook}, when it is ready: homing migrate --switch",
-        "previous codebook": about.previous_codebook and f"{about.previous_codebook}, until: homing migrate --forget",
+        "previous codebook": about.previous_codebook
+        and f"{about.previous_codebook}, until: homing migrate --delete-previous",
     }
-    print_facts(
+    print_key_values(
         {
             "photos": f"{about.photos:,}: {about.activated:,} activated, {about.passive:,} passive, "
             f"{about.unchanged:,} released unchanged",
-            "strangers": f"{about.background:,}",
+            "distractors": f"{about.distractors:,}",
             "codebook": f"{about.codebook} ({about.spec}), {about.fingerprint[:12]}",
             **{name: text for name, text in others.items() if text},
             "extractor": about.extractor,

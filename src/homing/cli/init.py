@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import CollectionPath, screen
+from homing.cli._console import CollectionPath, console
 
 
 def init(
     collection: CollectionPath,
     codebook: Annotated[str, typer.Option(help="A bundled codebook's name, or a file of your own.")] = "homing-1",
-    with_background: Annotated[
-        bool, typer.Option("--with-background", help="Put the codes of COCO photos in, as strangers to search among.")
+    with_distractors: Annotated[
+        bool,
+        typer.Option("--with-distractors", help="Put the codes of COCO photos in, as distractors to search among."),
     ] = False,
 ) -> None:
     """Make a new collection.
@@ -22,11 +23,11 @@ def init(
 
         homing init holiday.homing
 
-        homing init trial.homing --with-background
+        homing init trial.homing --with-distractors
     """
     from homing.collection import Collection
 
-    with Collection.create(collection, codebook=codebook, with_background=with_background) as made:
+    with Collection.create(collection, codebook=codebook, with_distractors=with_distractors) as made:
         about = made.info()
-    strangers = f" among {about.background:,} strangers" if about.background else ""
-    screen.print(f"Made {collection}: codebook {about.codebook} ({about.spec}){strangers}.", highlight=False)
+    distractors = f" among {about.distractors:,} distractors" if about.distractors else ""
+    console.print(f"Made {collection}: codebook {about.codebook} ({about.spec}){distractors}.", highlight=False)

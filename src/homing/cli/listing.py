@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from homing.cli._screen import AsJson, print_json, screen, table
+from homing.cli._console import JsonFlag, console, print_json, table
 
 
-def codebooks(json: AsJson = False) -> None:
+def codebooks(json: JsonFlag = False) -> None:
     """List the codebooks that come with homing. Train one of your own with: homing codebook train."""
     from homing.codebooks import available, load
 
@@ -15,7 +15,7 @@ def codebooks(json: AsJson = False) -> None:
     )
 
 
-def recipes(json: AsJson = False) -> None:
+def recipes(json: JsonFlag = False) -> None:
     """List the recipes a photo can be activated with."""
     from homing.activation import RECIPES
 
@@ -24,8 +24,8 @@ def recipes(json: AsJson = False) -> None:
             {
                 "name": r.name,
                 "steps": r.steps,
-                "views": r.views,
-                "rate": r.rate,
+                "eot_samples": r.eot_samples,
+                "lr": r.lr,
                 "budget": str(r.budget),
                 "about": r.summary,
             }
@@ -43,4 +43,4 @@ def show(rows: list[dict[str, object]], json: bool) -> None:
     shown = table(*rows[0])
     for row in rows:
         shown.add_row(*(str(value)[:12] if name == "fingerprint" else str(value) for name, value in row.items()))
-    screen.print(shown)
+    console.print(shown)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, CollectionPath, line, messages, print_json, progress, screen
+from homing.cli._console import CollectionPath, JsonFlag, console, err_console, one_line, print_json, progress
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -24,16 +24,18 @@ def migrate(
     leave_missing: Annotated[
         bool, typer.Option("--leave-missing", help="Switch even if photos could not be carried over.")
     ] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete the generations before the switch.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --forget: do not ask.")] = False,
-    json: AsJson = False,
+    delete_previous: Annotated[
+        bool, typer.Option("--delete-previous", help="Delete the generations before the switch.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --delete-previous: do not ask.")] = False,
+    json: JsonFlag = False,
 ) -> None:
     """Move a collection to another codebook.
 
     First the next generation is built beside the current one, which goes on answering; the same command continues what
     was interrupted, and adds what came meanwhile. It says which activated photos keep their gain. Both can be searched
     (homing search --generation next). Then the collection is switched over; the previous generation stays until
-    forgotten.
+    deleted.
 
     Examples:
 
@@ -41,47 +43,47 @@ def migrate(
 
         homing migrate holiday.homing --switch
 
-        homing migrate holiday.homing --forget
+        homing migrate holiday.homing --delete-previous
     """
-    from homing import collection as rooms
+    from homing import collection as collection_package
     from homing.collection.migration import count
 
-    if sum((codebook is not None, switch, forget)) != 1:
-        raise HomingError("one of --codebook NAME_OR_FILE, --switch and --forget is needed")
+    if sum((codebook is not None, switch, delete_previous)) != 1:
+        raise HomingError("one of --codebook NAME_OR_FILE, --switch and --delete-previous is needed")
     if leave_missing and not switch:
         raise HomingError("--leave-missing goes with --switch")
-    if yes and not forget:
-        raise HomingError("--yes goes with --forget")
-    if forget:
+    if yes and not delete_previous:
+        raise HomingError("--yes goes with --delete-previous")
+    if delete_previous:
         asked = not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Delete all generations before the current one of {collection}?", err=True):
-            screen.print("Nothing was deleted.")
+            console.print("Nothing was deleted.")
             return
-        rooms.forget(collection)
+        collection_package.delete_previous(collection)
         if not json:
-            screen.print(f"{collection} has forgotten its previous generation.", highlight=False)
+            console.print(f"{collection} deleted its previous generation.", highlight=False)
         return
     if codebook is not None:
         with progress("Migrating", count(collection), resumable=True) as advance:
-            done = rooms.migrate(collection, codebook, advance=advance)
+            done = collection_package.migrate(collection, codebook, advance=advance)
     else:
-        done = rooms.switch(collection, leave_missing=leave_missing)
+        done = collection_package.switch(collection, leave_missing=leave_missing)
     if json:
         print_json(asdict(done))
     else:
-        _tell(done, "Switched to" if switch else "Built")
+        _print_summary(done, "Switched to" if switch else "Built")
     raise typer.Exit(int(bool(done.missing) and not leave_missing))
 
 
-def _tell(done: Migration, what: str) -> None:
+def _print_summary(done: Migration, what: str) -> None:
     for reason in done.missing:
-        messages.print(line(f"missing   {reason}", "red"), soft_wrap=True)
-    for each in (*done.again, *done.unknown):
-        messages.print(line(f"again     {each.photo}: {each.reason}", "yellow"), soft_wrap=True)
+        err_console.print(one_line(f"missing   {reason}", "red"), soft_wrap=True)
+    for each in (*done.gain_lost, *done.gain_unknown):
+        err_console.print(one_line(f"again     {each.photo}: {each.reason}", "yellow"), soft_wrap=True)
     lost = f", {len(done.missing):,} are missing" if done.missing else ""
-    screen.print(
+    console.print(
         f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"
-        f" {len(done.keep):,} keep their gain, {len(done.again):,} should be activated again,"
-        f" of {len(done.unknown):,} nobody can tell.",
+        f" {len(done.gain_kept):,} keep their gain, {len(done.gain_lost):,} should be activated again,"
+        f" of {len(done.gain_unknown):,} nobody can tell.",
         highlight=False,
     )

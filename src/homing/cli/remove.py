@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from homing.cli._console import CollectionPath, JsonFlag, console, err_console, one_line, print_json
 from homing.cli._jobs import as_json
-from homing.cli._screen import AsJson, CollectionPath, line, messages, print_json, screen
 
 
 def remove(
@@ -22,7 +22,7 @@ def remove(
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Remove references, so that no search finds them again. The photos, and what was released of them, stay.
 
@@ -38,18 +38,18 @@ def remove(
         named = opened.find([int(each) if each.isdecimal() else each for each in what])
         asked = named.ids and not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
-            screen.print("Nothing was removed.")
+            console.print("Nothing was removed.")
             return
         outcomes = [*(opened.remove(named.ids) if named.ids else []), *named.unknown]
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
-        messages.print(line(f"failed    {outcome.reason}", "red"), soft_wrap=True)
+        err_console.print(one_line(f"failed    {outcome.reason}", "red"), soft_wrap=True)
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
     else:
         removed, released = len(outcomes) - len(failed), sum(outcome.released is not None for outcome in outcomes)
         left = f" Files released of {released:,} of them are left where they are." if released else ""
-        screen.print(f"{_count(removed)} removed.{left}", highlight=False)
+        console.print(f"{_count(removed)} removed.{left}", highlight=False)
     raise typer.Exit(int(bool(failed)))
 
 

@@ -7,16 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, CollectionPath, PhotoPlaces, line, messages, print_json, progress, screen, table
+from homing.cli._console import (
+    CollectionPath,
+    JsonFlag,
+    PhotoSources,
+    console,
+    err_console,
+    one_line,
+    print_json,
+    progress,
+    table,
+)
 
 if TYPE_CHECKING:
-    from homing._places import Place
+    from homing._io.paths import Location
     from homing.collection import Match
 
 
 def search(
     collection: CollectionPath,
-    photos: PhotoPlaces,
+    photos: PhotoSources,
     k: Annotated[int, typer.Option("-k", min=1, help="How many matches to show.")] = 10,
     probes: Annotated[
         int | None,
@@ -24,29 +34,29 @@ def search(
             min=1, help="How many cells to look into; 1 is the paper's setting.", show_default="as many as stay fast"
         ),
     ] = None,
-    margin: Annotated[
+    probe_radius: Annotated[
         float | None,
         typer.Option(
-            help="In place of --probes: look into every cell whose centre is no more than this farther away than the "
+            help="In place of --probes: look into every cell whose center is no more than this farther away than the "
             "nearest, in squared distance.",
         ),
     ] = None,
-    turned: Annotated[
-        bool, typer.Option("--turned", help="Search for the quarter turns and the mirror image of the photo as well.")
+    variants: Annotated[
+        bool, typer.Option("--variants", help="Search for the quarter turns and the mirror image of the photo as well.")
     ] = False,
     rerank: Annotated[
         int | None,
         typer.Option(
             min=0,
             help="Compare so many of the nearest again, by full descriptors; 0: none.",
-            show_default="100, without --probes and --margin",
+            show_default="100, without --probes and --probe-radius",
         ),
     ] = None,
-    false_matches: Annotated[
+    max_false_match: Annotated[
         float | None,
         typer.Option(help="Show only what an unrelated photo would find by at most this chance: 1e-3 or less."),
     ] = None,
-    show: Annotated[
+    html: Annotated[
         Path | None,
         typer.Option(help="Write a page with each photo beside its matches: FILE.html; needs homing[demo]."),
     ] = None,
@@ -57,7 +67,7 @@ def search(
         int | None,
         typer.Option(min=1, help="Of a collection in Lance: as it was at this version.", show_default="as it is"),
     ] = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Find the references nearest to each photo, the least likely by chance first. Distances: smaller is closer.
 
@@ -69,24 +79,24 @@ def search(
 
         homing search holiday.homing suspicious/ -k 3 --json
 
-        homing search holiday.homing suspicious/ --false-matches 1e-3
+        homing search holiday.homing suspicious/ --max-false-match 1e-3
 
-        homing search holiday.homing suspicious/ -k 1 --show matches.html
+        homing search holiday.homing suspicious/ -k 1 --html matches.html
 
-        homing search holiday.homing mirrored.jpg --margin 0.1 --turned --rerank 100
+        homing search holiday.homing mirrored.jpg --probe-radius 0.1 --variants --rerank 100
     """
     from homing._extras import load_extra
-    from homing._files import make_out_file
+    from homing._io.files import prepare_output_file
     from homing.collection import Collection
     from homing.errors import PhotoError
-    from homing.photo import gather
+    from homing.photo import find_photos
 
-    if show is not None:  # what is in its way is said before anything is searched for
-        make_out_file(show, ".html")
+    if html is not None:  # what is in its way is said before anything is searched for
+        prepare_output_file(html, ".html")
         load_extra("skimage", extra="demo")
-    answers: list[tuple[Place, list[Match]]] = []
-    failures: dict[Place, str] = {}
-    found = gather(photos)
+    answers: list[tuple[Location, list[Match]]] = []
+    failures: dict[Location, str] = {}
+    found = find_photos(photos)
     with Collection.open(collection, generation=generation, version=version) as opened:
         with progress("Searching", len(found)) as advance:
             for item in found:
@@ -95,27 +105,27 @@ def search(
                         item.path,
                         k=k,
                         probes=probes,
-                        margin=margin,
-                        turned=turned,
+                        probe_radius=probe_radius,
+                        variants=variants,
                         rerank=rerank,
-                        false_matches=false_matches,
+                        max_false_match=max_false_match,
                     )
                     answers.append((item.path, matches))
                 except PhotoError as error:
                     failures[item.path] = str(error)
-                    messages.print(line(f"failed    {error}", "red"), soft_wrap=True)
+                    err_console.print(one_line(f"failed    {error}", "red"), soft_wrap=True)
                 advance()
-        plan = opened.plan(k, probes, margin, rerank)
-        if show is not None:
+        plan = opened.plan_search(k, probes, probe_radius, rerank)
+        if html is not None:
             from homing.evaluation.side_by_side import write_side_by_side
 
             with progress("Laying over each other", len(answers)) as advance:
-                write_side_by_side(answers, show, opened.folder.catalogue, advance)
+                write_side_by_side(answers, html, opened.folder.catalog, advance)
     nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
-    if plan.references and false_matches is not None:
-        nothing = f"no match whose chance is {false_matches:g} or less"
+    if plan.references and max_false_match is not None:
+        nothing = f"no match whose chance is {max_false_match:g} or less"
     if json:
-        did = {"search": {**vars(plan), "turned": turned}}
+        did = {"search": {**vars(plan), "variants": variants}}
         found_by_query = [
             {"query": path, "matches": [vars(match) for match in matches], **did} for path, matches in answers
         ]
@@ -124,21 +134,26 @@ def search(
         for path, matches in answers:
             _show(path, matches, nothing)
         if answers:
-            screen.print(f"Searched {plan}{', in five turns' * turned}.", highlight=False)
-        if show is not None:
-            screen.print(f"The page: {show}", highlight=False)
+            console.print(f"Searched {plan}{', in five variants' * variants}.", highlight=False)
+        if html is not None:
+            console.print(f"The page: {html}", highlight=False)
         if failures:
-            screen.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
+            console.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
 
 
-def _show(query: Place, matches: list[Match], nothing: str) -> None:
-    from homing.collection.outcome import in_words
+def _show(query: Location, matches: list[Match], nothing: str) -> None:
+    from homing.collection.outcome import format_probability
 
-    screen.print(line(query, "bold"), soft_wrap=True)
-    rows = table("", "distance", "by", "by chance", "photo", "state")
+    console.print(one_line(query, "bold"), soft_wrap=True)
+    rows = table("", "distance", "by", "false match", "photo", "state")
     for rank, match in enumerate(matches, start=1):
         rows.add_row(
-            f"{rank:3}", f"{match.distance:.3f}", match.by, in_words(match.chance), line(match.photo), match.state
+            f"{rank:3}",
+            f"{match.distance:.3f}",
+            match.by,
+            format_probability(match.false_match_probability),
+            one_line(match.photo),
+            match.state,
         )
-    screen.print(rows if matches else f"  {nothing}")
+    console.print(rows if matches else f"  {nothing}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._screen import line, messages
+from homing.cli._console import err_console, one_line
 
 if TYPE_CHECKING:
     from homing.service.keys import Keys
@@ -57,26 +57,26 @@ def serve(
         if keys is None:
             raise HomingError("where the new key is to be kept must be said: --keys FILE")
         typer.echo(make_key(keys, new_key, role))
-        messages.print(line(f"This is shown once; {keys} holds its hash. Send it as: Authorization: Bearer KEY"))
+        err_console.print(one_line(f"This is shown once; {keys} holds its hash. Send it as: Authorization: Bearer KEY"))
         return
     if collection is None:
         raise HomingError("which collection is to be served must be said: homing serve COLLECTION")
-    _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.of(limit or []))
+    _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.parse(limit or []))
 
 
 def _run(collection: str, host: str, port: int, keys: Keys | None, limits: Limits) -> None:
-    from homing._places import place, recorded
+    from homing._io.paths import location, stored_path
     from homing.collection import Collection
     from homing.errors import HomingError
     from homing.service import create_app
-    from homing.service.access import LOOPBACK
-    from homing.service.running import bind, run
+    from homing.service.auth import LOOPBACK
+    from homing.service.server import bind, run
 
     if keys is None and host not in LOOPBACK:
         raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
     # By its full path, which answers leave out: folders of this machine are told to nobody.
-    with bind(host, port) as bound, Collection.open(recorded(place(collection))) as opened:
+    with bind(host, port) as bound, Collection.open(stored_path(location(collection))) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"
         app = create_app(opened, keys=keys, limits=limits)
-        run(app, bound, lambda: messages.print(line(f"Serving {collection} at {address}"), soft_wrap=True))
+        run(app, bound, lambda: err_console.print(one_line(f"Serving {collection} at {address}"), soft_wrap=True))

@@ -1,7 +1,7 @@
 """Photos by the million: the stages of one machine, mapped over many by Ray Data."""
 
-from homing.cluster.flow import Throughput
 from homing.cluster.jobs import activate, add
-from homing.cluster.machines import Machines
+from homing.cluster.ray_pipeline import Throughput
+from homing.cluster.resources import Resources
 
-__all__ = ["Machines", "Throughput", "activate", "add"]
+__all__ = ["Resources", "Throughput", "activate", "add"]

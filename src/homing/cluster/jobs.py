@@ -1,12 +1,12 @@
 """The two jobs: how photos flow, and who does what with them.
 
-    adding      listed -> read -> decode -> describe -> record -> told
+    adding      listed -> read -> decode -> describe -> record -> reported
                             |                             |
-                            +--------- the desk ----------+          one actor, which alone has the catalogue open
+                            +--------- the catalog actor ----------+          one actor, which alone has the catalog open
                             |                             |
-    activating  listed -> read -> decode -> activate -> write -> told
+    activating  listed -> read -> decode -> activate -> write -> reported
 
-Workers stay, and hold the network. Without GPUs each has a core, and does all that is between listed and told but to
+Workers stay, and hold the network. Without GPUs each has a core, and does all that is between listed and reported but to
 record; beside GPUs tasks read, decode and write, on any machine. Who runs the job lists, records and tells. What is
 known or done already leaves the flow where it is read.
 """
@@ -16,83 +16,83 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from homing._places import Address, Place, place, recorded
+from homing._io.paths import Address, Location, location, stored_path
 from homing.activation import Recipe
-from homing.activation.workers import Work, worth_compiling
+from homing.activation.workers import ActivateFiles, should_compile
 from homing.cluster import stages
-from homing.cluster.desk import open_desk
-from homing.cluster.flow import Stage, Throughput, run
-from homing.cluster.machines import Machines
+from homing.cluster.catalog_actor import open_catalog_actor
+from homing.cluster.ray_pipeline import Stage, Throughput, run
+from homing.cluster.resources import Resources
 from homing.collection import Collection, Outcome
-from homing.collection.adding import Adding
-from homing.collection.releasing import Releases, release, tasks_for
+from homing.collection.add_steps import PhotoAdder
+from homing.collection.release_steps import ReleaseWriter, release, tasks_for
 from homing.errors import HomingError
-from homing.photo import FoundAt, format_name
+from homing.photo import FoundPhoto, format_name
 
 Report = Callable[[Outcome], None]
 
 
 def add(
-    found: Sequence[FoundAt[Place]], collection: str, *, machines: Machines | None = None, report: Report
+    found: Sequence[FoundPhoto[Location]], collection: str, *, resources: Resources | None = None, report: Report
 ) -> list[Throughput]:
-    """Index photos, as `homing.photo.gather` found them, in the collection at this path or address.
+    """Index photos, as `homing.photo.find_photos` found them, in the collection at this path or address.
 
-    Each is in the catalogue when it is reported; the references are those that `Collection.add` gives. Says what each
+    Each is in the catalog when it is reported; the references are those that `Collection.add` gives. Says what each
     stage did. The same call after a kill goes on.
     """
-    where, photos = recorded(place(collection)), [_anywhere(item.path) for item in found]
-    with Collection.open(where) as opened, opened.changing(), (machines or Machines()).ready() as workers:
+    where, photos = stored_path(location(collection)), [_shareable(item.path) for item in found]
+    with Collection.open(where) as opened, opened.lock_for_writing(), (resources or Resources()).start() as workers:
         book = opened.codebook
         book.check(opened.extractor)
-        with open_desk(where, Adding) as desk:
+        with open_catalog_actor(where, PhotoAdder) as handler:
             flow = [
-                Stage("read", partial(stages.read, desk=desk), takes="files"),
-                Stage("decode", partial(stages.decode, network_name=book.extractor), takes="core"),
-                Stage("describe", stages.Describe(book, workers.device), takes="network"),
-                Stage("record", desk.record, takes="here"),
+                Stage("read", partial(stages.read, handler=handler), resource="io"),
+                Stage("decode", partial(stages.decode, network_name=book.extractor), resource="cpu"),
+                Stage("describe", stages.Describe(book, workers.device), resource="network"),
+                Stage("record", handler.record, resource="driver"),
             ]
             return run(photos, flow, workers, report)
 
 
 def activate(
-    found: Sequence[FoundAt[Place]],
+    found: Sequence[FoundPhoto[Location]],
     collection: str,
-    out: str | Place,
+    out: str | Location,
     *,
     recipe: Recipe,
     format: str | None = None,
-    machines: Machines | None = None,
+    resources: Resources | None = None,
     report: Report,
 ) -> list[Throughput]:
     """Index photos, activate them, and write into the folder `out` what may be released; else as `add`.
 
-    Each one's file is there, and in the catalogue, when it is reported. The options are those of `Collection.activate`.
+    Each one's file is there, and in the catalog, when it is reported. The options are those of `Collection.activate`.
     """
-    where, target = recorded(place(collection)), _anywhere(place(out))
-    photos = [FoundAt(_anywhere(item.path), item.name) for item in found]
+    where, target = stored_path(location(collection)), _shareable(location(out))
+    photos = [FoundPhoto(_shareable(item.path), item.name) for item in found]
     written = format_name(format) if format else None
-    with Collection.open(where) as opened, opened.changing():
+    with Collection.open(where) as opened, opened.lock_for_writing():
         tasks = tasks_for(photos, target, written, opened)
         book = opened.codebook
         book.check(opened.extractor)
         with (
-            (machines or Machines()).ready() as workers,
-            open_desk(where, partial(Releases, recipe=recipe, format=written)) as desk,
+            (resources or Resources()).start() as workers,
+            open_catalog_actor(where, partial(ReleaseWriter, recipe=recipe, format=written)) as handler,
         ):
-            compiled = worth_compiling(len(tasks), recipe)
+            compiled = should_compile(len(tasks), recipe)
             flow = [
-                Stage("read", partial(stages.read_tasks, desk=desk), takes="files"),
-                Stage("decode", stages.decode_tasks, takes="core"),
-                Stage("activate", Work(book, recipe, written, compiled, workers.device), takes="network"),
-                Stage("write", partial(release, releases=desk), takes="files"),
+                Stage("read", partial(stages.read_tasks, handler=handler), resource="io"),
+                Stage("decode", stages.decode_tasks, resource="cpu"),
+                Stage("activate", ActivateFiles(book, recipe, written, compiled, workers.device), resource="network"),
+                Stage("write", partial(release, releases=handler), resource="io"),
             ]
             return run(tasks, flow, workers, report)
 
 
-def _anywhere(where: Place) -> Place:
+def _shareable(where: Location) -> Location:
     """A place under a name that other processes know it by."""
     if isinstance(where, Address):
         if where.scheme == "memory":
             raise HomingError(f"{where} lies in the memory of one process, which others cannot reach")
         return where
-    return place(recorded(where))
+    return location(stored_path(where))

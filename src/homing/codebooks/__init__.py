@@ -1,8 +1,8 @@
-"""Frozen quantisers: what an index stores of a descriptor."""
+"""Frozen quantizers: what an index stores of a descriptor."""
 
-from homing.codebooks.agreement import agree
-from homing.codebooks.background import Background
-from homing.codebooks.bundled import available, bundled_background, has_background, load
+from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load
+from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
+from homing.codebooks.distractors import Distractors
 
-__all__ = ["Background", "Codebook", "agree", "available", "bundled_background", "has_background", "load"]
+__all__ = ["Codebook", "Distractors", "available", "bundled_distractors", "codes_match", "has_distractors", "load"]

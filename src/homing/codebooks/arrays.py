@@ -1,4 +1,4 @@
-"""A quantiser as plain arrays, and how codes are made of them with nothing but NumPy."""
+"""A quantizer as plain arrays, and how codes are made of them with nothing but NumPy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from homing.codebooks.codebook import Codebook
 from homing.errors import CodebookError
 
 _LINES = {
-    "load": 'a = np.load("quantiser.npz")',
-    "turn": 'x = x @ a["matrix"].T + a["shift"]  # rotated, or projected',
+    "load": 'a = np.load("quantizer.npz")',
+    "transform": 'x = x @ a["matrix"].T + a["shift"]  # rotated, or projected',
     "cell": 'cells = ((a["centroids"] ** 2).sum(1) - 2 * x @ a["centroids"].T).argmin(1)  # the nearest centroids',
-    "rest": 'x = x - a["centroids"][cells]  # what the codewords stand for',
-    "part": 'parts = x.reshape(len(x), len(a["codewords"]), -1).swapaxes(0, 1)  # one for each sub-space',
-    "word": 'words = [((c**2).sum(1) - 2 * p @ c.T).argmin(1) for p, c in zip(parts, a["codewords"])]',
-    "bits": "bits = (np.stack(words, 1)[..., None] >> np.arange({bits})) & 1",
+    "residual": 'x = x - a["centroids"][cells]  # what the codewords stand for',
+    "split": 'parts = x.reshape(len(x), len(a["codewords"]), -1).swapaxes(0, 1)  # one for each sub-space',
+    "nearest": 'indices = [((c**2).sum(1) - 2 * p @ c.T).argmin(1) for p, c in zip(parts, a["codewords"])]',
+    "bits": "bits = (np.stack(indices, 1)[..., None] >> np.arange({bits})) & 1",
     "pack": 'codes = np.packbits(bits.reshape(len(x), -1).astype(np.uint8), axis=1, bitorder="little")',
     "number": 'number = cells.astype("<u8")[:, None].view(np.uint8)[:, :{size}]  # of the cell, little-endian',
     "join": "codes = np.concatenate([number, codes], axis=1)",
@@ -26,21 +26,21 @@ _LINES = {
 
 def as_arrays(codebook: Codebook) -> tuple[dict[str, np.ndarray], str]:
     """The arrays of a codebook of product codes, and the lines of NumPy that make codes of (N, D) descriptors `x`."""
-    codec = codebook.quantiser.codec
+    codec = codebook.quantizer.codec
     if type(codec) not in (faiss.IndexPQ, faiss.IndexIVFPQ):
         raise CodebookError(
-            f"the codes of '{codebook.spec}' are not those of a product quantiser, which plain arrays are told for; "
-            "take the quantiser along as a FAISS index: --format faiss"
+            f"the codes of '{codebook.spec}' are not those of a product quantizer, the only ones exported as arrays; "
+            "take the quantizer along as a FAISS index: --format faiss"
         )
-    arrays = {"codewords": codebook.quantiser.codewords()}
+    arrays = {"codewords": codebook.quantizer.codewords()}
     lines = ["load"]
-    if codebook.quantiser.transforms:
-        arrays |= _turning(codebook)
-        lines.append("turn")
+    if codebook.quantizer.transforms:
+        arrays |= _linear_transform(codebook)
+        lines.append("transform")
     if codebook.has_cells:
-        arrays["centroids"] = _centroids(codebook.quantiser.ivf)
-        lines += ["cell", "rest"] if codec.by_residual else ["cell"]
-    lines += ["part", "word", "bits", "pack"]
+        arrays["centroids"] = _centroids(codebook.quantizer.ivf)
+        lines += ["cell", "residual"] if codec.by_residual else ["cell"]
+    lines += ["split", "nearest", "bits", "pack"]
     if codebook.has_cells:
         lines += ["number", "join"]
     size = codebook.code_size - codec.code_size
@@ -48,16 +48,16 @@ def as_arrays(codebook: Codebook) -> tuple[dict[str, np.ndarray], str]:
     return arrays, script
 
 
-def _turning(codebook: Codebook) -> dict[str, np.ndarray]:
+def _linear_transform(codebook: Codebook) -> dict[str, np.ndarray]:
     """All transforms as one: what they make of nothing, and of each axis, tells it."""
-    quantiser = codebook.quantiser
-    if not all(isinstance(each, faiss.LinearTransform) for each in quantiser.transforms):
+    quantizer = codebook.quantizer
+    if not all(isinstance(each, faiss.LinearTransform) for each in quantizer.transforms):
         raise CodebookError(
             f"'{codebook.spec}' does more to descriptors than to rotate or project them; "
-            "take the quantiser along as a FAISS index: --format faiss"
+            "take the quantizer along as a FAISS index: --format faiss"
         )
-    shift = quantiser.turn(np.zeros((1, codebook.dim), np.float32))
-    axes = quantiser.turn(np.eye(codebook.dim, dtype=np.float32))
+    shift = quantizer.transform(np.zeros((1, codebook.dim), np.float32))
+    axes = quantizer.transform(np.eye(codebook.dim, dtype=np.float32))
     return {"matrix": np.ascontiguousarray((axes - shift).T), "shift": shift[0]}
 
 

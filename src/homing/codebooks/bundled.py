@@ -5,13 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from homing.codebooks.background import Background
 from homing.codebooks.codebook import Codebook
+from homing.codebooks.distractors import Distractors
 from homing.errors import CodebookError, UnknownNameError
 
 _DATA = files("homing.codebooks").joinpath("data")
 _SUFFIX = ".codebook"
-_BACKGROUND = ".background"
+_DISTRACTORS_SUFFIX = ".distractors"
 
 
 def available() -> list[str]:
@@ -31,14 +31,14 @@ def load(name: str) -> Codebook:
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
 
 
-def has_background(codebook: Codebook) -> bool:
-    """Whether this is a bundled codebook: strangers come with those."""
+def has_distractors(codebook: Codebook) -> bool:
+    """Whether this is a bundled codebook: distractors come with those."""
     return codebook.name in available() and load(codebook.name).fingerprint == codebook.fingerprint
 
 
-def bundled_background(codebook: Codebook) -> Background:
-    """The strangers that come with a bundled codebook."""
-    entry = _DATA.joinpath(codebook.name + _BACKGROUND)
-    if not has_background(codebook):
-        raise CodebookError(f"codebook '{codebook.name}' comes with no background; leave out --with-background")
-    return Background.from_bytes(entry.read_bytes(), codebook, entry.name)
+def bundled_distractors(codebook: Codebook) -> Distractors:
+    """The distractors that come with a bundled codebook."""
+    entry = _DATA.joinpath(codebook.name + _DISTRACTORS_SUFFIX)
+    if not has_distractors(codebook):
+        raise CodebookError(f"codebook '{codebook.name}' comes with no distractors; leave out --with-distractors")
+    return Distractors.from_bytes(entry.read_bytes(), codebook, entry.name)

@@ -1,4 +1,4 @@
-"""A frozen, trained quantiser, and the one file it is kept in."""
+"""A frozen, trained quantizer, and the one file it is kept in."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ from safetensors.numpy import load as load_safetensors
 from safetensors.numpy import save as save_safetensors
 from torch import Tensor
 
-from homing._files import read_metadata, write_atomically
-from homing.codebooks.learning import learnt
+from homing._io.files import read_safetensors_metadata, write_atomically
+from homing.codebooks.faiss_training import train_quantizer
+from homing.codebooks.null_distribution import NullDistribution
 from homing.codebooks.pairs import NO_PAIRS
-from homing.codebooks.quantiser import Family, Quantiser
-from homing.codebooks.transforms import Turn, differentiable, in_turn
-from homing.codebooks.unrelated import Unrelated
+from homing.codebooks.quantizer import Family, Quantizer
+from homing.codebooks.transforms import Transform, compose, to_torch
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
+FORMAT = 2
+"""The version of codebook files; those of before it state none."""
+
 
 class Codebook:
-    """A trained quantiser that never changes: spec, centroids, codes, and the extractor it was trained for.
+    """A trained quantizer that never changes: spec, centroids, codes, and the extractor it was trained for.
 
     Activated photos are tied to their codebook for ever, so it carries a fingerprint over all that decides a code.
     """
 
     def __init__(
         self,
-        quantiser: bytes,
-        unrelated: Unrelated,
+        quantizer: bytes,
+        null_distribution: NullDistribution,
         *,
         name: str,
         spec: str,
@@ -45,11 +48,11 @@ class Codebook:
     ) -> None:
         self.name, self.spec = name, spec
         self.extractor, self.extractor_fingerprint = extractor, extractor_fingerprint
-        self.unrelated = unrelated
-        self._bytes = quantiser
-        self.quantiser = Quantiser(self.new_faiss(), spec)
-        self.dim = int(self.quantiser.index.d)
-        self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantiser).hexdigest()
+        self.null_distribution = null_distribution
+        self._bytes = quantizer
+        self.quantizer = Quantizer(self.new_faiss(), spec)
+        self.dim = int(self.quantizer.index.d)
+        self.fingerprint = hashlib.sha256(f"{spec} {extractor_fingerprint} ".encode() + quantizer).hexdigest()
 
     @classmethod
     def train(
@@ -61,29 +64,29 @@ class Codebook:
         name: str,
         photos: np.ndarray | None = None,
     ) -> Codebook:
-        """Learn the quantiser of a FAISS factory string from (N, D) descriptors.
+        """Learn the quantizer of a FAISS factory string from (N, D) descriptors.
 
         How far unrelated photos lie apart is measured on (P, D) descriptors of distinct `photos`; by default those it
         learns from are taken for such.
         """
-        quantiser = learnt(spec, descriptors)
+        quantizer = train_quantizer(spec, descriptors)
         return cls(
-            faiss.serialize_index(quantiser.index).tobytes(),
-            Unrelated.measure(quantiser, descriptors if photos is None else photos),
+            faiss.serialize_index(quantizer.index).tobytes(),
+            NullDistribution.measure(quantizer, descriptors if photos is None else photos),
             name=name,
             spec=spec,
             extractor=extractor.name,
             extractor_fingerprint=extractor.fingerprint,
         )
 
-    def measured_on(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
+    def with_null_distribution(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
         """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew.
 
         Pairs (R, 2) of them that are related all the same are left out.
         """
         return Codebook(
             self._bytes,
-            Unrelated.measure(self.quantiser, photos, related),
+            NullDistribution.measure(self.quantizer, photos, related),
             name=self.name,
             spec=self.spec,
             extractor=self.extractor,
@@ -92,13 +95,13 @@ class Codebook:
 
     def encode(self, descriptors: Tensor) -> np.ndarray:
         """The codes an index stores for (B, D) descriptors: (B, bytes) uint8."""
-        return self.quantiser.encode(_rows(descriptors))
+        return self.quantizer.encode(_rows(descriptors))
 
     def decode(self, codes: np.ndarray) -> Tensor:
         """The descriptors that stand behind (B, bytes) codes: (B, D)."""
-        if not self.quantiser.decodes:
+        if not self.quantizer.decodes:
             raise CodebookError(f"the codes of '{self.spec}' are signs, there is no descriptor behind them")
-        return torch.from_numpy(self.quantiser.decode(np.ascontiguousarray(codes)))
+        return torch.from_numpy(self.quantizer.decode(np.ascontiguousarray(codes)))
 
     def reconstruct(self, descriptors: Tensor) -> Tensor:
         """What the index would store for these descriptors, q(x): (B, D); nothing is added anywhere."""
@@ -108,93 +111,94 @@ class Codebook:
         """The cell each of (B, D) descriptors falls into: (B,); all zero for a spec without cells."""
         if not self.has_cells:
             return torch.zeros(len(descriptors), dtype=torch.long)
-        return torch.from_numpy(self.quantiser.cells(_rows(descriptors)))
+        return torch.from_numpy(self.quantizer.cells(_rows(descriptors)))
 
     def centroids(self, descriptors: Tensor) -> Tensor:
-        """The centre of the cell each of (B, D) descriptors falls into: (B, D)."""
-        centroids = self.quantiser.turn_back(self.quantiser.centroids(_rows(descriptors)))
+        """The center of the cell each of (B, D) descriptors falls into: (B, D)."""
+        centroids = self.quantizer.inverse_transform(self.quantizer.centroids(_rows(descriptors)))
         return torch.from_numpy(centroids).to(descriptors.device)
 
     @cached_property
-    def every_centroid(self) -> Tensor:
-        """The centres of all cells: (cells, D)."""
-        ivf = self.quantiser.ivf
-        return torch.from_numpy(self.quantiser.turn_back(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
+    def all_centroids(self) -> Tensor:
+        """The centers of all cells: (cells, D)."""
+        ivf = self.quantizer.ivf
+        return torch.from_numpy(self.quantizer.inverse_transform(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
 
-    def drawn(self, cells: Tensor, count: int) -> Tensor:
+    def sample_reconstructions(self, cells: Tensor, count: int) -> Tensor:
         """What may be stored beside a photo in each of (B,) cells: so many codes drawn at random, (B, count, D).
 
         None, (B, 0, D), where descriptors are kept whole, or codes say nothing of the cell.
         """
-        if self.family == "cells" or not self.quantiser.ivf.by_residual:
+        if self.family == "cells" or not self.quantizer.ivf.by_residual:
             return torch.empty(len(cells), 0, self.dim)
-        return self.decode(self.quantiser.drawn(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
+        return self.decode(self.quantizer.sample_codes(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
 
-    def turn(self, descriptors: Tensor) -> np.ndarray:
-        """Descriptors as the quantiser sees them: after the rotation or projection a spec may begin with."""
-        return self.quantiser.turn(_rows(descriptors))
+    def transform(self, descriptors: Tensor) -> np.ndarray:
+        """Descriptors as the quantizer sees them: after the rotation or projection a spec may begin with."""
+        return self.quantizer.transform(_rows(descriptors))
 
-    def turning(self, device: torch.device) -> Turn:
+    def torch_transform(self, device: torch.device) -> Transform:
         """The same in PyTorch: (B, D) descriptors in, differentiable."""
-        return in_turn([differentiable(each, device) for each in self.quantiser.transforms])
+        return compose([to_torch(each, device) for each in self.quantizer.transforms])
 
     @cached_property
     def codewords(self) -> Tensor:
-        """The codewords of each sub-space of a product quantiser, as it sees descriptors: (M, 2^bits, d/M)."""
-        return torch.from_numpy(self.quantiser.codewords())
+        """The codewords of each sub-space of a product quantizer, as it sees descriptors: (M, 2^bits, d/M)."""
+        return torch.from_numpy(self.quantizer.codewords())
 
-    def words(self, descriptors: Tensor) -> Tensor:
+    def pq_codes(self, descriptors: Tensor) -> Tensor:
         """Which codeword of each sub-space stands for each of (B, D) descriptors: (B, M)."""
-        return torch.from_numpy(self.quantiser.words(_rows(descriptors)))
+        return torch.from_numpy(self.quantizer.pq_codes(_rows(descriptors)))
 
     @property
     def family(self) -> Family:
         """What the codes keep of a descriptor, which decides what activation can do for it."""
-        return self.quantiser.family
+        return self.quantizer.family
 
     @property
     def has_cells(self) -> bool:
         """Whether an index looks into some cells only."""
-        return self.quantiser.ivf is not None
+        return self.quantizer.ivf is not None
 
     @property
     def is_product(self) -> bool:
-        """Whether codes are those of a product quantiser and nothing else: one codeword for each sub-space."""
-        return self.quantiser.is_product
+        """Whether codes are those of a product quantizer and nothing else: one codeword for each sub-space."""
+        return self.quantizer.is_product
 
     @property
     def code_size(self) -> int:
         """Bytes of one code, with the number of its cell."""
-        return int(self.quantiser.codec.sa_code_size())
+        return int(self.quantizer.codec.sa_code_size())
 
     def new_faiss(self) -> Any:
-        """An empty FAISS index around this quantiser, for an engine to fill."""
+        """An empty FAISS index around this quantizer, for an engine to fill."""
         return faiss.deserialize_index(np.frombuffer(self._bytes, dtype=np.uint8))
 
     def check(self, extractor: Extractor) -> None:
         """Refuse an extractor other than the one the codebook was trained for."""
         if extractor.fingerprint != self.extractor_fingerprint:
-            mend = "train a codebook for it: homing codebook train PHOTOS --extractor NAME"
+            hint = "train a codebook for it: homing codebook train PHOTOS --extractor NAME"
             if extractor.name == self.extractor:
-                mend = (
+                hint = (
                     "this one has the name of that, but is another: go on with the version of homing, or the file, "
                     "that the codebook was made with, or make a new collection from the originals"
                 )
             raise CodebookError(
                 f"codebook '{self.name}' was trained for extractor '{self.extractor}' "
-                f"({self.extractor_fingerprint[:12]}), got '{extractor.name}' ({extractor.fingerprint[:12]}); {mend}"
+                f"({self.extractor_fingerprint[:12]}), got '{extractor.name}' ({extractor.fingerprint[:12]}); {hint}"
             )
 
     def to_bytes(self) -> bytes:
         """The codebook as the bytes of one safetensors file."""
         about = {
+            "format": FORMAT,
             "name": self.name,
             "spec": self.spec,
             "extractor": self.extractor,
             "extractor_fingerprint": self.extractor_fingerprint,
             "fingerprint": self.fingerprint,
         }
-        tensors = {"quantiser": np.frombuffer(self._bytes, dtype=np.uint8), **self.unrelated.to_tensors()}
+        tensors = {"quantizer": np.frombuffer(self._bytes, dtype=np.uint8), **self.null_distribution.to_tensors()}
         return save_safetensors(tensors, metadata={"homing.codebook": json.dumps(about, sort_keys=True)})
 
     def __reduce__(self) -> tuple[Callable[[bytes, str], Codebook], tuple[bytes, str]]:
@@ -206,12 +210,14 @@ class Codebook:
         """The codebook kept in these bytes; `origin` names them in messages."""
         try:
             tensors = load_safetensors(data)
-            about = read_metadata(data, "homing.codebook")
+            about = read_safetensors_metadata(data, "homing.codebook")
+            if (version := about.pop("format", 1)) != FORMAT:
+                raise CodebookError(f"{origin} is a codebook of format {version}, this homing reads {FORMAT}")
             fingerprint = about.pop("fingerprint")
-            codebook = cls(tensors["quantiser"].tobytes(), Unrelated.from_tensors(tensors), **about)
+            codebook = cls(tensors["quantizer"].tobytes(), NullDistribution.from_tensors(tensors), **about)
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
             raise CodebookError(f"{origin} is not a homing codebook, or is damaged") from error
-        if codebook.fingerprint != fingerprint or not codebook.unrelated.sound:
+        if codebook.fingerprint != fingerprint or not codebook.null_distribution.is_valid:
             raise CodebookError(f"{origin} is damaged: its contents do not have the fingerprint it states")
         return codebook
 

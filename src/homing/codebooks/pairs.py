@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 NO_PAIRS = np.empty((0, 2), dtype=int)
-_AT_ONCE = 500  # photos whose distances to all others are held in memory
+_BLOCK_SIZE = 500  # photos whose distances to all others are held in memory
 
 
-def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+def pairwise_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The distances (N, M) of points to each of others."""
     ours, theirs = (np.einsum("nd,nd->n", each, each) for each in (points, others))
     squared = ours[:, None] + theirs - 2 * points @ others.T
@@ -20,41 +20,41 @@ def distances_between(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Tables:
+class DistanceBlocks:
     """The distances of photos as queries to all as references, some queries at once; infinite where none counts.
 
     A photo to itself does not count, nor do pairs (R, 2) that are related.
     """
 
-    asked: np.ndarray
-    kept: np.ndarray
+    queries: np.ndarray
+    references: np.ndarray
     related: np.ndarray = field(default_factory=lambda: NO_PAIRS)
 
     @property
     def pairs(self) -> int:
         """How many count."""
-        return len(self.asked) * (len(self.asked) - 1) - 2 * len(self.related)
+        return len(self.queries) * (len(self.queries) - 1) - 2 * len(self.related)
 
     def __iter__(self) -> Iterator[np.ndarray]:
         both_ways = np.concatenate([self.related, self.related[:, ::-1]])
-        for start in range(0, len(self.asked), _AT_ONCE):
-            apart = distances_between(self.asked[start : start + _AT_ONCE], self.kept)
-            own = np.arange(len(apart))
-            apart[own, start + own] = np.inf
-            here = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(apart))]
-            apart[here[:, 0] - start, here[:, 1]] = np.inf
-            yield apart
+        for start in range(0, len(self.queries), _BLOCK_SIZE):
+            distances = pairwise_distances(self.queries[start : start + _BLOCK_SIZE], self.references)
+            own = np.arange(len(distances))
+            distances[own, start + own] = np.inf
+            here = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(distances))]
+            distances[here[:, 0] - start, here[:, 1]] = np.inf
+            yield distances
 
 
 def nearest_pairs(rows: np.ndarray, count: int) -> np.ndarray:
     """The pairs (count, 2) of rows that lie nearest to each other, the nearest first; fewer if there are no more."""
-    pairs, apart, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
-    for table in Tables(rows, rows):
-        table[np.arange(len(rows)) <= start + np.arange(len(table))[:, None]] = np.inf  # each once
-        farthest = np.partition(table, min(count, table.size) - 1, axis=None)[min(count, table.size) - 1]
-        query, other = np.nonzero(np.isfinite(table) & (table <= farthest))
+    pairs, distances, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
+    for block in DistanceBlocks(rows, rows):
+        block[np.arange(len(rows)) <= start + np.arange(len(block))[:, None]] = np.inf  # each once
+        farthest = np.partition(block, min(count, block.size) - 1, axis=None)[min(count, block.size) - 1]
+        query, other = np.nonzero(np.isfinite(block) & (block <= farthest))
         pairs = np.concatenate([pairs, np.stack([start + query, other], axis=1)])
-        apart = np.concatenate([apart, table[query, other]])
-        first = np.argsort(apart, kind="stable")[:count]
-        pairs, apart, start = pairs[first], apart[first], start + len(table)
+        distances = np.concatenate([distances, block[query, other]])
+        first = np.argsort(distances, kind="stable")[:count]
+        pairs, distances, start = pairs[first], distances[first], start + len(block)
     return pairs

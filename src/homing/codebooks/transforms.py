@@ -12,16 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Turn = Callable[[Tensor], Tensor]
+Transform = Callable[[Tensor], Tensor]
 
 
-def differentiable(transform: Any, device: torch.device) -> Turn:
+def to_torch(transform: Any, device: torch.device) -> Transform:
     """A transform of FAISS, on (B, d) rows of any precision."""
     if isinstance(transform, faiss.NormalizationTransform):
         return partial(F.normalize, dim=1)
     if isinstance(transform, faiss.ITQTransform):
         mean = torch.from_numpy(faiss.vector_to_array(transform.mean)).to(device)
-        rotate = differentiable(transform.pca_then_itq, device)
+        rotate = to_torch(transform.pca_then_itq, device)
         return lambda rows: rotate(F.normalize(rows - mean, dim=1))
     # All others multiply by a matrix and add: what they make of nothing, and of each axis, tells both.
     shift = transform.apply(np.zeros((1, transform.d_in), np.float32))
@@ -30,12 +30,12 @@ def differentiable(transform: Any, device: torch.device) -> Turn:
     return lambda rows: rows @ matrix.to(rows.dtype) + added
 
 
-def in_turn(turns: list[Turn]) -> Turn:
-    """One turn after the other."""
+def compose(transforms: list[Transform]) -> Transform:
+    """One transform after the other."""
 
-    def turn(rows: Tensor) -> Tensor:
-        for each in turns:
+    def composed(rows: Tensor) -> Tensor:
+        for each in transforms:
             rows = each(rows)
         return rows
 
-    return turn
+    return composed

@@ -1,22 +1,22 @@
-"""A folder that holds one user's references: catalogue, codes, descriptors, index."""
+"""A folder that holds one user's references: catalog, codes, descriptors, index."""
 
-from homing.collection._removing import Named
-from homing.collection.checking import check
+from homing.collection._remove import Selection
+from homing.collection.checks import check
 from homing.collection.collection import Collection
-from homing.collection.migration import forget, migrate, switch
-from homing.collection.outcome import Finding, Info, Match, Migration, Outcome, Released
+from homing.collection.migration import delete_previous, migrate, switch
+from homing.collection.outcome import Finding, Info, Match, MigratedRelease, Migration, Outcome
 
 __all__ = [
     "Collection",
     "Finding",
     "Info",
     "Match",
+    "MigratedRelease",
     "Migration",
-    "Named",
     "Outcome",
-    "Released",
+    "Selection",
     "check",
-    "forget",
+    "delete_previous",
     "migrate",
     "switch",
 ]

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 
-def as_halves(rows: np.ndarray) -> np.ndarray:
+def to_float16(rows: np.ndarray) -> np.ndarray:
     """The same numbers in fp16."""
-    halves: np.ndarray = torch.tensor(rows, dtype=torch.half).numpy()  # in half the time that NumPy takes
-    return halves
+    half: np.ndarray = torch.tensor(rows, dtype=torch.half).numpy()  # in half the time that NumPy takes
+    return half
 
 
-def as_blobs(rows: np.ndarray) -> Iterator[bytes]:
+def row_bytes(rows: np.ndarray) -> Iterator[bytes]:
     """The bytes of each of the rows (N, …)."""
     # Cut out of one piece: an array for each of a million rows would take longer.
     whole, size = rows.tobytes(), rows.shape[1] * rows.itemsize

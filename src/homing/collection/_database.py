@@ -1,4 +1,4 @@
-"""The SQLite file under the catalogue: its tables, its transactions, and errors that a user can act on."""
+"""The SQLite file under the catalog: its tables, its transactions, and errors that a user can act on."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ CREATE TABLE releases (
     PRIMARY KEY (photo, path, sha256)  -- one file may be released again; what went out before stays known
 );
 CREATE INDEX releases_by_hash ON releases (sha256);
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO facts VALUES ('revision', '0');
+CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO metadata VALUES ('revision', '0');
 """
-# What catalogues of an earlier homing lack: at which revision each reference went, so that an index follows without
+# What catalogs of an earlier homing lack: at which revision each reference went, so that an index follows without
 # being built anew; and how activated files are described.
-_LATER = """
+_SCHEMA_ADDITIONS = """
 CREATE TABLE IF NOT EXISTS removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS removed_by_revision ON removed (revision);
 CREATE INDEX IF NOT EXISTS photos_by_source ON photos (source);
@@ -66,7 +66,7 @@ class Database:
                 # Autocommit; transactions are opened by `_change` alone.
                 self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
                 stack.callback(self._database.close)
-                # Of a new catalogue; one that is there keeps its own. SQLite's 4096 hold three descriptors and are a
+                # Of a new catalog; one that is there keeps its own. SQLite's 4096 hold three descriptors and are a
                 # quarter empty, and a million hashes lie on so many of them that writing them back takes the time.
                 self._database.execute("PRAGMA page_size = 16384")
                 self._database.execute("PRAGMA journal_mode = WAL")
@@ -75,22 +75,22 @@ class Database:
                 # 64 MB: hashes come in no order, and each reads and writes another page of their index.
                 self._database.execute("PRAGMA cache_size = -65536")
             except sqlite3.Error as error:
-                raise CollectionError(f"cannot open the catalogue {path}: {error}") from error
+                raise CollectionError(f"cannot open the catalog {path}: {error}") from error
             stack.pop_all()
 
     def create(self) -> None:
-        """Make the tables of a new catalogue."""
-        with self._change() as change:
-            for statement in (_SCHEMA + _LATER).split(";\n"):
-                change.execute(statement)
+        """Make the tables of a new catalog."""
+        with self._transaction() as connection:
+            for statement in (_SCHEMA + _SCHEMA_ADDITIONS).split(";\n"):
+                connection.execute(statement)
 
     def upgrade(self) -> None:
-        """Make what catalogues of an earlier homing lack."""
-        tables = {name for (name,) in self._all("SELECT name FROM sqlite_master")}
+        """Make what catalogs of an earlier homing lack."""
+        tables = {name for (name,) in self._fetch_all("SELECT name FROM sqlite_master")}
         if "photos" in tables and not {"removed", "released_descriptors"} <= tables:
-            with self._change() as change:
-                for statement in _LATER.split(";\n"):
-                    change.execute(statement)
+            with self._transaction() as connection:
+                for statement in _SCHEMA_ADDITIONS.split(";\n"):
+                    connection.execute(statement)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -98,7 +98,7 @@ class Database:
             self._database.close()
 
     @contextmanager
-    def _change(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
                 self._database.execute("BEGIN IMMEDIATE")
@@ -108,15 +108,15 @@ class Database:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise CollectionError(f"the catalogue cannot be written: {error}") from error
+                    raise CollectionError(f"the catalog cannot be written: {error}") from error
                 raise
 
-    def _one(self, query: str, *values: object) -> tuple[Any, ...] | None:
-        return next(iter(self._all(query, *values)), None)
+    def _fetch_one(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        return next(iter(self._fetch_all(query, *values)), None)
 
-    def _all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+    def _fetch_all(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with self._lock:
             try:
                 return self._database.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise CollectionError(f"the catalogue cannot be read: {error}") from error
+                raise CollectionError(f"the catalog cannot be read: {error}") from error

@@ -11,41 +11,41 @@ from typing import Any
 import numpy as np
 
 from homing._extras import load_extra
-from homing._files import writing
+from homing._io.files import report_write_errors
 from homing.codebooks import Codebook
-from homing.collection._transfer import PIECE, PhotoRow, SentOut, Transfer
+from homing.collection._transfer import CHUNK, PhotoRow, ReleaseRecord, Transfer
 from homing.errors import CollectionError
 
 PHOTOS, RELEASES = "photos.parquet", "releases.parquet"
-_FINGERPRINT, _LAST_ID, _STRANGERS = b"homing.codebook", b"homing.last_id", b"homing.strangers"
+_FINGERPRINT, _LAST_ID, _DISTRACTORS = b"homing.codebook", b"homing.last_id", b"homing.distractors"
 
 
-def write_parquet(catalogue: Transfer, codebook: Codebook, strangers: int, folder: Path) -> int:
+def write_parquet(catalog: Transfer, codebook: Codebook, distractor_count: int, folder: Path) -> int:
     """Write all references and releases into a folder; gives how many references there are."""
     arrow, count, schema = _arrow(), 0, _photos_schema(codebook)
-    about = {_LAST_ID: str(catalogue.last_id()), _STRANGERS: str(strangers)}
-    with _table(folder / PHOTOS, schema.with_metadata({**schema.metadata, **about})) as write:
-        for rows in catalogue.photos(codebook):
+    metadata = {_LAST_ID: str(catalog.last_id()), _DISTRACTORS: str(distractor_count)}
+    with _table_writer(folder / PHOTOS, schema.with_metadata({**schema.metadata, **metadata})) as write:
+        for rows in catalog.photos(codebook):
             *texts, codes, vectors = (list(column) for column in zip(*rows, strict=True))
             numbers = arrow.array(np.frombuffer(b"".join(vectors), np.float16))
             descriptors = arrow.FixedSizeListArray.from_arrays(numbers, codebook.dim)
             write([*texts, arrow.array(codes, arrow.binary(codebook.code_size)), descriptors])
             count += len(rows)
-    with _table(folder / RELEASES, _releases_schema(codebook)) as write:
-        for sent in catalogue.releases():
-            *columns, vectors = (list(column) for column in zip(*sent, strict=True))
+    with _table_writer(folder / RELEASES, _releases_schema(codebook)) as write:
+        for releases in catalog.releases():
+            *columns, vectors = (list(column) for column in zip(*releases, strict=True))
             write([*columns, [None if vector is None else np.frombuffer(vector, np.float16) for vector in vectors]])
     return count
 
 
 def read_counts(folder: Path) -> tuple[int, int]:
-    """The largest id that was ever given in the collection, and how many strangers there were."""
+    """The largest id that was ever given in the collection, and how many distractors there were."""
     path = folder / PHOTOS
-    with _opened(path) as file:
-        about = file.schema_arrow.metadata or {}
-    if not {_LAST_ID, _STRANGERS} <= about.keys():
+    with _open(path) as file:
+        metadata = file.schema_arrow.metadata or {}
+    if not {_LAST_ID, _DISTRACTORS} <= metadata.keys():
         raise CollectionError(f"{path} was not written by homing export, or not as it is now; export it again")
-    return int(about[_LAST_ID]), int(about[_STRANGERS])
+    return int(metadata[_LAST_ID]), int(metadata[_DISTRACTORS])
 
 
 def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
@@ -60,10 +60,10 @@ def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
         ]
 
 
-def read_releases(folder: Path, codebook: Codebook) -> Iterator[list[SentOut]]:
+def read_releases(folder: Path, codebook: Codebook) -> Iterator[list[ReleaseRecord]]:
     """The releases that `write_parquet` wrote, in pieces."""
     for batch in _batches(folder / RELEASES, _releases_schema(codebook), codebook):
-        rows = (SentOut(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        rows = (ReleaseRecord(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         yield [row._replace(vector=row.vector and np.array(row.vector, np.float16).tobytes()) for row in rows]
 
 
@@ -92,14 +92,14 @@ def _releases_schema(codebook: Codebook) -> Any:
     arrow = _arrow()
     text, real = arrow.string(), arrow.float64()
     kinds = (arrow.int64(), text, text, text, text, real, real, real, text, arrow.int64(), text)
-    return _schema(SentOut._fields, kinds, codebook, nullable=("reason", "vector"))
+    return _schema(ReleaseRecord._fields, kinds, codebook, nullable=("reason", "vector"))
 
 
 @contextmanager
-def _table(path: Path, schema: Any) -> Iterator[Any]:
+def _table_writer(path: Path, schema: Any) -> Iterator[Any]:
     """A function that takes the columns of a few rows, and puts them behind those in a new file."""
     arrow = _arrow()
-    with writing(path), path.open("xb") as file:
+    with report_write_errors(path), path.open("xb") as file:
         with arrow.parquet.ParquetWriter(file, schema) as writer:
             yield lambda columns: writer.write_batch(
                 arrow.record_batch(
@@ -115,22 +115,22 @@ def _table(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
-    with _opened(path) as file:
-        made_with = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
-        if made_with != codebook.fingerprint:
+    with _open(path) as file:
+        fingerprint = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
+        if fingerprint != codebook.fingerprint:
             raise CollectionError(
-                f"{path} holds codes of codebook {made_with[:12] or 'unknown'}, beside it lies '{codebook.name}' "
+                f"{path} holds codes of codebook {fingerprint[:12] or 'unknown'}, beside it lies '{codebook.name}' "
                 f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
             )
         if not file.schema_arrow.equals(schema):
-            unlike = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
-            told = "; ".join(unlike) or "their order"
-            raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {told}")
-        yield from file.iter_batches(PIECE)
+            differing = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
+            difference = "; ".join(differing) or "their order"
+            raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {difference}")
+        yield from file.iter_batches(CHUNK)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     arrow = _arrow()
     try:
         with arrow.parquet.ParquetFile(path) as file:

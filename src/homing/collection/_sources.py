@@ -6,24 +6,28 @@ import os
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path, PurePath
 
-from homing._places import Address, Place, place, recorded
-from homing.collection.catalogue import Catalogue
+from homing._io.paths import Address, Location, location, stored_path
+from homing.collection.catalog import Catalog
 from homing.collection.outcome import Outcome
 from homing.errors import HomingError
-from homing.photo import FoundAt
+from homing.photo import FoundPhoto
 
-ANOTHER_FILE = "is another file than the one that was added; homing add --replace it"
+SOURCE_CHANGED = "is another file than the one that was added; homing add --replace it"
 
 
-def moved_from(catalogue: Catalogue, photo: int, path: Place) -> Place | None:
+def update_moved_source(catalog: Catalog, photo: int, path: Location) -> Location | None:
     """Where the file of a reference lay, if nothing is there any more; from now on its source is this path."""
-    source, _ = catalogue.describe(photo)
-    if source == recorded(path) or not _gone(place(source)) or not catalogue.move(photo, source, recorded(path)):
+    source, _ = catalog.source_and_state(photo)
+    if (
+        source == stored_path(path)
+        or not _is_missing(location(source))
+        or not catalog.update_source(photo, source, stored_path(path))
+    ):
         return None
-    return place(source)
+    return location(source)
 
 
-def _gone(file: Place) -> bool:
+def _is_missing(file: Location) -> bool:
     try:
         if isinstance(file, Address):
             return not file.exists()
@@ -35,35 +39,35 @@ def _gone(file: Place) -> bool:
     return False
 
 
-def passive_photos(catalogue: Catalogue) -> tuple[list[FoundAt[Place]], dict[Place, set[str]]]:
+def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[Location, set[str]]]:
     """The files of references that are still passive, and the hashes that each may have.
 
     Their names are relative to the folder that all references have in common, whether passive or not: a job that was
     interrupted gives the same names to what is left.
     """
-    expected: dict[Place, set[str]] = {}
-    for source, sha256 in catalogue.passive():
-        expected.setdefault(place(source), set()).add(sha256)
+    expected: dict[Location, set[str]] = {}
+    for source, sha256 in catalog.passive():
+        expected.setdefault(location(source), set()).add(sha256)
     if not expected:
         return [], {}
     try:
-        common = os.path.commonpath([_way(place(each)).parent for each in catalogue.outermost()])
-        return [FoundAt(path, Path(_way(path).relative_to(common))) for path in expected], expected
+        common = os.path.commonpath([_pure_path(location(each)).parent for each in catalog.first_and_last_source()])
+        return [FoundPhoto(path, Path(_pure_path(path).relative_to(common))) for path in expected], expected
     except ValueError as error:
         raise HomingError("the passive photos have no folder in common; name them, or their folders") from error
 
 
-def left_passive(
-    catalogue: Catalogue, expected: Mapping[Place, Container[str]], done: Iterable[Outcome]
+def still_passive(
+    catalog: Catalog, expected: Mapping[Location, Container[str]], done: Iterable[Outcome]
 ) -> list[Outcome]:
     """Those of the expected that are passive still, though their file was activated: it is that of another by now."""
     activated = {outcome.photo for outcome in done if outcome.state != "failed"}
     return [
-        Outcome(photo=place(source), state="failed", reason=f"{source}: {ANOTHER_FILE}")
-        for source, sha256 in catalogue.passive()
-        if place(source) in activated and sha256 in expected.get(place(source), ())
+        Outcome(photo=location(source), state="failed", reason=f"{source}: {SOURCE_CHANGED}")
+        for source, sha256 in catalog.passive()
+        if location(source) in activated and sha256 in expected.get(location(source), ())
     ]
 
 
-def _way(where: Place) -> PurePath:
-    return where.way if isinstance(where, Address) else where
+def _pure_path(where: Location) -> PurePath:
+    return where.pure_path if isinstance(where, Address) else where

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from homing._places import Place, is_below
+from homing._io.paths import Location, is_inside
 from homing.errors import HomingError
-from homing.photo import SUFFIXES, FoundAt
+from homing.photo import SUFFIXES, FoundPhoto
 
 
-def targets(found: Iterable[FoundAt[Place]], out: Place, format: str | None) -> dict[Place, Place]:
+def targets(found: Iterable[FoundPhoto[Location]], out: Location, format: str | None) -> dict[Location, Location]:
     """The photo of each file to be written, in a format if one is given; what lies in the folder is no input."""
-    made: dict[Place, Place] = {}
+    made: dict[Location, Location] = {}
     for item in found:
-        if is_below(item.path, out):
+        if is_inside(item.path, out):
             continue
         target = out / (item.name.with_suffix(SUFFIXES[format]) if format else item.name)
         if target in made:

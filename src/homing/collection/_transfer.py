@@ -1,4 +1,4 @@
-"""The rows of a catalogue as they are, for moving them elsewhere."""
+"""The rows of a catalog as they are, for moving them elsewhere."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from homing.codebooks import Codebook
-from homing.collection.catalogue import Catalogue
+from homing.collection.catalog import Catalog
 from homing.errors import CollectionError
 
-PIECE = 10_000  # rows at a time: of 512 dimensions, some 10 MB
+CHUNK = 10_000  # rows at a time: of 512 dimensions, some 10 MB
 
 
 class PhotoRow(NamedTuple):
-    """A reference with all that the catalogue holds of it; the vector is its descriptor's fp16 bytes."""
+    """A reference with all that the catalog holds of it; the vector is its descriptor's fp16 bytes."""
 
     id: int
     sha256: str
@@ -26,7 +26,7 @@ class PhotoRow(NamedTuple):
     vector: bytes
 
 
-class SentOut(NamedTuple):
+class ReleaseRecord(NamedTuple):
     """A row of the releases, whole; the vector is the descriptor of the released file, where one is kept."""
 
     photo: int
@@ -39,16 +39,16 @@ class SentOut(NamedTuple):
     linf: float
     reason: str | None
     written: int
-    changed: str | datetime  # as the catalogue has it
+    changed: str | datetime  # as the catalog has it
     vector: bytes | None
 
 
-class Transfer(Catalogue):
-    """A connection of its own to a catalogue: nobody else's reading or writing is in its way."""
+class Transfer(Catalog):
+    """A connection of its own to a catalog: nobody else's reading or writing is in its way."""
 
     @contextmanager
-    def standstill(self) -> Iterator[None]:
-        """All that is read inside is the catalogue of one moment, whoever writes meanwhile."""
+    def read_transaction(self) -> Iterator[None]:
+        """All that is read inside is the catalog of one moment, whoever writes meanwhile."""
         with self._lock:
             self._database.execute("BEGIN")
             try:
@@ -56,10 +56,10 @@ class Transfer(Catalogue):
             finally:
                 self._database.execute("ROLLBACK")
 
-    def photos(self, codebook: Codebook, size: int = PIECE) -> Iterator[list[PhotoRow]]:
+    def photos(self, codebook: Codebook, size: int = CHUNK) -> Iterator[list[PhotoRow]]:
         """All references in the order of their ids, in pieces; refuses what is damaged."""
         last = 0
-        while rows := self._all(
+        while rows := self._fetch_all(
             "SELECT id, sha256, source,"
             " coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive'),"
             " added, code, vector FROM photos LEFT JOIN descriptors ON photo = id WHERE id > ? ORDER BY id LIMIT ?",
@@ -69,85 +69,87 @@ class Transfer(Catalogue):
             last = rows[-1][0]
             photos = [PhotoRow(*row) for row in rows]
             for row in photos:
-                whole = isinstance(row.code, bytes) and isinstance(row.vector, bytes)
-                if not whole or (len(row.code), len(row.vector)) != (codebook.code_size, 2 * codebook.dim):
+                complete = isinstance(row.code, bytes) and isinstance(row.vector, bytes)
+                if not complete or (len(row.code), len(row.vector)) != (codebook.code_size, 2 * codebook.dim):
                     raise CollectionError(
-                        f"reference {row.id}, {row.source}, is damaged; mend it: homing check --repair"
+                        f"reference {row.id}, {row.source}, is damaged; repair it: homing check --repair"
                     )
             yield photos
 
-    def releases(self, size: int = PIECE) -> Iterator[list[SentOut]]:
+    def releases(self, size: int = CHUNK) -> Iterator[list[ReleaseRecord]]:
         """All that was released, in pieces."""
         last = 0
-        columns = ", ".join(SentOut._fields)
-        while rows := self._all(
+        columns = ", ".join(ReleaseRecord._fields)
+        while rows := self._fetch_all(
             f"SELECT releases.rowid, {columns} FROM releases LEFT JOIN released_descriptors USING (photo, sha256)"
             " WHERE releases.rowid > ? ORDER BY releases.rowid LIMIT ?",
             last,
             size,
         ):
             last = rows[-1][0]
-            yield [SentOut(*row[1:]) for row in rows]
+            yield [ReleaseRecord(*row[1:]) for row in rows]
 
-    def take_photos(self, rows: Sequence[PhotoRow]) -> None:
+    def insert_photos(self, rows: Sequence[PhotoRow]) -> None:
         """Record references under the ids they had, all or none."""
-        with self._change() as change:
-            revision = self._advance(change)
-            if self._one("SELECT 1 FROM photos WHERE id > ?", rows[0].id):
+        with self._transaction() as connection:
+            revision = self._next_revision(connection)
+            if self._fetch_one("SELECT 1 FROM photos WHERE id > ?", rows[0].id):
                 # An index follows references that come in the order of their ids; for these it is built anew.
-                change.execute("INSERT OR REPLACE INTO facts VALUES ('recoded', ?)", (str(revision),))
-            change.executemany(
+                connection.execute("INSERT OR REPLACE INTO metadata VALUES ('codes_revision', ?)", (str(revision),))
+            connection.executemany(
                 "INSERT INTO photos (id, sha256, source, code, added) VALUES (?, ?, ?, ?, ?)",
                 [(row.id, row.sha256, row.source, row.code, row.added) for row in rows],
             )
-            change.executemany("INSERT INTO descriptors VALUES (?, ?)", [(row.id, row.vector) for row in rows])
+            connection.executemany("INSERT INTO descriptors VALUES (?, ?)", [(row.id, row.vector) for row in rows])
 
-    def take_releases(self, rows: Sequence[SentOut]) -> None:
+    def insert_releases(self, rows: Sequence[ReleaseRecord]) -> None:
         """Record what was released, all or none, in place of what was known of the same files."""
-        columns = SentOut._fields[:-1]
-        with self._change() as change:
-            change.executemany(
+        columns = ReleaseRecord._fields[:-1]
+        with self._transaction() as connection:
+            connection.executemany(
                 f"INSERT OR REPLACE INTO releases ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
                 [row[:-1] for row in rows],
             )
-            change.executemany(
+            connection.executemany(
                 "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
                 [(row.photo, row.sha256, row.vector) for row in rows if row.vector is not None],
             )
 
     def sources(self, after: int, to: int = 2**62) -> dict[int, str]:
         """The sources of the references whose ids lie behind one and no farther than another."""
-        return dict(self._all("SELECT id, source FROM photos WHERE id > ? AND id <= ?", after, to))
+        return dict(self._fetch_all("SELECT id, source FROM photos WHERE id > ? AND id <= ?", after, to))
 
-    def has_release(self, row: SentOut, but_for: str) -> bool:
-        """Whether this was released, or planned, here as well, `but_for` one reason; state and recipe may differ."""
+    def has_release(self, row: ReleaseRecord, ignoring_reason: str) -> bool:
+        """Whether this was released, or planned, here as well, `ignoring_reason` one reason; state and recipe may differ."""
         query = (
             "SELECT 1 FROM releases WHERE photo = ? AND path = ? AND sha256 = ? AND written = ? AND changed = ?"
             " AND reason IS NOT ?"
         )
-        return bool(self._all(query, row.photo, row.path, row.sha256, row.written, row.changed, but_for))
+        return bool(self._fetch_all(query, row.photo, row.path, row.sha256, row.written, row.changed, ignoring_reason))
 
-    def rename(self, sources: Sequence[tuple[str, int]]) -> None:
+    def update_sources(self, sources: Sequence[tuple[str, int]]) -> None:
         """Say where the files of references lie now."""
         if sources:
-            with self._change() as change:
-                change.executemany("UPDATE photos SET source = ? WHERE id = ?", sources)
+            with self._transaction() as connection:
+                connection.executemany("UPDATE photos SET source = ? WHERE id = ?", sources)
 
     def last_id(self) -> int:
         """The largest id that was ever given."""
-        row = self._one("SELECT max(coalesce(max(id), 0), (SELECT coalesce(max(photo), 0) FROM removed)) FROM photos")
+        row = self._fetch_one(
+            "SELECT max(coalesce(max(id), 0), (SELECT coalesce(max(photo), 0) FROM removed)) FROM photos"
+        )
         assert row is not None
         return int(row[0])
 
-    def reserve(self, last: int) -> None:
+    def reserve_ids(self, last: int) -> None:
         """Give no id up to this one to another reference."""
         if last > self.last_id():
-            with self._change() as change:
-                change.execute("INSERT INTO removed VALUES (?, ?)", (last, self._advance(change)))
+            with self._transaction() as connection:
+                connection.execute("INSERT INTO removed VALUES (?, ?)", (last, self._next_revision(connection)))
 
-    def verdict(self, row: SentOut) -> tuple[str, str, str | None] | None:
-        """The source, state and reason of what was released elsewhere, as this catalogue sees it."""
-        found = self._one(
+    def release_status(self, row: ReleaseRecord) -> tuple[str, str, str | None] | None:
+        """The source, state and reason of what was released elsewhere, as this catalog sees it."""
+        found = self._fetch_one(
             "SELECT source, state, reason FROM releases JOIN photos ON id = photo"
             " WHERE photo = ? AND path = ? AND releases.sha256 = ?",
             row.photo,

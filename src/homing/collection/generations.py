@@ -12,78 +12,78 @@ from __future__ import annotations
 import shutil
 from typing import TypeVar, cast
 
-from homing._places import Address, Place, write_whole
+from homing._io.paths import Address, Location, write_file
 from homing.errors import CollectionError, UnknownNameError
 
-Here = TypeVar("Here", bound=Place)  # on this machine, or elsewhere
+LocationT = TypeVar("LocationT", bound=Location)  # on this machine, or elsewhere
 GENERATIONS = {"previous": -1, "current": 0, "next": 1}
 _SETTINGS = "collection.toml"
 _FILES = (
     _SETTINGS,
     "codebook",
-    "background",
+    "distractors",
     "index.faiss",
-    *(f"catalogue.sqlite{end}" for end in ("", "-shm", "-wal")),
+    *(f"catalog.sqlite{end}" for end in ("", "-shm", "-wal")),
     *("references.lance", "releases.lance"),
 )
 
 
-def generation(path: Here, which: str = "current") -> Here:
+def find_generation(path: LocationT, which: str = "current") -> LocationT:
     """The folder of the generation that answers, the next or the previous one, which must be there."""
     if which not in GENERATIONS:
         raise UnknownNameError("generation", which, GENERATIONS)
-    folder = place_of(path, which)
+    folder = generation_path(path, which)
     if which == "current" and folder != path and not folder.is_dir():
         raise CollectionError(f"{folder}, which {path / 'current'} names, is not there; restore it from a backup")
-    if which != "current" and which not in beside(path):
+    if which != "current" and which not in other_generations(path):
         raise CollectionError(f"{path} has no {which} generation; homing migrate makes a next one")
     return folder
 
 
-def place_of(path: Here, which: str) -> Here:
+def generation_path(path: LocationT, which: str) -> LocationT:
     """Where the folder of a generation is, or would be."""
     return _folder(path, _current(path)[0] + GENERATIONS[which])
 
 
-def beside(path: Place) -> list[str]:
+def other_generations(path: Location) -> list[str]:
     """Which generations there are beside the one that answers: next, previous."""
     number, alone = _current(path)
     possible = ["next", *(["previous"] if number > 1 and not alone else [])]
-    return [which for which in possible if (place_of(path, which) / _SETTINGS).is_file()]
+    return [which for which in possible if (generation_path(path, which) / _SETTINGS).is_file()]
 
 
-def earlier(path: Here) -> list[Here]:
+def earlier_generations(path: LocationT) -> list[LocationT]:
     """The folders of all generations before the one that answers, until they are forgotten: the first one first."""
     number, alone = _current(path)
-    places = [] if alone else [_folder(path, before) for before in range(1, number)]
-    return [each for each in places if (each / _SETTINGS).is_file()]
+    folders = [] if alone else [_folder(path, before) for before in range(1, number)]
+    return [each for each in folders if (each / _SETTINGS).is_file()]
 
 
-def make_current(path: Place) -> None:
+def make_current(path: Location) -> None:
     """Let the next generation answer from now on; one file changes, so it is this one or that at any instant."""
-    generation(path, "next")
+    find_generation(path, "next")
     _write(path, f"{_current(path)[0] + 1}\n")
 
 
-def forget_previous(path: Place) -> None:
+def delete_earlier_generations(path: Location) -> None:
     """Delete the generations before the one that answers; what a crash leaves of them is deleted by the next call."""
-    if not forgotten(path):
-        generation(path, "previous")
+    if not deleted_generations(path):
+        find_generation(path, "previous")
         _write(path, f"{_current(path)[0]} alone\n")
-    for each in forgotten(path):
-        delete(each)
+    for each in deleted_generations(path):
+        delete_path(each)
 
 
-def forgotten(path: Here) -> list[Here]:
+def deleted_generations(path: LocationT) -> list[LocationT]:
     """What is still there of generations that were forgotten."""
     number, alone = _current(path)
     if not alone:
         return []
-    files = [cast(Here, path / name) for name in _FILES]
+    files = [cast(LocationT, path / name) for name in _FILES]
     return [each for each in [*files, *(_folder(path, before) for before in range(2, number))] if each.exists()]
 
 
-def delete(each: Place) -> None:
+def delete_path(each: Location) -> None:
     """Delete a file, or a folder with all that is in it."""
     try:
         if isinstance(each, Address):
@@ -96,11 +96,11 @@ def delete(each: Place) -> None:
         raise CollectionError(f"cannot delete {each}: {error.strerror}") from error
 
 
-def _folder(path: Here, number: int) -> Here:
-    return path if number == 1 else cast(Here, path / f"generation-{number}")
+def _folder(path: LocationT, number: int) -> LocationT:
+    return path if number == 1 else cast(LocationT, path / f"generation-{number}")
 
 
-def _current(path: Place) -> tuple[int, bool]:
+def _current(path: Location) -> tuple[int, bool]:
     """The number of the generation that answers, and whether those before it are forgotten."""
     file = path / "current"
     try:
@@ -112,8 +112,8 @@ def _current(path: Place) -> tuple[int, bool]:
         raise CollectionError(f"{file} cannot be read, or is damaged; it holds the number of a generation") from error
 
 
-def _write(path: Place, text: str) -> None:
+def _write(path: Location, text: str) -> None:
     try:
-        write_whole(path / "current", text.encode(), new=False)
+        write_file(path / "current", text.encode(), new=False)
     except OSError as error:
         raise CollectionError(f"cannot write {path / 'current'}: {error.strerror}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from homing._places import Place
+from homing._io.paths import Location
 from homing.errors import HomingError
 
 
@@ -13,24 +13,24 @@ from homing.errors import HomingError
 class Outcome:
     """What came of one photo of a job; a reason is one line that begins with the photo's path."""
 
-    photo: Place
+    photo: Location
     state: Literal["added", "known", "moved", "replaced", "activated", "unchanged", "removed", "failed"]
-    released: Place | None = None
+    released: Location | None = None
     psnr: float | None = None
     ssim: float | None = None
     linf: float | None = None
     reason: str | None = None
-    moved_from: Place | None = None
+    moved_from: Location | None = None
     """Where the file of a known photo was recorded to lie, if it lies here now."""
-    instead: bool = False
+    overwrote: bool = False
     """Whether the released file took the place of another that was released of the same photo."""
-    before: bool = False
+    resumed: bool = False
     """Whether an earlier job released it like this, so that nothing was to do."""
     error: HomingError | None = field(default=None, repr=False, compare=False)
     """What was in the way of adding or activating it: something about the photo, or about the collection."""
 
 
-def failed(photo: Place, error: HomingError) -> Outcome:
+def failed(photo: Location, error: HomingError) -> Outcome:
     """The outcome of a photo that an error was in the way of, whose line has the photo in front."""
     reason = str(error) if str(error).startswith(str(photo)) else f"{photo}: {error}"
     return Outcome(photo=photo, state="failed", reason=reason, error=error)
@@ -41,23 +41,23 @@ class Match:
     """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
 
     `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `id` names
-    the reference for good: it is never given to another. Strangers of a background have none. `chance` is how likely
+    the reference for good: it is never given to another. distractors have none. `false_match_probability` is how likely
     the nearest of all references would come this near to a photo that is related to none of them.
     """
 
     photo: str
     distance: float
-    state: Literal["passive", "activated", "unchanged", "background"]
+    state: Literal["passive", "activated", "unchanged", "distractor"]
     by: Literal["code", "descriptor"] = "code"
     id: int | None = None
-    chance: float = 1.0
+    false_match_probability: float = 1.0
 
 
 @dataclass(frozen=True)
 class Info:
     """What a collection holds."""
 
-    path: Place
+    path: Location
     codebook: str
     spec: str
     fingerprint: str
@@ -65,7 +65,7 @@ class Info:
     photos: int
     activated: int
     unchanged: int
-    background: int
+    distractors: int
     bytes_on_disk: int
     next_codebook: str | None = None
     """Which one it is being migrated to."""
@@ -81,7 +81,7 @@ class Info:
 
 
 @dataclass(frozen=True)
-class Released:
+class MigratedRelease:
     """A file that was activated for the old codebook, and what the new one makes of it."""
 
     photo: str
@@ -93,16 +93,16 @@ class Released:
 class Migration:
     """How far the next generation is, and which activated files keep their gain there."""
 
-    generation: Place
+    generation: Location
     codebook: str
     photos: int
     """References that were carried over."""
     missing: list[str]
     """Of those that could not be, a line each: another network needs the files again."""
-    keep: list[Released]
-    again: list[Released]
+    gain_kept: list[MigratedRelease]
+    gain_lost: list[MigratedRelease]
     """Should be activated again."""
-    unknown: list[Released]
+    gain_unknown: list[MigratedRelease]
     """Nobody can tell: the released files are gone."""
 
 
@@ -110,21 +110,21 @@ class Migration:
 class Finding:
     """Something of a collection that is not as it should be, and what is to be done about it or was done."""
 
-    part: Literal["settings", "codebook", "background", "catalogue", "reference", "index", "release", "file"]
+    part: Literal["settings", "codebook", "distractors", "catalog", "reference", "index", "release", "file"]
     problem: str
     action: str
-    mended: bool = False
+    repaired: bool = False
 
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}; {self.action}"
 
 
-def in_words(chance: float) -> str:
+def format_probability(false_match_probability: float) -> str:
     """A probability as a person says it: 1 in 40,000, with two figures that count."""
-    if chance >= 0.995:
+    if false_match_probability >= 0.995:
         return "almost always"
-    if chance >= 0.095:
-        return f"{100 * chance:.0f} in 100"
-    if chance < 1e-12:
+    if false_match_probability >= 0.095:
+        return f"{100 * false_match_probability:.0f} in 100"
+    if false_match_probability < 1e-12:
         return "less than 1 in 10¹²"
-    return f"1 in {float(f'{1 / chance:.2g}'):,.0f}"
+    return f"1 in {float(f'{1 / false_match_probability:.2g}'):,.0f}"

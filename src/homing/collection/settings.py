@@ -1,4 +1,4 @@
-"""What a collection is made of, and the version of its format: in collection.toml, and again in the catalogue."""
+"""What a collection is made of, and the version of its format: in collection.toml, and again in the catalog."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from homing._files import write_atomically
-from homing._places import Place
+from homing._io.files import write_atomically
+from homing._io.paths import Location
 from homing.codebooks import Codebook
-from homing.collection.catalogue import Catalogue
+from homing.collection.catalog import Catalog
 from homing.errors import CollectionError, FormatError
 
 if sys.version_info >= (3, 11):
@@ -22,12 +22,12 @@ else:
 FORMAT = 1
 
 
-def write_settings(path: Path, codebook: Codebook, background: bytes | None) -> None:
-    """Say what a collection is made of: its codebook, and the bytes of its background."""
-    write_atomically(path / "collection.toml", settings_text(codebook, background).encode())
+def write_settings(path: Path, codebook: Codebook, distractors: bytes | None) -> None:
+    """Say what a collection is made of: its codebook, and the bytes of its distractors."""
+    write_atomically(path / "collection.toml", settings_text(codebook, distractors).encode())
 
 
-def settings_text(codebook: Codebook, background: bytes | None) -> str:
+def settings_text(codebook: Codebook, distractors: bytes | None) -> str:
     """The same, as it is written down."""
     settings = {
         "format": FORMAT,
@@ -35,13 +35,13 @@ def settings_text(codebook: Codebook, background: bytes | None) -> str:
         "fingerprint": codebook.fingerprint,
         "extractor": codebook.extractor,
     }
-    if background is not None:
-        settings["background"] = hashlib.sha256(background).hexdigest()
+    if distractors is not None:
+        settings["distractors"] = hashlib.sha256(distractors).hexdigest()
     lines = (f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
     return "".join(lines)
 
 
-def read_settings(path: Place) -> dict[str, Any]:
+def read_settings(path: Location) -> dict[str, Any]:
     """What a collection is made of."""
     file = path / "collection.toml"
     try:
@@ -54,30 +54,30 @@ def read_settings(path: Place) -> dict[str, Any]:
                 raise ValueError(f"{name} is {settings[name]!r}")
     except (OSError, ValueError, KeyError) as error:
         raise CollectionError(
-            f"{file} cannot be read, or is damaged: {error}; mend it with: homing check {path} --repair"
+            f"{file} cannot be read, or is damaged: {error}; repair it with: homing check {path} --repair"
         ) from error
     return settings
 
 
-def mark_format(catalogue: Catalogue) -> None:
-    """Write the version of the format into a new catalogue."""
-    with catalogue._change() as change:
-        change.execute(f"PRAGMA user_version = {FORMAT}")
+def mark_format(catalog: Catalog) -> None:
+    """Write the version of the format into a new catalog."""
+    with catalog._transaction() as connection:
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def open_catalogue(path: Path) -> Catalogue:
-    """The catalogue of a collection; one that a later homing made is left alone."""
-    catalogue = Catalogue(path / "catalogue.sqlite")
+def open_catalog(path: Path) -> Catalog:
+    """The catalog of a collection; one that a later homing made is left alone."""
+    catalog = Catalog(path / "catalog.sqlite")
     try:
-        ((version,),) = catalogue._all("PRAGMA user_version")  # 0 in those made before it was kept
-        _refuse_later(path / "catalogue.sqlite", version)
-        catalogue.upgrade()
+        ((version,),) = catalog._fetch_all("PRAGMA user_version")  # 0 in those made before it was kept
+        _refuse_later(path / "catalog.sqlite", version)
+        catalog.upgrade()
     except CollectionError:
-        catalogue.close()
+        catalog.close()
         raise
-    return catalogue
+    return catalog
 
 
-def _refuse_later(path: Place, version: int) -> None:
+def _refuse_later(path: Location, version: int) -> None:
     if version > FORMAT:
         raise FormatError(f"{path} has format {version}, this homing reads format {FORMAT}; upgrade homing")

@@ -33,7 +33,7 @@ RANGES: dict[str, tuple[float, float] | None] = {
 """The edits it draws from, each with the range of its strength."""
 
 
-def draw_plan(rng: np.random.Generator) -> tuple[Edit, ...]:
+def sample_edits(rng: np.random.Generator) -> tuple[Edit, ...]:
     """One to four edits, each of another family, in the order in which they are done."""
     families: dict[str, list[str]] = {}
     for name in RANGES:
@@ -59,7 +59,7 @@ def _draw_strength(name: str, rng: np.random.Generator) -> float | None:
 
 @edit("mixed")
 def random(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """One plan of the recipe, carried out."""
-    for step in draw_plan(rng):
+    """One sequence of the recipe, carried out."""
+    for step in sample_edits(rng):
         image = step(image, seed=int(rng.integers(2**32)))
     return image

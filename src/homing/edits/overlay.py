@@ -14,7 +14,7 @@ from PIL import Image
 from homing._extras import load_extra
 from homing.edits.registry import edit
 
-_NARROWEST = 200  # times as long as wide
+_MAX_ASPECT = 200  # times as long as wide
 
 
 @edit("overlay", bounds=(0.01, 1.0))
@@ -37,7 +37,7 @@ def emoji(image: Image.Image, strength: float, rng: np.random.Generator) -> Imag
 
 @edit("overlay", bounds=(0.01, 1.0))
 def text(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
-    """Five to fifteen glyphs of any script and colour, in a random place; this fraction of the shorter side."""
+    """Five to fifteen glyphs of any script and color, in a random place; this fraction of the shorter side."""
     legible = min(1.0, max(strength, 6.5 / min(image.size)))  # less than six pixels are dust, none an error
     glyphs = rng.integers(2**16, size=rng.integers(5, 15, endpoint=True))
     copy: Image.Image = _augly().overlay_text(
@@ -56,13 +56,13 @@ def text(image: Image.Image, strength: float, rng: np.random.Generator) -> Image
 def screenshot(image: Image.Image, rng: np.random.Generator) -> Image.Image:
     """The photo as posted: in the page of a social network, on a telephone or a computer."""
     page = _draw(_assets("SCREENSHOT_TEMPLATES_DIR", "*.png"), rng)
-    copy: Image.Image = _augly().overlay_onto_screenshot(_no_thread(image), template_filepath=page)
+    copy: Image.Image = _augly().overlay_onto_screenshot(_widen(image), template_filepath=page)
     return copy
 
 
-def _no_thread(image: Image.Image) -> Image.Image:
+def _widen(image: Image.Image) -> Image.Image:
     """The photo, widened if it is so narrow that nothing would be left of it on a page."""
-    least = math.ceil(max(image.size) / _NARROWEST)
+    least = math.ceil(max(image.size) / _MAX_ASPECT)
     return image if min(image.size) >= least else image.resize((max(image.width, least), max(image.height, least)))
 
 

@@ -44,7 +44,7 @@ def jpeg(image: Image.Image, strength: int) -> Image.Image:
 
 @edit("pixel", bounds=(2, 256), whole=True)
 def palette(image: Image.Image, strength: int) -> Image.Image:
-    """As many colours as that, chosen for the photo."""
+    """As many colors as that, chosen for the photo."""
     return image.quantize(strength).convert("RGB")
 
 
@@ -56,7 +56,7 @@ def edges(image: Image.Image) -> Image.Image:
 
 @edit("pixel", bounds=(0.01, 1.0), neutral=1.0)
 def pixelate(image: Image.Image, strength: float) -> Image.Image:
-    """Blocks of one colour; each side has this fraction of the pixels it had."""
+    """Blocks of one color; each side has this fraction of the pixels it had."""
     width, height = image.size
     blocks = (max(1, round(width * strength)), max(1, round(height * strength)))
     return image.resize(blocks, Image.Resampling.BOX).resize(image.size, Image.Resampling.NEAREST)

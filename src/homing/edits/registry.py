@@ -13,7 +13,7 @@ from PIL import Image
 
 from homing.errors import HomingError, UnknownNameError
 
-Family = Literal["none", "colour", "pixel", "spatial", "overlay", "mixed"]
+Family = Literal["none", "color", "pixel", "spatial", "overlay", "mixed"]
 Function = TypeVar("Function", bound=Callable[..., Image.Image])
 
 

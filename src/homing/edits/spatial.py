@@ -18,7 +18,7 @@ def rotation(image: Image.Image, strength: int) -> Image.Image:
 
 @edit("spatial", bounds=(0.01, 1.0), neutral=1.0)
 def crop(image: Image.Image, strength: float) -> Image.Image:
-    """The centre, this fraction of the area."""
+    """The center, this fraction of the area."""
     return _cut(image, math.sqrt(strength), 0.5, 0.5)
 
 

@@ -1,1 +1,1 @@
-"""Measuring: how many edited copies come home, and what it costs."""
+"""Measuring: how many edited copies are found, and what it costs."""

@@ -9,8 +9,8 @@ from PIL import Image
 
 from homing._extras import load_extra
 
-_FEWEST = 12  # points that must agree: of 900 unrelated pairs none had more than 6, in 500 trials
-_OFF = 3.0  # pixels that a point may be off
+_MIN_POINTS = 12  # points that must agree: of 900 unrelated pairs none had more than 6, in 500 trials
+_TOLERANCE = 3.0  # pixels that a point may be off
 _TRIALS = 2_000
 
 
@@ -21,28 +21,30 @@ class Alignment:
     `frame` holds the query's four corners in the photo.
     """
 
-    picture: Image.Image
-    inside: np.ndarray
-    frame: list[tuple[float, float]]
+    image: Image.Image
+    mask: np.ndarray
+    corners: list[tuple[float, float]]
 
 
 def align(query: Image.Image, photo: Image.Image) -> Alignment | None:
     """Lay a photo over a query of which it may be the original; None if too little of them agrees."""
     transform = load_extra("skimage.transform", extra="demo")
-    theirs = _features(photo)
+    photo_features = _features(photo)
     for mirrored in (False, True):
-        found = _agreement(_features(query.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else query), theirs)
-        if found is None:
+        fitted = _fit_affine(
+            _features(query.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else query), photo_features
+        )
+        if fitted is None:
             continue
         width, height = query.size
         to_photo = transform.AffineTransform([[-1, 0, width - 1], [0, 1, 0], [0, 0, 1]] if mirrored else np.eye(3))
-        to_photo = transform.AffineTransform(found @ to_photo.params)
-        size, colours = (height, width), np.asarray(photo) / 255
-        laid = transform.warp(colours, to_photo, output_shape=size, cval=1.0)
-        inside = transform.warp(np.ones(colours.shape[:2]), to_photo, output_shape=size) > 0.99
+        to_photo = transform.AffineTransform(fitted @ to_photo.params)
+        size, colors = (height, width), np.asarray(photo) / 255
+        warped = transform.warp(colors, to_photo, output_shape=size, cval=1.0)
+        mask = transform.warp(np.ones(colors.shape[:2]), to_photo, output_shape=size) > 0.99
         corners = to_photo(np.array([(0, 0), (width, 0), (width, height), (0, height)]))
-        picture = Image.fromarray((laid * 255).round().astype(np.uint8))
-        return Alignment(picture, inside, [(float(x), float(y)) for x, y in corners])
+        aligned = Image.fromarray((warped * 255).round().astype(np.uint8))
+        return Alignment(aligned, mask, [(float(x), float(y)) for x, y in corners])
     return None
 
 
@@ -56,24 +58,26 @@ def _features(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
     return detector.keypoints[:, ::-1].astype(float), detector.descriptors
 
 
-def _agreement(ours: tuple[np.ndarray, np.ndarray], theirs: tuple[np.ndarray, np.ndarray]) -> np.ndarray | None:
+def _fit_affine(
+    query_features: tuple[np.ndarray, np.ndarray], photo_features: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray | None:
     """The affine map (3, 3) from our places to theirs that most pairs of places alike agree on, if enough do."""
-    if min(len(ours[0]), len(theirs[0])) < _FEWEST:
+    if min(len(query_features[0]), len(photo_features[0])) < _MIN_POINTS:
         return None
     feature, measure, transform = (
         load_extra(f"skimage.{name}", extra="demo") for name in ("feature", "measure", "transform")
     )
-    pairs = feature.match_descriptors(ours[1], theirs[1], max_ratio=0.8, cross_check=True)
-    if len(pairs) < _FEWEST:
+    pairs = feature.match_descriptors(query_features[1], photo_features[1], max_ratio=0.8, cross_check=True)
+    if len(pairs) < _MIN_POINTS:
         return None
-    found, agree = measure.ransac(
-        (ours[0][pairs[:, 0]], theirs[0][pairs[:, 1]]),
+    fitted, inliers = measure.ransac(
+        (query_features[0][pairs[:, 0]], photo_features[0][pairs[:, 1]]),
         transform.AffineTransform,
         min_samples=3,
-        residual_threshold=_OFF,
+        residual_threshold=_TOLERANCE,
         max_trials=_TRIALS,
         rng=0,
     )
-    if agree is None or agree.sum() < _FEWEST:
+    if inliers is None or inliers.sum() < _MIN_POINTS:
         return None
-    return np.asarray(found.params)
+    return np.asarray(fitted.params)

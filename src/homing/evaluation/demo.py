@@ -1,4 +1,4 @@
-"""The demo: a handful of real photos among tens of thousands of strangers, released passive and activated."""
+"""The demo: a handful of real photos among tens of thousands of distractors, released passive and activated."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
-from homing._extras import load_extra, to_get
-from homing._files import writing
-from homing._places import recorded
+from homing._extras import install_command, load_extra
+from homing._io.files import report_write_errors
+from homing._io.paths import stored_path
 from homing.collection import Collection, Outcome
 from homing.collection.folder import UPLOADS
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.protocol.releasing import Released
-from homing.evaluation.report import write_report
+from homing.evaluation.demo_report import write_demo_report
+from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.evaluation.retrieval import Probes, Query, Search, recall, search_copies
 
 PHOTOS = {
@@ -41,7 +41,7 @@ class DemoResult:
     passive: list[Query]
     activated: list[Query]
     outcomes: list[Outcome]
-    strangers: int
+    distractors: int
     seconds_per_photo: float
     report: Path
 
@@ -75,7 +75,7 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     load_extra("augly.image", extra="demo")
     photos = demo_photos()
     _clear(out, photos)
-    with Collection.create(out / COLLECTION, with_background=True) as collection:
+    with Collection.create(out / COLLECTION, with_distractors=True) as collection:
         for name, data in photos.items():
             _write(out / "photos" / name, data)
         started = time.perf_counter()
@@ -87,12 +87,13 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
             probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
         }
         passive, activated = (
-            search_copies(collection.extractor, some, PAPER, searches, advance) for some in before_and_after(outcomes)
+            search_copies(collection.extractor, some, PAPER, searches, advance)
+            for some in passive_and_released(outcomes)
         )
-        strangers = collection.info().background
-    result = DemoResult(passive, activated, outcomes, strangers, seconds, out / "report.html")
-    with writing(result.report):
-        write_report(result)
+        distractors = collection.info().distractors
+    result = DemoResult(passive, activated, outcomes, distractors, seconds, out / "report.html")
+    with report_write_errors(result.report):
+        write_demo_report(result)
     return result
 
 
@@ -101,17 +102,17 @@ def steps() -> int:
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
 
 
-def before_and_after(outcomes: Iterable[Outcome]) -> tuple[list[Released], list[Released]]:
+def passive_and_released(outcomes: Iterable[Outcome]) -> tuple[list[ReleasedPhoto], list[ReleasedPhoto]]:
     """The photos as they were, and as they were released; the seed of either is the photo's place among them all."""
-    in_order = sorted(outcomes, key=lambda outcome: outcome.photo)
-    named = [recorded(each.photo) for each in in_order]
-    before = [Released(name, Path(name), seed) for seed, name in enumerate(named)]
-    after = [
-        replace(photo, file=Path(recorded(each.released)))
-        for photo, each in zip(before, in_order, strict=True)
+    sorted_outcomes = sorted(outcomes, key=lambda outcome: outcome.photo)
+    sources = [stored_path(each.photo) for each in sorted_outcomes]
+    originals = [ReleasedPhoto(name, Path(name), seed) for seed, name in enumerate(sources)]
+    released_photos = [
+        replace(photo, file=Path(stored_path(each.released)))
+        for photo, each in zip(originals, sorted_outcomes, strict=True)
         if each.released
     ]
-    return before, after
+    return originals, released_photos
 
 
 def demo_photos() -> dict[str, bytes]:
@@ -123,7 +124,7 @@ def demo_photos() -> dict[str, bytes]:
             for name in names.split()
         }
     except ModuleNotFoundError as error:
-        raise HomingError(f"the demo's photos come with {error.name}; get them: {to_get('demo')}") from error
+        raise HomingError(f"the demo's photos come with {error.name}; get them: {install_command('demo')}") from error
 
 
 def _clear(out: Path, names: Iterable[str]) -> None:

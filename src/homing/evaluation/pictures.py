@@ -10,7 +10,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from homing._files import write_atomically
+from homing._io.files import write_atomically
 from homing.errors import HomingError
 from homing.perception import jnd_map
 
@@ -18,25 +18,25 @@ MAGNIFY = 20
 _GAP, _CAPTION, _NARROWEST = 12, 34, 160
 
 
-def to_image(view: Tensor) -> Image.Image:
+def to_image(pixels: Tensor) -> Image.Image:
     """A (3, H, W) view as an 8-bit RGB image."""
-    return Image.fromarray((view * 255).round().clamp(0, 255).byte().permute(1, 2, 0).contiguous().numpy())
+    return Image.fromarray((pixels * 255).round().clamp(0, 255).byte().permute(1, 2, 0).contiguous().numpy())
 
 
-def to_view(image: Image.Image) -> Tensor:
+def to_pixels(image: Image.Image) -> Tensor:
     """An 8-bit RGB image as a (3, H, W) view."""
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
 
 
 def difference(before: Tensor, after: Tensor) -> Image.Image:
-    """What changed, twenty times as strong, around mid-grey."""
+    """What changed, twenty times as strong, around mid-gray."""
     return to_image(0.5 + MAGNIFY * (after - before))
 
 
-def jnd_picture(view: Tensor) -> Image.Image:
+def jnd_picture(pixels: Tensor) -> Image.Image:
     """The just-noticeable-difference map: the brighter, the more room."""
-    room = jnd_map(view[None])[0]
-    return to_image((room / room.max()).expand(3, -1, -1))
+    jnd = jnd_map(pixels[None])[0]
+    return to_image((jnd / jnd.max()).expand(3, -1, -1))
 
 
 def comparison(before: Tensor, after: Tensor) -> Image.Image:

@@ -10,45 +10,57 @@ from torch import Tensor
 from homing.activation import Recipe
 from homing.extractors import Extractor, NetworkExtractor
 from homing.objectives import Objective
-from homing.perception.budgets import without_colour
+from homing.perception.budgets import is_grayscale
 
 
-def plain(views: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
+def plain(images: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
     """The change of each (3, H, W) view, found by `plain_descent`."""
-    originals = [view.to(extractor.device) for view in views]
-    rooms = [recipe.budget.room(original) for original in originals]
-    changes = plain_descent(originals, rooms, extractor=extractor, objective=objective, recipe=recipe)
-    return [change.to(view.device) for change, view in zip(changes, views, strict=True)]
+    originals = [pixels.to(extractor.device) for pixels in images]
+    pixel_bounds = [recipe.budget.pixel_bound(original) for original in originals]
+    changes = plain_descent(originals, pixel_bounds, extractor=extractor, objective=objective, recipe=recipe)
+    return [change.to(pixels.device) for change, pixels in zip(changes, images, strict=True)]
 
 
 def plain_descent(
-    originals: Sequence[Tensor], rooms: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe
+    originals: Sequence[Tensor],
+    pixel_bounds: Sequence[Tensor],
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
 ) -> list[Tensor]:
-    """I = I_o + room · tanh(δ), a δ as large as the photo, from 0; Adam; in single precision.
+    """I = I_o + pixel_bound · tanh(δ), a δ as large as the photo, from 0; Adam; in single precision.
 
-    Of the recipe it reads steps, rate and fidelity: those of the paper are meant. The network is taken layer by layer
+    Of the recipe it reads steps, lr and image_weight: those of the paper are meant. The network is taken layer by layer
     as its authors wrote it.
     """
-    network = extractor.as_given() if isinstance(extractor, NetworkExtractor) else extractor
+    network = extractor.unfolded() if isinstance(extractor, NetworkExtractor) else extractor
     # Else PyTorch rounds what convolutions multiply to 10 bits, on GPUs that are made for it.
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        return _descent(originals, rooms, network, objective, recipe)
+        return _descent(originals, pixel_bounds, network, objective, recipe)
 
 
 def _descent(
-    originals: Sequence[Tensor], rooms: Sequence[Tensor], network: Extractor, objective: Objective, recipe: Recipe
+    originals: Sequence[Tensor],
+    pixel_bounds: Sequence[Tensor],
+    network: Extractor,
+    objective: Objective,
+    recipe: Recipe,
 ) -> list[Tensor]:
-    # Where there is no colour, all channels move as one.
-    channels = [1 if without_colour(original[None]) else 3 for original in originals]
-    deltas = [torch.zeros_like(room[:count], requires_grad=True) for room, count in zip(rooms, channels, strict=True)]
-    adam = torch.optim.Adam(deltas, lr=recipe.rate)
+    # Where there is no color, all channels move as one.
+    channels = [1 if is_grayscale(original[None]) else 3 for original in originals]
+    deltas = [
+        torch.zeros_like(pixel_bound[:count], requires_grad=True)
+        for pixel_bound, count in zip(pixel_bounds, channels, strict=True)
+    ]
+    adam = torch.optim.Adam(deltas, lr=recipe.lr)
     for _ in range(recipe.steps):
-        changes = [room * torch.tanh(delta) for room, delta in zip(rooms, deltas, strict=True)]
+        changes = [pixel_bound * torch.tanh(delta) for pixel_bound, delta in zip(pixel_bounds, deltas, strict=True)]
         images = [original + change for original, change in zip(originals, changes, strict=True)]
         descriptors = network(torch.stack([network.resize(image) for image in images]))
-        fidelity = torch.stack([change.square().mean() for change in changes])
+        image_loss = torch.stack([change.square().mean() for change in changes])
         adam.zero_grad()
-        (objective(descriptors) + recipe.fidelity * fidelity).sum().backward()  # type: ignore[no-untyped-call]
+        (objective(descriptors) + recipe.image_weight * image_loss).sum().backward()  # type: ignore[no-untyped-call]
         adam.step()
     with torch.no_grad():
-        return [room * torch.tanh(delta) for room, delta in zip(rooms, deltas, strict=True)]
+        return [pixel_bound * torch.tanh(delta) for pixel_bound, delta in zip(pixel_bounds, deltas, strict=True)]

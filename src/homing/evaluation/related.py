@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from homing._parallel import in_processes
+from homing._io.parallel import process_map
 from homing.codebooks.pairs import nearest_pairs
 from homing.evaluation.alignment import align
 from homing.evaluation.pictures import to_image
 from homing.photo import Photo
 
-LOOKED_AT = 300  # pairs, the nearest: farther ones hardly ever show one scene, and it takes seconds to tell
+MAX_PAIRS = 300  # pairs, the nearest: farther ones hardly ever show one scene, and it takes seconds to tell
 _SIDE = 256
 
 
@@ -23,21 +23,21 @@ def related_pairs(photos: Sequence[Path], descriptors: np.ndarray, advance: Call
 
     `advance` is called for each pair that is looked at.
     """
-    pairs = nearest_pairs(np.asarray(descriptors, dtype=np.float32), LOOKED_AT)
-    both = [(photos[one], photos[other]) for one, other in pairs]
+    pairs = nearest_pairs(np.asarray(descriptors, dtype=np.float32), MAX_PAIRS)
+    path_pairs = [(photos[one], photos[other]) for one, other in pairs]
     related = np.zeros(len(pairs), dtype=bool)
-    for place, shows in enumerate(in_processes(_show_one_scene, both, modules=[__name__])):
-        related[place] = shows
+    for i, same_scene in enumerate(process_map(_show_same_scene, path_pairs, modules=[__name__])):
+        related[i] = same_scene
         advance()
     return pairs[related]
 
 
-def _show_one_scene(both: tuple[Path, Path]) -> bool:
-    one, other = map(_small, both)
+def _show_same_scene(pair: tuple[Path, Path]) -> bool:
+    one, other = map(_small, pair)
     return align(one, other) is not None
 
 
 def _small(path: Path) -> Image.Image:
-    image = to_image(Photo.load(path).view())
+    image = to_image(Photo.load(path).pixels())
     image.thumbnail((_SIDE, _SIDE))
     return image

@@ -1,4 +1,4 @@
-"""How many edited copies come home to a collection."""
+"""How many edited copies are found to a collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from homing.collection import Match
 from homing.edits import Edit
 from homing.evaluation.protocol.copies import edited_copies
-from homing.evaluation.protocol.releasing import Released
+from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.extractors import Extractor
 
 Probes = int | None  # None: as many as stay fast
@@ -30,14 +30,14 @@ class Query:
     matches: list[Match]
 
     @property
-    def came_home(self) -> bool:
+    def is_correct(self) -> bool:
         """Whether the right photo is the nearest."""
         return bool(self.matches) and self.matches[0].photo == self.source
 
 
 def search_copies(
     extractor: Extractor,
-    released: Sequence[Released],
+    released: Sequence[ReleasedPhoto],
     edits: Sequence[Edit],
     searches: Mapping[Probes, Search],
     advance: Callable[[], None],
@@ -49,16 +49,16 @@ def search_copies(
         for _ in batch:
             advance()
     descriptors = torch.cat(batches).flatten(0, 1)
-    asked = [(item, edit) for item in released for edit in edits]
+    queries = [(item, edit) for item in released for edit in edits]
     return [
         Query(item.source, item.seed, edit.label, probes, matches)
         for probes, search in searches.items()
-        for (item, edit), matches in zip(asked, search(descriptors), strict=True)
+        for (item, edit), matches in zip(queries, search(descriptors), strict=True)
     ]
 
 
 def recall(queries: Sequence[Query], *, probes: Probes, edit: str | None = None) -> float:
     """The share of copies whose own photo is the nearest, of one edit or of all."""
     return fmean(
-        query.came_home for query in queries if query.probes == probes and (edit is None or query.edit == edit)
+        query.is_correct for query in queries if query.probes == probes and (edit is None or query.edit == edit)
     )

@@ -66,57 +66,57 @@ def spread(values: np.ndarray | Sequence[float]) -> Spread:
     return Spread(float(np.mean(values, dtype=float)), float(np.std(values, dtype=float)))
 
 
-def rank_of(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+def rank_of(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
     """The place (Q,) of each query's own reference, 0 for the nearest; -1 where it is not among the k, or is none."""
-    hits = _hits(ids, own)
+    hits = _hits(ids, true_ids)
     return np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
 
 
 def recall_at(ranks: np.ndarray, k: int) -> float:
     """The share of positive queries, of these ranks, whose own reference is among the k nearest."""
-    _require_some(len(ranks))
+    _check_not_empty(len(ranks))
     return float(np.mean((ranks >= 0) & (ranks < k)))
 
 
-def recall_intervals(home: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> RecallIntervals:
+def recall_intervals(correct: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> RecallIntervals:
     """The percentile bootstrap of the recall of P photos by E edits, from a (P, E) array of which copies came home.
 
     It draws photos, not copies: those of one photo are not independent. The same photos are drawn for all edits, and
     for all arrays of as many photos.
     """
-    photos, edits = home.shape
-    hits = _resampled(photos, seed, rounds) @ home.astype(float)
-    by_edit = [_middle(column, share) for column in hits.T / photos]
-    return RecallIntervals(by_edit, _middle(hits.sum(axis=1) / (photos * edits), share))
+    photos, edits = correct.shape
+    hits = _bootstrap_counts(photos, seed, rounds) @ correct.astype(float)
+    by_edit = [_central_interval(column, share) for column in hits.T / photos]
+    return RecallIntervals(by_edit, _central_interval(hits.sum(axis=1) / (photos * edits), share))
 
 
 def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
     """The same of the gain in the mean recall, from two (P, E) arrays: each photo is compared with itself."""
     photos, edits = after.shape
     gained = after.sum(axis=1, dtype=float) - before.sum(axis=1)
-    return _middle(_resampled(photos) @ gained / (photos * edits))
+    return _central_interval(_bootstrap_counts(photos) @ gained / (photos * edits))
 
 
-def precision_recall(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> PrecisionRecall:
+def precision_recall(ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray) -> PrecisionRecall:
     """Precision and recall of all returned pairs of query and reference, as in the Image Similarity Challenge 2021.
 
     The recall is relative to all positive queries, also to those whose own reference was not returned.
     """
-    positives = int((own >= 0).sum())
-    _require_some(positives)
+    positives = int((true_ids >= 0).sum())
+    _check_not_empty(positives)
     returned = ids >= 0
     # Pairs at one distance are accepted together, or the order of the queries would matter. The challenge's script
     # takes the wrong ones first instead: equal without ties, lower with them.
-    thresholds, group = np.unique(distances[returned], return_inverse=True)
-    accepted = np.bincount(group, minlength=len(thresholds)).cumsum()
-    right = np.bincount(group[_hits(ids, own)[returned]], minlength=len(thresholds)).cumsum()
+    thresholds, groups = np.unique(distances[returned], return_inverse=True)
+    accepted = np.bincount(groups, minlength=len(thresholds)).cumsum()
+    right = np.bincount(groups[_hits(ids, true_ids)[returned]], minlength=len(thresholds)).cumsum()
     return PrecisionRecall(thresholds, right / accepted, right / positives)
 
 
 def average_precision_interval(
     ids: np.ndarray,
     distances: np.ndarray,
-    own: np.ndarray,
+    true_ids: np.ndarray,
     edits: int,
     *,
     seed: int = 0,
@@ -127,24 +127,26 @@ def average_precision_interval(
 
     The queries are those of positive photos, then those of negative ones, as many side by side as there are edits.
     """
-    positives = int((own >= 0).sum()) // edits
-    negatives = len(own) // edits - positives
+    positives = int((true_ids >= 0).sum()) // edits
+    negatives = len(true_ids) // edits - positives
     order = np.argsort(np.where(ids >= 0, distances, np.inf), axis=None)[: int((ids >= 0).sum())]
     sorted_distances, photo = distances.ravel()[order], order // (ids.shape[1] * edits)
-    hits = np.flatnonzero(_hits(ids, own).ravel()[order])
+    hits = np.flatnonzero(_hits(ids, true_ids).ravel()[order])
     # Pairs at one distance are accepted together: up to where, in all pairs and among the hits.
     ends = np.searchsorted(sorted_distances, sorted_distances[hits], side="right") - 1
     last = np.searchsorted(hits, ends, side="right") - 1
     rng = np.random.default_rng(seed)
     precisions = []
     for _ in range(rounds):
-        times = np.concatenate([_drawn(rng, count) for count in (positives, negatives)])[photo]
-        right, accepted = times[hits].cumsum()[last], times.cumsum()[ends]
-        precisions.append(float(right / np.maximum(accepted, 1) @ times[hits]) / (positives * edits))
-    return _middle(precisions, share)
+        counts = np.concatenate([_sample_counts(rng, count) for count in (positives, negatives)])[photo]
+        right, accepted = counts[hits].cumsum()[last], counts.cumsum()[ends]
+        precisions.append(float(right / np.maximum(accepted, 1) @ counts[hits]) / (positives * edits))
+    return _central_interval(precisions, share)
 
 
-def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.ndarray, rate: float) -> OperatingPoint:
+def recall_at_false_match_rate(
+    ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray, rate: float
+) -> OperatingPoint:
     """The share of positive queries whose nearest match is their own and accepted, and the threshold.
 
     A match nearer than the threshold is accepted; the threshold is the largest at which at most this rate of the
@@ -152,27 +154,27 @@ def recall_at_false_match_rate(ids: np.ndarray, distances: np.ndarray, own: np.n
     """
     if not 0 <= rate <= 1:
         raise HomingError(f"the rate of false matches must be from 0 to 1, got {rate:g}")
-    positive = own >= 0
-    _require_some(int(positive.sum()))
+    positive = true_ids >= 0
+    _check_not_empty(int(positive.sum()))
     nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
     false = np.append(np.sort(nearest[~positive]), np.inf)
     negatives = len(false) - 1
     if not negatives:
         raise HomingError(
-            f"a rate of false matches needs negative queries, got {len(own)} queries, all of them of references; "
+            f"a rate of false matches needs negative queries, got {len(true_ids)} queries, all of them of references; "
             "add queries of photos that are no references"
         )
     # Whole numbers are divided, not multiplied: 0.29 × 100 falls short of 29.
     allowed = int((np.arange(1, negatives + 1) / negatives <= rate).sum())
     threshold = float(false[allowed])
-    accepted = _hits(ids, own)[:, 0] & (nearest < threshold)
+    accepted = _hits(ids, true_ids)[:, 0] & (nearest < threshold)
     return OperatingPoint(float(accepted[positive].mean()), threshold)
 
 
 def false_match_interval(
     ids: np.ndarray,
     distances: np.ndarray,
-    own: np.ndarray,
+    true_ids: np.ndarray,
     edits: int,
     rate: float,
     *,
@@ -181,19 +183,19 @@ def false_match_interval(
     share: float = 0.95,
 ) -> Interval:
     """The percentile bootstrap of that recall, with photos and queries as for the µAP: each draw has its threshold."""
-    positives = int((own >= 0).sum()) // edits
+    positives = int((true_ids >= 0).sum()) // edits
     nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
-    home, near = _hits(ids, own)[: positives * edits, 0], nearest[: positives * edits]
+    correct, near = _hits(ids, true_ids)[: positives * edits, 0], nearest[: positives * edits]
     order = np.argsort(nearest[positives * edits :])
     false, photo = np.append(nearest[positives * edits :][order], np.inf), order // edits
     rng = np.random.default_rng(seed)
     recalls = []
     for _ in range(rounds):
-        times, others = _drawn(rng, positives), _drawn(rng, len(order) // edits)
+        counts, others = _sample_counts(rng, positives), _sample_counts(rng, len(order) // edits)
         passed = others[photo].cumsum() / len(order)
-        accepted = home & (near < false[np.searchsorted(passed, rate, side="right")])
-        recalls.append(float(accepted @ times.repeat(edits)) / (positives * edits))
-    return _middle(recalls, share)
+        accepted = correct & (near < false[np.searchsorted(passed, rate, side="right")])
+        recalls.append(float(accepted @ counts.repeat(edits)) / (positives * edits))
+    return _central_interval(recalls, share)
 
 
 def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
@@ -201,35 +203,35 @@ def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> 
 
     The paper's p_f (section 4): with one probe the recall is at most 1 - p_f.
     """
-    _require_some(len(cells_of_originals))
+    _check_not_empty(len(cells_of_originals))
     share: np.ndarray = (cells_of_copies != cells_of_originals[:, None]).mean(axis=0)
     return share
 
 
-def _resampled(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndarray:
+def _bootstrap_counts(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndarray:
     """How often each of P photos is drawn in as many draws, (rounds, P)."""
-    _require_some(photos)
+    _check_not_empty(photos)
     rng = np.random.default_rng(seed)
-    return np.stack([_drawn(rng, photos) for _ in range(rounds)]).astype(float)
+    return np.stack([_sample_counts(rng, photos) for _ in range(rounds)]).astype(float)
 
 
-def _middle(values: np.ndarray | Sequence[float], share: float = 0.95) -> Interval:
+def _central_interval(values: np.ndarray | Sequence[float], share: float = 0.95) -> Interval:
     """Where this share of the values lies, as many below it as above."""
     low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
     return Interval(float(low), float(high))
 
 
-def _drawn(rng: np.random.Generator, count: int) -> np.ndarray:
+def _sample_counts(rng: np.random.Generator, count: int) -> np.ndarray:
     """How often each of so many is drawn, in as many draws."""
     return np.bincount(rng.integers(max(count, 1), size=count), minlength=count)
 
 
-def _hits(ids: np.ndarray, own: np.ndarray) -> np.ndarray:
+def _hits(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
     """Which (Q, k) of the returned references are the query's own."""
-    hits: np.ndarray = (ids == own[:, None]) & (ids >= 0)
+    hits: np.ndarray = (ids == true_ids[:, None]) & (ids >= 0)
     return hits
 
 
-def _require_some(positives: int) -> None:
+def _check_not_empty(positives: int) -> None:
     if not positives:
         raise HomingError("nothing to score: expected at least one copy of a photo that is a reference, got none")

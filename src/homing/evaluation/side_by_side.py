@@ -10,11 +10,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from homing._files import write_atomically, writing
-from homing._places import Place
+from homing._io.files import report_write_errors, write_atomically
+from homing._io.paths import Location
 from homing.collection import Match
-from homing.collection.catalogue import Catalogue
-from homing.collection.outcome import in_words
+from homing.collection.catalog import Catalog
+from homing.collection.outcome import format_probability
 from homing.errors import PhotoError
 from homing.evaluation.alignment import align
 from homing.evaluation.pictures import to_image
@@ -30,13 +30,13 @@ class _Pair:
     """A match in words and pictures; `remark` says what there is not, and why."""
 
     match: Match
-    chance: str
+    false_match_probability: str
     pictures: dict[str, str]
-    remark: str
+    note: str
 
 
 @dataclass(frozen=True)
-class LaidOver:
+class Overlay:
     """A photo with a frame around what a query shows of it, that part in the shape of the query, and what differs."""
 
     framed: Image.Image
@@ -45,65 +45,70 @@ class LaidOver:
 
 
 def write_side_by_side(
-    answers: Sequence[tuple[Place, Sequence[Match]]],
+    results: Sequence[tuple[Location, Sequence[Match]]],
     out: Path,
-    catalogue: Catalogue,
+    catalog: Catalog,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """One HTML page of all queries with their matches; `advance` is called after each query."""
-    shown = []
-    for query, matches in answers:
-        picture = small_picture(Photo.load(query).view())
-        shown.append((str(query), embed(picture), [_pair(picture, match, catalogue) for match in matches]))
+    rows = []
+    for query, matches in results:
+        picture = make_thumbnail(Photo.load(query).pixels())
+        rows.append((str(query), embed(picture), [_pair(picture, match, catalog) for match in matches]))
         advance()
-    with writing(out):
+    with report_write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out, render("side_by_side.html", {"queries": shown}))
+        write_atomically(out, render("side_by_side.html", {"queries": rows}))
 
 
-def _pair(query: Image.Image, match: Match, catalogue: Catalogue) -> _Pair:
+def _pair(query: Image.Image, match: Match, catalog: Catalog) -> _Pair:
     pictures: dict[str, Image.Image] = {}
-    remark = ""
-    if match.state == "background":
-        remark = "a stranger of the background, of which there is a code and no picture"
+    note = ""
+    if match.state == "distractor":
+        note = "a distractor, of which there is a code and no picture"
     else:
         try:
             photo = Photo.load(match.photo)
-            if (match.id, photo.sha256) not in catalogue.at(match.photo):
+            if (match.id, photo.sha256) not in catalog.find_by_source(match.photo):
                 raise PhotoError(f"{match.photo}: is another file by now than the one that was added")
-            pictures, remark = _shown(query, small_picture(photo.view()))
+            pictures, note = _match_pictures(query, make_thumbnail(photo.pixels()))
         except PhotoError as error:
-            remark = str(error)
-    return _Pair(match, in_words(match.chance), {name: embed(each) for name, each in pictures.items()}, remark)
+            note = str(error)
+    return _Pair(
+        match,
+        format_probability(match.false_match_probability),
+        {name: embed(each) for name, each in pictures.items()},
+        note,
+    )
 
 
-def _shown(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
+def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
     """Pictures of a match by what they show; and what there is not, and why."""
-    laid = laid_over(query, photo)
-    if laid is None:
+    overlay = overlay_photo(query, photo)
+    if overlay is None:
         return {"the match": photo}, "too little of the two agrees for them to be laid over each other"
     return {
-        "the match, and where the query lies in it": laid.framed,
-        "the same part of it": laid.overlay,
-        "what differs": laid.difference,
+        "the match, and where the query lies in it": overlay.framed,
+        "the same part of it": overlay.overlay,
+        "what differs": overlay.difference,
     }, ""
 
 
-def laid_over(query: Image.Image, photo: Image.Image) -> LaidOver | None:
+def overlay_photo(query: Image.Image, photo: Image.Image) -> Overlay | None:
     """A photo and what a query shows of it; nothing where too little of the two agrees."""
-    laid = align(query, photo)
-    if laid is None:
+    alignment = align(query, photo)
+    if alignment is None:
         return None
     framed = photo.copy()
-    ImageDraw.Draw(framed).polygon(laid.frame, outline=_FRAME, width=3)
-    apart = np.asarray(query, dtype=float) - np.asarray(laid.picture, dtype=float)
+    ImageDraw.Draw(framed).polygon(alignment.corners, outline=_FRAME, width=3)
+    change = np.asarray(query, dtype=float) - np.asarray(alignment.image, dtype=float)
     # What lies beside the match is none of it, all of which differs: a caption put above the photo.
-    apart = np.where(laid.inside[..., None], 127.5 + apart, np.asarray(query))
-    return LaidOver(framed, laid.picture, Image.fromarray(apart.round().clip(0, 255).astype(np.uint8)))
+    change = np.where(alignment.mask[..., None], 127.5 + change, np.asarray(query))
+    return Overlay(framed, alignment.image, Image.fromarray(change.round().clip(0, 255).astype(np.uint8)))
 
 
-def small_picture(view: Tensor) -> Image.Image:
+def make_thumbnail(pixels: Tensor) -> Image.Image:
     """A (3, H, W) view as it is shown beside others."""
-    image = to_image(view)
+    image = to_image(pixels)
     image.thumbnail((_SIDE, _SIDE))
     return image

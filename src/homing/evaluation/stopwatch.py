@@ -27,34 +27,34 @@ class Stopwatch:
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, its time counted for this stage."""
-        place = self._order.index(stage)
+        position = self._order.index(stage)
 
         @wraps(function)
         def counted(*args: Any, **kwargs: Any) -> Any:
             around = self._open.get()[-1:]
-            if around and self._order.index(around[0]) >= place:
+            if around and self._order.index(around[0]) >= position:
                 return function(*args, **kwargs)
             token = self._open.set((*self._open.get(), stage))
             started = time.perf_counter()
             try:
                 return function(*args, **kwargs)
             finally:
-                took = time.perf_counter() - started
+                seconds = time.perf_counter() - started
                 self._open.reset(token)
                 with self._lock:
-                    self.seconds[stage] += took
+                    self.seconds[stage] += seconds
                     for each in around:
-                        self.seconds[each] -= took
+                        self.seconds[each] -= seconds
 
         return counted
 
     @contextmanager
-    def watching(self, stages: Mapping[str, Sequence[Callable[..., Any]]]) -> Iterator[None]:
+    def timing(self, stages: Mapping[str, Sequence[Callable[..., Any]]]) -> Iterator[None]:
         """Count every call of these functions and methods of homing while the context lasts."""
         with ExitStack() as stack:
             for stage, functions in stages.items():
                 for function in functions:
-                    for owner, name in _places(function):
+                    for owner, name in _owners(function):
                         stack.callback(setattr, owner, name, vars(owner)[name])
                         setattr(owner, name, self._counted(stage, vars(owner)[name]))
             yield
@@ -65,11 +65,11 @@ class Stopwatch:
         return self.timed(stage, value)
 
 
-def _places(function: Callable[..., Any]) -> list[tuple[Any, str]]:
+def _owners(function: Callable[..., Any]) -> list[tuple[Any, str]]:
     """Where a method or function is found by those who call it: its class, or every module that imported it."""
     module = sys.modules[function.__module__]
     if "." in function.__qualname__:
         owner, name = function.__qualname__.split(".")
         return [(getattr(module, owner), name)]
-    rooms = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "homing"]
-    return [(room, name) for room in rooms for name, value in list(vars(room).items()) if value is function]
+    modules = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "homing"]
+    return [(module, name) for module in modules for name, value in list(vars(module).items()) if value is function]

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homing._machine import compiled, computes_in_half, default_device, keep_memory
-from homing.extractors.folding import folded
+from homing._io.device import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
+from homing.extractors.batch_norm_folding import fold_batch_norms
 
-_BATCHES = (1, 4, 16, 32, 64, 128, 256)  # what was too large for the memory is halved, and is then smaller
+_BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # what was too large for the memory is halved, and is then smaller
 
 
 class Extractor(Protocol):
@@ -36,7 +36,7 @@ class Extractor(Protocol):
 
 
 class NetworkExtractor:
-    """Any nn.Module as an extractor: resize to a square, normalise the pixels, run, scale to unit norm."""
+    """Any nn.Module as an extractor: resize to a square, normalize the pixels, run, scale to unit norm."""
 
     def __init__(
         self,
@@ -51,20 +51,20 @@ class NetworkExtractor:
         self.name, self.size = name, size
         self.device = torch.device(device) if device else default_device()
         if self.device.type == "cpu":
-            keep_memory()
+            tune_malloc()
         for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
             parameter.requires_grad_(False)
         self._mean = torch.tensor(mean, device=self.device)[:, None, None]
         self._std = torch.tensor(std, device=self.device)[:, None, None]
         example = torch.linspace(-1, 1, 3 * size * size).view(1, 3, size, size)
-        lighter = folded(network.eval().cpu(), example)  # a GPU's rounding would hide what folding changes
+        folded = fold_batch_norms(network.eval().cpu(), example)  # a GPU's rounding would hide what folding changes
         # In the order of memory that convolutions work in, on GPUs and CPUs alike.
-        self._given, self._network = (
-            each.to(self.device).to(memory_format=torch.channels_last) for each in (network, lighter)
+        self._unfolded, self._network = (
+            each.to(self.device).to(memory_format=torch.channels_last) for each in (network, folded)
         )
         # CPUs that could compute in half precision were not faster by it.
-        self._half = self.device.type == "cuda" and computes_in_half(self.device)
-        self._looped: Callable[[Tensor], Tensor] = self.__call__
+        self._half = self.device.type == "cuda" and supports_bfloat16(self.device)
+        self._fast: Callable[[Tensor], Tensor] = self.__call__
         with torch.no_grad():
             self.dim = int(self(example.to(self.device)).shape[1])
         self.fingerprint = _fingerprint(network.state_dict(), f"{size} {tuple(mean)} {tuple(std)}")
@@ -84,55 +84,55 @@ class NetworkExtractor:
         """One (3, H, W) image as the (3, size, size) square the network sees."""
         return _resize(image[None], self.size)[0]
 
-    def as_given(self) -> NetworkExtractor:
+    def unfolded(self) -> NetworkExtractor:
         """The same with the network layer by layer as its authors wrote it: what a benchmark compares with."""
         plain = copy.copy(self)
-        plain._network, plain._half, plain._looped = self._given, False, plain.__call__
+        plain._network, plain._half, plain._fast = self._unfolded, False, plain.__call__
         return plain
 
     def compiled(self) -> NetworkExtractor:
         """The same with what loops run compiled, on a GPU: half a minute for each size of batch."""
-        quick = copy.copy(self)
-        quick._looped = compiled(quick.__call__, self.device, dynamic=False)
-        return quick
+        fast = copy.copy(self)
+        fast._fast = compile_on_gpu(fast.__call__, self.device, dynamic=False)
+        return fast
 
-    def in_loop(self, images: Tensor) -> Tensor:
+    def forward_fast(self, images: Tensor) -> Tensor:
         """Descriptors for a gradient: in half precision where the device is made for it, compiled if that was asked."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
-            return self._looped(images)
+            return self._fast(images)
 
 
-def in_loop(extractor: Extractor, images: Tensor) -> Tensor:
+def forward_fast(extractor: Extractor, images: Tensor) -> Tensor:
     """Descriptors, as `extractor` gives them, for a gradient: as fast as it can, and exact enough for a direction."""
-    quick: Callable[[Tensor], Tensor] = getattr(extractor, "in_loop", extractor)
-    return quick(images)
+    fast: Callable[[Tensor], Tensor] = getattr(extractor, "forward_fast", extractor)
+    return fast(images)
 
 
-def describe(extractor: Extractor, views: Sequence[Tensor]) -> Tensor:
-    """Descriptors of photos as they are, (B, dim) on the CPU; the (3, H, W) views may differ in size."""
+def describe(extractor: Extractor, images: Sequence[Tensor]) -> Tensor:
+    """Descriptors of photos as they are, (B, dim) on the CPU; the (3, H, W) images may differ in size."""
     with torch.inference_mode():
-        squares = torch.stack([extractor.resize(view) for view in views])
-        some_at_once = torch.split(squares, images_at_once(extractor))
-        return torch.cat([_described(extractor, some.to(extractor.device)).cpu() for some in some_at_once])
+        inputs = torch.stack([extractor.resize(image) for image in images])
+        batches = torch.split(inputs, default_batch_size(extractor))
+        return torch.cat([_describe_batch(extractor, batch.to(extractor.device)).cpu() for batch in batches])
 
 
-def _described(extractor: Extractor, squares: Tensor) -> Tensor:
-    return extractor(squares[places_in_batch(len(squares), extractor.device)])[: len(squares)]
+def _describe_batch(extractor: Extractor, inputs: Tensor) -> Tensor:
+    return extractor(inputs[batch_indices(len(inputs), extractor.device)])[: len(inputs)]
 
 
-def images_at_once(extractor: Extractor) -> int:
+def default_batch_size(extractor: Extractor) -> int:
     """A good batch: large on a GPU; on a CPU to get the memory for a large one costs more than the network itself."""
     return 256 if extractor.device.type == "cuda" else 16
 
 
-def places_in_batch(count: int, device: torch.device) -> Tensor:
-    """The places of so many images in the batch that they are computed in: the last one fills what is left of it."""
-    return torch.arange(_batch_for(count, device), device=device).clamp_(max=count - 1)
+def batch_indices(count: int, device: torch.device) -> Tensor:
+    """The indices of so many images in the batch that they are computed in: the last one fills what is left of it."""
+    return torch.arange(_padded_batch_size(count, device), device=device).clamp_(max=count - 1)
 
 
-def _batch_for(count: int, device: torch.device) -> int:
+def _padded_batch_size(count: int, device: torch.device) -> int:
     """A GPU takes seconds to get ready for a size of batch that it has not met, so it meets few."""
-    return next((size for size in _BATCHES if size >= count), count) if device.type == "cuda" else count
+    return next((size for size in _BATCH_SIZES if size >= count), count) if device.type == "cuda" else count
 
 
 def _resize(images: Tensor, size: int) -> Tensor:

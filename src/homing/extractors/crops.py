@@ -12,16 +12,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._machine import computes_in_half
-from homing._parallel import map_many
+from homing._io.device import supports_bfloat16
+from homing._io.parallel import parallel_map
 from homing.errors import PhotoError
-from homing.extractors.base import Extractor, images_at_once
+from homing.extractors.base import Extractor, default_batch_size
 from homing.photo import read_square
 
-SQUARE = 256  # pixels a side: what a photo is brought to before crops are cut from it, if no network needs more
-SMALLEST = 0.5  # the side of a crop, at least, as a share of the photo's
+SQUARE_SIDE = 256  # pixels a side: what a photo is brought to before crops are cut from it, if no network needs more
+MIN_CROP_SIDE = 0.5  # the side of a crop, at least, as a share of the photo's
 SEED = 0
-PHOTOS_AT_ONCE = 64
+PHOTOS_PER_BATCH = 64
 
 Report = Callable[[PhotoError | None], None]
 
@@ -31,17 +31,17 @@ def describe_crops(
 ) -> Iterator[np.ndarray]:
     """Batches of (B, dim) descriptors, float32: of every photo whole and of random crops of it.
 
-    There are `count` if all photos can be read: how many one gives depends on its place in the list alone, and what
+    There are `count` if all photos can be read: how many one gives depends on its index in the list alone, and what
     cannot be read is not made up for. Of fewer descriptors than photos, the first photos give one each. `report` is
     called once per photo, with its error where it cannot be read; those of a batch before the batch is given. The
     first `start` photos are left out.
     """
     each, more = divmod(count, max(len(paths), 1))
     readable = _read(paths[:count], start, square_side(extractor), report)
-    while batch := list(islice(readable, PHOTOS_AT_ONCE)):
-        shares = [each + (place < more) for place, _ in batch]
+    while batch := list(islice(readable, PHOTOS_PER_BATCH)):
+        shares = [each + (index < more) for index, _ in batch]
         squares = torch.from_numpy(np.stack([square for _, square in batch]))
-        windows = [crop_windows(place, share) for (place, _), share in zip(batch, shares, strict=True)]
+        windows = [crop_windows(index, share) for (index, _), share in zip(batch, shares, strict=True)]
         owners = torch.arange(len(batch)).repeat_interleave(torch.tensor(shares))
         parts = describe_windows(extractor, squares, owners, torch.from_numpy(np.concatenate(windows)))
         yield np.concatenate(list(parts))
@@ -49,7 +49,7 @@ def describe_crops(
 
 def square_side(extractor: Extractor) -> int:
     """Pixels a side of the squares that crops are cut from: never fewer than the network sees."""
-    return max(SQUARE, extractor.size)
+    return max(SQUARE_SIDE, extractor.size)
 
 
 def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, windows: Tensor) -> Iterator[np.ndarray]:
@@ -58,42 +58,42 @@ def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, wind
     `owners` (N,) says which square each window is cut from.
     """
     squares = squares.to(extractor.device)
-    size = images_at_once(extractor)
+    size = default_batch_size(extractor)
     for some, whose in zip(torch.split(windows, size), torch.split(owners, size), strict=True):
         yield _describe(extractor, squares[whose.to(extractor.device)], some.to(extractor.device))
 
 
-def crop_windows(place: int, count: int) -> np.ndarray:
-    """The windows (count, 3) cut from the photo at this place in the list: side and centre x, y.
+def crop_windows(index: int, count: int) -> np.ndarray:
+    """The windows (count, 3) cut from the photo at this index in the list: side and center x, y.
 
-    A side is a share of the photo's, so that its ratio is kept; centres lie in [-1, 1]. The first window is the whole
+    A side is a share of the photo's, so that its ratio is kept; centers lie in [-1, 1]. The first window is the whole
     photo; more of them never change those before.
     """
-    drawn = np.random.default_rng([SEED, place]).random((count - 1, 3), dtype=np.float32)
-    sides = SMALLEST + (1 - SMALLEST) * drawn[:, :1]
-    centres = (1 - sides) * (2 * drawn[:, 1:] - 1)
+    random = np.random.default_rng([SEED, index]).random((count - 1, 3), dtype=np.float32)
+    sides = MIN_CROP_SIDE + (1 - MIN_CROP_SIDE) * random[:, :1]
+    centers = (1 - sides) * (2 * random[:, 1:] - 1)
     whole = np.array([[1, 0, 0]], dtype=np.float32)
-    return np.concatenate([whole, np.concatenate([sides, centres], axis=1)])
+    return np.concatenate([whole, np.concatenate([sides, centers], axis=1)])
 
 
 def _read(paths: Sequence[Path], start: int, side: int, report: Report) -> Iterator[tuple[int, np.ndarray]]:
-    """The photos from `start` on that can be read as squares, each with its place in the list."""
-    for place, square in enumerate(map_many(partial(read_square, side=side), list(paths[start:])), start):
+    """The photos from `start` on that can be read as squares, each with its index in the list."""
+    for index, square in enumerate(parallel_map(partial(read_square, side=side), list(paths[start:])), start):
         if isinstance(square, PhotoError):
             report(square)
         else:
             report(None)
-            yield place, square.pixels
+            yield index, square.pixels
 
 
 def _describe(extractor: Extractor, squares: Tensor, windows: Tensor) -> np.ndarray:
     """Descriptors (B, dim) of one (B, 3) window of each of (B, 3, S, S) bytes."""
-    sides, centres = windows[:, 0], windows[:, 1:]
-    turns = torch.cat([torch.diag_embed(sides[:, None].expand(-1, 2)), centres[:, :, None]], dim=2)
+    sides, centers = windows[:, 0], windows[:, 1:]
+    affine = torch.cat([torch.diag_embed(sides[:, None].expand(-1, 2)), centers[:, :, None]], dim=2)
     with torch.inference_mode():
-        grid = F.affine_grid(turns, [len(squares), 3, extractor.size, extractor.size], align_corners=False)
+        grid = F.affine_grid(affine, [len(squares), 3, extractor.size, extractor.size], align_corners=False)
         crops = F.grid_sample(squares / 255, grid, mode="bilinear", padding_mode="border", align_corners=False)
         # Twice as fast where it can be had. A descriptor keeps a cosine of 0.997 and more, which is enough for a crowd.
-        half = computes_in_half(extractor.device)
+        half = supports_bfloat16(extractor.device)
         with torch.autocast(extractor.device.type, torch.bfloat16, enabled=half):
             return extractor(crops).float().cpu().numpy()

@@ -7,8 +7,8 @@ from importlib.resources import files
 import torch
 
 from homing.extractors.base import Extractor
+from homing.extractors.descriptor_network import DescriptorNetwork, NetworkConfig, as_extractor, network_from_bytes
 from homing.extractors.registry import register
-from homing.extractors.trained import DescriptorNetwork, Design, as_extractor, network_from_bytes
 
 
 @register("homing-1")
@@ -17,7 +17,7 @@ def homing_1(device: torch.device | str | None = None) -> Extractor:
     return as_extractor(*bundled_network(), name="homing-1", device=device)
 
 
-def bundled_network() -> tuple[DescriptorNetwork, Design]:
+def bundled_network() -> tuple[DescriptorNetwork, NetworkConfig]:
     """The network itself, for others to start from."""
     data = files("homing.extractors").joinpath("data/homing-1.safetensors").read_bytes()
     return network_from_bytes(data, origin="homing-1")

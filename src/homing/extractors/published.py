@@ -16,7 +16,7 @@ from torch import nn
 
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors.base import Extractor, NetworkExtractor
-from homing.extractors.fetching import Report, fetch_file, is_intact, is_kept, kept_at
+from homing.extractors.download import Report, cache_path, fetch_file, is_cached, is_intact
 from homing.extractors.registry import discover, register
 
 ADDRESSES = {
@@ -28,7 +28,7 @@ ADDRESSES = {
     "isc_dt1": "https://github.com/lyakaap/ISC21-Descriptor-Track-1st/releases/download/v1.0.1/isc_ft_v107.pth.tar",
 }
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-HALF = (0.5, 0.5, 0.5)
+HALVES = (0.5, 0.5, 0.5)
 
 Network = Callable[[dict[str, Any]], nn.Module]
 _NETWORKS: dict[str, Network] = {}
@@ -43,7 +43,7 @@ def published(
 ) -> Callable[[Network], Network]:
     """Make `network(what the authors' file holds)` the extractor of this name, once its file has been fetched."""
 
-    def keep(network: Network) -> Network:
+    def decorate(network: Network) -> Network:
         def build(device: torch.device | str | None = None) -> Extractor:
             loaded = _network(name, _fetched_file(name))
             return NetworkExtractor(loaded, name=name, size=size, mean=mean, std=std, device=device)
@@ -53,12 +53,12 @@ def published(
         _NETWORKS[name] = network
         return network
 
-    return keep
+    return decorate
 
 
 def fetched() -> dict[str, bool]:
     """The names of all networks whose authors publish the weights, and whether those have been fetched."""
-    return {name: is_kept(address) for name, address in ADDRESSES.items()}
+    return {name: is_cached(address) for name, address in ADDRESSES.items()}
 
 
 def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: None) -> Path:
@@ -73,17 +73,17 @@ def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: No
 
 
 def _fetched_file(name: str) -> Path:
-    place = kept_at(ADDRESSES[name])
-    if not place.is_file():
+    path = cache_path(ADDRESSES[name])
+    if not path.is_file():
         raise HomingError(f"the weights of {name} have not been fetched; run: homing extractors fetch {name}")
     if not is_intact(ADDRESSES[name]):
-        raise HomingError(f"{place} is damaged, or not what was fetched; run: homing extractors fetch {name}")
-    return place
+        raise HomingError(f"{path} is damaged, or not what was fetched; run: homing extractors fetch {name}")
+    return path
 
 
 def _network(name: str, path: Path) -> nn.Module:
     try:
-        network = _NETWORKS[name](_held(path))
+        network = _NETWORKS[name](_read_checkpoint(path))
         if not all(weights.isfinite().all() for weights in network.state_dict().values()):
             raise ValueError("weights that are no numbers")
         return network
@@ -91,7 +91,7 @@ def _network(name: str, path: Path) -> nn.Module:
         raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error
 
 
-def _held(path: Path) -> dict[str, Any]:
+def _read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         # PyTorch does not look at the checksums.
         if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()):
@@ -99,7 +99,7 @@ def _held(path: Path) -> dict[str, Any]:
         # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
         with torch.serialization.safe_globals([Namespace]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "'torch.load' received")  # TorchScript, which is then refused
-            held: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of bytes that are no such file, PyTorch raises nearly anything
         raise pickle.UnpicklingError(str(error)) from error
-    return held
+    return checkpoint

@@ -14,25 +14,25 @@ from homing.errors import UnknownNameError
 from homing.extractors.base import Extractor
 
 Device = torch.device | str | None
-Build = Callable[[Device], Extractor]
-_BUILDERS: dict[str, Build] = {}
+Builder = Callable[[Device], Extractor]
+_BUILDERS: dict[str, Builder] = {}
 
 
-def register(name: str) -> Callable[[Build], Build]:
+def register(name: str) -> Callable[[Builder], Builder]:
     """Make `build(device)` the extractor of this name; the first line of its docstring describes it to users."""
 
-    def keep(build: Build) -> Build:
+    def decorate(build: Builder) -> Builder:
         _BUILDERS[name] = build
         return build
 
-    return keep
+    return decorate
 
 
 def load(name: str, device: Device = None) -> Extractor:
     """The extractor of this name, on this device (by default a GPU if there is one)."""
+    from homing.extractors.descriptor_network import trained_network
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript
-    from homing.extractors.trained import trained
 
     discover()
     if name.startswith("timm:"):
@@ -40,7 +40,7 @@ def load(name: str, device: Device = None) -> Extractor:
     if name.endswith(".pt"):
         return torchscript(name, device)
     if name.endswith(".safetensors"):
-        return trained(name, device)
+        return trained_network(name, device)
     if name not in _BUILDERS:
         raise UnknownNameError("extractor", name, available())
     return _BUILDERS[name](device)
@@ -48,12 +48,12 @@ def load(name: str, device: Device = None) -> Extractor:
 
 def available() -> dict[str, str]:
     """Every name `load` takes, each with a line on what it is."""
+    from homing.extractors.descriptor_network import trained_network
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript
-    from homing.extractors.trained import trained
 
     discover()
-    general = {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained}
+    general = {"timm:NAME": timm_model, "FILE.pt": torchscript, "FILE.safetensors": trained_network}
     builders: dict[str, Callable[..., Extractor]] = {**_BUILDERS, **general}
     return {name: (build.__doc__ or "").strip().split("\n")[0] for name, build in builders.items()}
 

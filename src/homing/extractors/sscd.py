@@ -1,4 +1,4 @@
-"""SSCD, a self-supervised descriptor for copy detection (Pizzi et al., CVPR 2022); weights under the MIT licence."""
+"""SSCD, a self-supervised descriptor for copy detection (Pizzi et al., CVPR 2022); weights under the MIT license."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from homing.extractors.descriptor_network import DescriptorNetwork, NetworkConfig
 from homing.extractors.published import IMAGENET_MEAN, IMAGENET_STD, published
-from homing.extractors.trained import DescriptorNetwork, Design
 
 SIZE = 288
 # What the authors call the parts of a network, and what they are called here.
@@ -50,7 +50,7 @@ def sscd_disc_large(weights: Mapping[str, Tensor]) -> nn.Module:
 
 def _network(trunk: str, dim: int, weights: Mapping[str, Tensor], names: Mapping[str, str]) -> nn.Module:
     """SSCD pools and projects as the networks of `homing train descriptor` do, which are taught its way."""
-    network = DescriptorNetwork(Design(trunk=trunk, dim=dim, size=SIZE, mean=IMAGENET_MEAN, std=IMAGENET_STD))
+    network = DescriptorNetwork(NetworkConfig(trunk=trunk, dim=dim, size=SIZE, mean=IMAGENET_MEAN, std=IMAGENET_STD))
     network.load_state_dict({_renamed(key, names): value for key, value in weights.items()})
     return network
 

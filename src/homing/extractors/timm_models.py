@@ -37,7 +37,7 @@ def pretrained(name: str) -> nn.Module:
     if tag and name not in (tagged := timm.list_pretrained(f"{architecture}.*")):
         raise UnknownNameError("timm model", name, tagged or [architecture])
     try:
-        _ask_once(timm.get_pretrained_cfg(name).hf_hub_id)
+        _require_weights(timm.get_pretrained_cfg(name).hf_hub_id)
         network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
     except Exception as error:  # of the network, each version of Hugging Face's package raises something else
         reason = str(error).strip().split("\n")[0].rstrip(".")
@@ -48,7 +48,7 @@ def pretrained(name: str) -> nn.Module:
     return network
 
 
-def _ask_once(repository: str | None) -> None:
+def _require_weights(repository: str | None) -> None:
     """Raise an error at once if weights that are not here cannot be had: timm would try, and say so, for a minute."""
     if not repository:  # few are elsewhere
         return

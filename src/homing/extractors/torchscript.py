@@ -15,7 +15,7 @@ SIZE = 288  # what the paper's networks see
 
 
 def torchscript(path: str, device: torch.device | str | None = None) -> Extractor:
-    """Any TorchScript file; seen at 288 px with ImageNet normalisation."""
+    """Any TorchScript file; seen at 288 px with ImageNet normalization."""
     path = str(Path(path).absolute())  # a codebook names it, and must find it from any folder
     if not Path(path).is_file():
         raise HomingError(f"no such TorchScript file: {path}")

@@ -3,6 +3,6 @@
 from homing.indexes.base import Index
 from homing.indexes.faiss import FaissIndex
 from homing.indexes.lance import LanceIndex
-from homing.indexes.ranking import compare_again, full_distances
+from homing.indexes.ranking import full_distances, rerank
 
-__all__ = ["FaissIndex", "Index", "LanceIndex", "compare_again", "full_distances"]
+__all__ = ["FaissIndex", "Index", "LanceIndex", "full_distances", "rerank"]

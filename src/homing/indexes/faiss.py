@@ -11,15 +11,15 @@ from torch import Tensor
 
 from homing.codebooks import Codebook
 from homing.errors import HomingError
-from homing.indexes.base import fast_probes
+from homing.indexes.base import default_nprobe
 from homing.indexes.ranking import merge
 from homing.indexes.stores import store_for
 
 # How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
-REACH = 256
-# A search by margin looks into no more cells than this, however near their centres lie to each other.
-MOST_CELLS = 64
-_CELLS_REACH = 16  # as where a code's cell is chosen: one probe must find the same
+EF_SEARCH = 256
+# A search by probe radius looks into no more cells than this, however near their centers lie to each other.
+MAX_CELLS = 64
+_CELLS_EF_SEARCH = 16  # as where a code's cell is chosen: one probe must find the same
 
 
 class FaissIndex:
@@ -37,7 +37,7 @@ class FaissIndex:
     @property
     def faiss(self) -> Any:
         """The FAISS index itself, as it is searched."""
-        return self._store.searched
+        return self._store.search_index
 
     @property
     def code_size(self) -> int:
@@ -55,28 +55,30 @@ class FaissIndex:
             self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
 
     def search(
-        self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
+        self, descriptors: Tensor, k: int, probes: int | None = None, probe_radius: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none.
 
         Where the index holds fewer than k, that many are given.
 
-        `probes` is how many cells are looked into; `margin`, in place of it, how much farther than the nearest centre,
-        in squared distance, that of a cell may lie to be looked into. Of queries that are described T times, (B, T, D),
-        each reference keeps its smallest distance.
+        `probes` is how many cells are looked into; `probe_radius`, in place of it, how much farther than the nearest
+        center, in squared distance, that of a cell may lie to be looked into. Of queries that are described T times,
+        (B, T, D), each reference keeps its smallest distance.
         """
         with self._lock:
             k = min(k, max(len(self), 1))
-            squared, ids = self._nearest(self._turned(descriptors), k, probes, margin)
+            squared, ids = self._nearest(self._transformed(descriptors), k, probes, probe_radius)
         distances = np.sqrt(np.maximum(squared, 0))
         if descriptors.ndim == 2:
             return distances, ids
         shape = (*descriptors.shape[:2], k)
         return merge(distances.reshape(shape), ids.reshape(shape))
 
-    def looked_at(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
+    def codes_scanned(
+        self, descriptors: Tensor, probes: int | None = None, probe_radius: float | None = None
+    ) -> np.ndarray:
         """How many codes (B,) a search for (B, D) or (B, T, D) descriptors compares, in an index that has cells."""
-        cells = self.cells(descriptors, probes, margin)
+        cells = self.cells(descriptors, probes, probe_radius)
         with self._lock:
             lists = self.faiss.invlists
             # The last is for cells left out.
@@ -84,48 +86,50 @@ class FaissIndex:
         counts: np.ndarray = sizes[cells].reshape(len(descriptors), -1).sum(axis=1)
         return counts
 
-    def cells(self, descriptors: Tensor, probes: int | None = None, margin: float | None = None) -> np.ndarray:
+    def cells(self, descriptors: Tensor, probes: int | None = None, probe_radius: float | None = None) -> np.ndarray:
         """The cells (N, C) that a search looks into, a row for each descriptor; -1 stands for those left out."""
         with self._lock:
-            return self._cells(self._turned(descriptors), probes, margin)[1]
+            return self._cells(self._transformed(descriptors), probes, probe_radius)[1]
 
     def _nearest(
-        self, turned: np.ndarray, k: int, probes: int | None, margin: float | None
+        self, transformed: np.ndarray, k: int, probes: int | None, probe_radius: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Squared distances (B, k) and ids (B, k)."""
-        if self._codebook.has_cells or margin is not None:
-            squared_to_centres, cells = self._cells(turned, probes, margin)
-            squared, ids = self.faiss.search_preassigned(turned, k, cells, squared_to_centres)
+        if self._codebook.has_cells or probe_radius is not None:
+            squared_to_centers, cells = self._cells(transformed, probes, probe_radius)
+            squared, ids = self.faiss.search_preassigned(transformed, k, cells, squared_to_centers)
         else:
-            _reach(self.faiss.index, max(REACH, 2 * k))
-            squared, ids = self.faiss.search(turned, k)
+            _set_ef_search(self.faiss.index, max(EF_SEARCH, 2 * k))
+            squared, ids = self.faiss.search(transformed, k)
         return squared, ids
 
-    def _turned(self, descriptors: Tensor) -> np.ndarray:
-        return self._codebook.turn(descriptors.flatten(0, -2))
+    def _transformed(self, descriptors: Tensor) -> np.ndarray:
+        return self._codebook.transform(descriptors.flatten(0, -2))
 
-    def _cells(self, turned: np.ndarray, probes: int | None, margin: float | None) -> tuple[np.ndarray, np.ndarray]:
-        """The cells (B, C) to look into, -1 for those left out, and the squared distances (B, C) of their centres."""
+    def _cells(
+        self, transformed: np.ndarray, probes: int | None, probe_radius: float | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The cells (B, C) to look into, -1 for those left out, and the squared distances (B, C) of their centers."""
         if not self._codebook.has_cells:
-            raise HomingError(f"'{self._codebook.spec}' has no cells to choose from; search without a margin")
-        if margin is not None:
-            _check(margin, probes)
-        searched = self.faiss
-        wanted = min(MOST_CELLS if margin is not None else probes or self.fast_probes(), searched.nlist)
-        _reach(searched.quantizer, max(_CELLS_REACH, 2 * wanted))
-        squared, cells = searched.quantizer.search(turned, wanted)
-        if margin is not None:
-            near = squared <= squared[:, :1].astype(float) + margin
+            raise HomingError(f"'{self._codebook.spec}' has no cells to choose from; search without a probe radius")
+        if probe_radius is not None:
+            _check_probe_radius(probe_radius, probes)
+        index = self.faiss
+        wanted = min(MAX_CELLS if probe_radius is not None else probes or self.default_nprobe(), index.nlist)
+        _set_ef_search(index.quantizer, max(_CELLS_EF_SEARCH, 2 * wanted))
+        squared, cells = index.quantizer.search(transformed, wanted)
+        if probe_radius is not None:
+            near = squared <= squared[:, :1].astype(float) + probe_radius
             widest = int(near.sum(axis=1).max(initial=1))
             squared, cells = squared[:, :widest], np.where(near, cells, -1)[:, :widest]
-        searched.nprobe = cells.shape[1]
+        index.nprobe = cells.shape[1]
         return squared, cells
 
-    def fast_probes(self) -> int:
+    def default_nprobe(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        return fast_probes(self._codebook.quantiser.ivf.nlist if self._codebook.has_cells else 1, len(self))
+        return default_nprobe(self._codebook.quantizer.ivf.nlist if self._codebook.has_cells else 1, len(self))
 
-    def some(self, count: int, *, below: int) -> np.ndarray:
+    def sample_ids(self, count: int, *, below: int) -> np.ndarray:
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
         ids, _ = self.contents()
         own = np.sort(ids[ids < below])  # they come in no order
@@ -139,14 +143,14 @@ class FaissIndex:
 
     def standalone(self) -> Any:
         """One FAISS index that needs nothing of homing: takes descriptors as they are, searches as `search` does."""
-        index: Any = faiss.IndexPreTransform(self.faiss) if self._codebook.quantiser.transforms else self.faiss
-        for transform in reversed(self._codebook.quantiser.transforms):
+        index: Any = faiss.IndexPreTransform(self.faiss) if self._codebook.quantizer.transforms else self.faiss
+        for transform in reversed(self._codebook.quantizer.transforms):
             index.prepend_transform(transform)
         if self._codebook.has_cells:
-            self.faiss.nprobe = probes = self.fast_probes()
-            _reach(self.faiss.quantizer, max(_CELLS_REACH, 2 * probes))
+            self.faiss.nprobe = probes = self.default_nprobe()
+            _set_ef_search(self.faiss.quantizer, max(_CELLS_EF_SEARCH, 2 * probes))
         else:
-            _reach(self.faiss.index, REACH)
+            _set_ef_search(self.faiss.index, EF_SEARCH)
         return index
 
     def to_bytes(self) -> bytes:
@@ -155,15 +159,15 @@ class FaissIndex:
             return self._store.to_bytes()
 
 
-def _reach(index: Any, count: int) -> None:
+def _set_ef_search(index: Any, count: int) -> None:
     """Let an index, if it is a graph, lead to so many before it answers."""
     graph: Any = faiss.downcast_index(index)
     if isinstance(graph, faiss.IndexHNSW):
         graph.hnsw.efSearch = count
 
 
-def _check(margin: float, probes: int | None) -> None:
+def _check_probe_radius(probe_radius: float, probes: int | None) -> None:
     if probes is not None:
-        raise HomingError(f"a search goes by probes or by a margin, got both: {probes} and {margin:g}")
-    if not margin >= 0:
-        raise HomingError(f"a margin is a squared distance, 0 or more, got {margin:g}")
+        raise HomingError(f"a search goes by probes or by a probe radius, got both: {probes} and {probe_radius:g}")
+    if not probe_radius >= 0:
+        raise HomingError(f"a probe radius is a squared distance, 0 or more, got {probe_radius:g}")

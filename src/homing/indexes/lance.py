@@ -18,11 +18,11 @@ import numpy as np
 from torch import Tensor
 
 from homing._extras import load_extra
-from homing._parallel import map_ahead
+from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook
 from homing.codebooks.arrays import as_arrays
 from homing.errors import CodebookError
-from homing.indexes.base import IN_MEMORY, fast_probes
+from homing.indexes.base import MAX_CODES_IN_MEMORY, default_nprobe
 from homing.indexes.faiss import FaissIndex
 from homing.indexes.ranking import merge
 
@@ -41,7 +41,7 @@ def load_lance() -> ModuleType:
 
 def check_family(codebook: Codebook) -> None:
     """Refuse a codebook whose codes Lance does not have: it knows product codes in cells, of a byte for each part."""
-    codec, transforms = codebook.quantiser.codec, codebook.quantiser.transforms
+    codec, transforms = codebook.quantizer.codec, codebook.quantizer.transforms
     rotated = all(
         isinstance(each, faiss.LinearTransform) and each.is_orthonormal and each.d_in == each.d_out
         for each in transforms
@@ -55,7 +55,7 @@ def check_family(codebook: Codebook) -> None:
 
 
 class LanceIndex:
-    """One version of a dataset whose rows hold codes and, as the quantiser sees them, descriptors.
+    """One version of a dataset whose rows hold codes and, as the quantizer sees them, descriptors.
 
     An id is the number of a row, which it keeps for good, and one more: none is 0.
     """
@@ -64,36 +64,36 @@ class LanceIndex:
         self._codebook, self._dataset = codebook, dataset
         self._count = int(dataset.count_rows())
         self._in_memory = FaissIndex(codebook)
-        held = dataset.get_fragments() if self._count <= IN_MEMORY else fragments_outside(dataset)
-        if held:
-            rows = dataset.scanner(columns=["_rowid", CODE], fragments=held).to_table()
+        in_memory = dataset.get_fragments() if self._count <= MAX_CODES_IN_MEMORY else unindexed_fragments(dataset)
+        if in_memory:
+            rows = dataset.scanner(columns=["_rowid", CODE], fragments=in_memory).to_table()
             self._in_memory.add(codes_of(rows), ids_of(rows))
 
     def __len__(self) -> int:
         return self._count
 
     def search(
-        self, descriptors: Tensor, k: int, probes: int | None = None, margin: float | None = None
+        self, descriptors: Tensor, k: int, probes: int | None = None, probe_radius: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
         k = min(k, max(len(self), 1))
-        if margin is None:
-            probes = probes or self.fast_probes()  # among all, not among those in memory
+        if probe_radius is None:
+            probes = probes or self.default_nprobe()  # among all, not among those in memory
         several = descriptors if descriptors.ndim == 3 else descriptors[:, None]
-        found = [_widened(*self._in_memory.search(several, k, probes, margin), k)]
+        found = [_padded(*self._in_memory.search(several, k, probes, probe_radius), k)]
         if len(self._in_memory) < len(self):
-            found += self._in_dataset(several, k, probes, margin)
+            found += self._in_dataset(several, k, probes, probe_radius)
         distances, ids = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         return merge(distances, ids)
 
     def _in_dataset(
-        self, several: Tensor, k: int, probes: int | None, margin: float | None
+        self, several: Tensor, k: int, probes: int | None, probe_radius: float | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The nearest that the index of the dataset holds, for each of the T descriptors of the queries."""
-        cells = self._in_memory.cells(several, probes, margin)
-        turned = self._codebook.turn(several.flatten(0, -2))
-        wanted = zip(turned, (cells >= 0).sum(axis=1).tolist(), strict=True)
-        nearest = list(map_ahead(lambda each: self._nearest(*each, k), wanted))
+        cells = self._in_memory.cells(several, probes, probe_radius)
+        transformed = self._codebook.transform(several.flatten(0, -2))
+        wanted = zip(transformed, (cells >= 0).sum(axis=1).tolist(), strict=True)
+        nearest = list(prefetch_map(lambda each: self._nearest(*each, k), wanted))
         shape = (*several.shape[:2], k)
         distances, ids = (np.stack(each).reshape(shape) for each in zip(*nearest, strict=True))
         return [(distances[:, each], ids[:, each]) for each in range(shape[1])]
@@ -106,23 +106,23 @@ class LanceIndex:
             disable_scoring_autoprojection=True,
         ).to_table()
         squared = rows["_distance"].to_numpy()
-        return _widened(np.sqrt(np.maximum(squared, 0)), ids_of(rows), k)
+        return _padded(np.sqrt(np.maximum(squared, 0)), ids_of(rows), k)
 
-    def fast_probes(self) -> int:
+    def default_nprobe(self) -> int:
         """As many probes as stay fast for an index of this size."""
-        return fast_probes(self._codebook.quantiser.ivf.nlist, len(self))
+        return default_nprobe(self._codebook.quantizer.ivf.nlist, len(self))
 
-    def some(self, count: int, *, below: int) -> np.ndarray:
+    def sample_ids(self, count: int, *, below: int) -> np.ndarray:
         """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
-        places = np.random.default_rng(0).choice(len(self), min(count, len(self)), replace=False)
-        ids = ids_of(self._dataset.take(np.sort(places).tolist(), columns=["_rowid"]))
+        positions = np.random.default_rng(0).choice(len(self), min(count, len(self)), replace=False)
+        ids = ids_of(self._dataset.take(np.sort(positions).tolist(), columns=["_rowid"]))
         chosen: np.ndarray = ids[ids < below]
         return chosen
 
 
-def fold_in(dataset: Any, codebook: Codebook) -> None:
+def refresh_index(dataset: Any, codebook: Codebook) -> None:
     """Bring the index of a dataset up to date; cells and codewords stay as they are."""
-    if 2 * rows_outside(dataset) < dataset.count_rows():
+    if 2 * unindexed_rows(dataset) < dataset.count_rows():
         # Merged with the one there, or else Lance would choose anew what its cells are.
         dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
         return
@@ -138,13 +138,13 @@ def fold_in(dataset: Any, codebook: Codebook) -> None:
             num_sub_vectors=len(arrays["codewords"]),
             ivf_centroids=arrays["centroids"],
             pq_codebook=arrays["codewords"],
-            **_codes_as_they_are(dataset, codebook, folder),
+            **_precomputed_codes(dataset, codebook, folder),
         )
 
 
-def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
+def _precomputed_codes(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
     """Codes in files, as Lance would make them of descriptors itself, which takes many times as long."""
-    arrow, size = load_extra("pyarrow", "lance"), codebook.quantiser.codec.code_size
+    arrow, size = load_extra("pyarrow", "lance"), codebook.quantizer.codec.code_size
     start = codebook.code_size - size
     fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}
     schema = arrow.schema(list(fields.items()))
@@ -154,7 +154,7 @@ def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[st
             codes = codes_of(piece)
             cells = np.zeros((len(codes), 4), dtype=np.uint8)
             cells[:, :start] = codes[:, :start]
-            columns = [piece["_rowid"], arrow.array(cells.view("<u4")[:, 0]), lists_of(codes[:, start:])]
+            columns = [piece["_rowid"], arrow.array(cells.view("<u4")[:, 0]), to_list_column(codes[:, start:])]
             yield arrow.record_batch(columns, schema=schema)
 
     reader = arrow.RecordBatchReader.from_batches(schema, pieces())
@@ -164,7 +164,7 @@ def _codes_as_they_are(dataset: Any, codebook: Codebook, folder: str) -> dict[st
     return {"precomputed_shuffle_buffers": files, "precomputed_shuffle_buffers_path": f"{folder}/data"}
 
 
-def fragments_outside(dataset: Any) -> list[Any]:
+def unindexed_fragments(dataset: Any) -> list[Any]:
     """The parts of a dataset that its index does not hold."""
     inside: set[int] = set()
     for each in dataset.describe_indices():
@@ -173,18 +173,18 @@ def fragments_outside(dataset: Any) -> list[Any]:
     return [each for each in dataset.get_fragments() if each.fragment_id not in inside]
 
 
-def rows_outside(dataset: Any) -> int:
+def unindexed_rows(dataset: Any) -> int:
     """How many rows of a dataset its index does not hold yet."""
-    return sum(each.count_rows() for each in fragments_outside(dataset))
+    return sum(each.count_rows() for each in unindexed_fragments(dataset))
 
 
-def is_behind(dataset: Any) -> bool:
+def is_outdated(dataset: Any) -> bool:
     """Whether the index of a dataset lacks rows, or holds some that were removed."""
     removed = any(each.num_deletions for each in dataset.get_fragments())
-    return removed or bool(fragments_outside(dataset))
+    return removed or bool(unindexed_fragments(dataset))
 
 
-def has_moved(dataset: Any, codebook: Codebook) -> bool:
+def cells_differ(dataset: Any, codebook: Codebook) -> bool:
     """Whether the cells of a dataset's index, if it has one, are others than the codebook's."""
     if not any(each.name == _NAME for each in dataset.describe_indices()):
         return False
@@ -205,23 +205,23 @@ def ids_of(rows: Any) -> np.ndarray:
 
 def codes_of(rows: Any) -> np.ndarray:
     """The codes (N, bytes) of a table of rows."""
-    return matrix_of(rows[CODE])
+    return to_matrix(rows[CODE])
 
 
-def matrix_of(column: Any) -> np.ndarray:
+def to_matrix(column: Any) -> np.ndarray:
     """A column of lists of one length as an array (N, length)."""
     whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     flat: np.ndarray = whole.flatten().to_numpy()
     return flat.reshape(len(column), -1)
 
 
-def lists_of(rows: np.ndarray) -> Any:
+def to_list_column(rows: np.ndarray) -> Any:
     """An array (N, length) as a column of lists."""
     arrow = load_extra("pyarrow", "lance")
     return arrow.FixedSizeListArray.from_arrays(arrow.array(np.ascontiguousarray(rows).reshape(-1)), rows.shape[1])
 
 
-def _widened(distances: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _padded(distances: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """As wide as asked for: behind what was found comes nothing."""
     missing = [(0, 0)] * (ids.ndim - 1) + [(0, k - ids.shape[-1])]
     return np.pad(distances, missing, constant_values=np.inf), np.pad(ids, missing, constant_values=-1)

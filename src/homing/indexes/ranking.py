@@ -35,27 +35,27 @@ def full_distances(queries: np.ndarray, ids: np.ndarray, descriptors: Descriptor
     Gives the distances (B, N) and by how many descriptors each reference was compared (B, N): infinite and none, where
     it has none.
     """
-    apart, counts = np.full(ids.shape, np.inf, dtype=np.float32), np.zeros(ids.shape, dtype=int)
-    for place, query in enumerate(queries):
-        known = descriptors(ids[place][ids[place] >= 0])
+    full, counts = np.full(ids.shape, np.inf, dtype=np.float32), np.zeros(ids.shape, dtype=int)
+    for i, query in enumerate(queries):
+        known = descriptors(ids[i][ids[i] >= 0])
         if not known:
             continue
-        counts[place] = [len(known.get(number, ())) for number in ids[place].tolist()]
-        has = counts[place] > 0
-        rows = np.concatenate([known[number] for number in ids[place][has].tolist()]).astype(np.float32)
+        counts[i] = [len(known.get(number, ())) for number in ids[i].tolist()]
+        has = counts[i] > 0
+        rows = np.concatenate([known[number] for number in ids[i][has].tolist()]).astype(np.float32)
         nearest = np.linalg.norm(query[:, None] - rows[None], axis=2).min(axis=0)
-        apart[place, has] = np.minimum.reduceat(nearest, np.cumsum(counts[place][has]) - counts[place][has])
-    return apart, counts
+        full[i, has] = np.minimum.reduceat(nearest, np.cumsum(counts[i][has]) - counts[i][has])
+    return full, counts
 
 
-def compare_again(
+def rerank(
     queries: np.ndarray, distances: np.ndarray, ids: np.ndarray, descriptors: Descriptors
 ) -> tuple[np.ndarray, np.ndarray]:
     """The references (B, N) that codes found for (B, T, D) queries, in the order of their full descriptors.
 
     Gives distances and ids; a reference that has no descriptor keeps the distance of its code.
     """
-    apart, counts = full_distances(queries, ids, descriptors)
-    distances = np.where(counts > 0, apart, distances)
+    full, counts = full_distances(queries, ids, descriptors)
+    distances = np.where(counts > 0, full, distances)
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(distances, order, 1), np.take_along_axis(ids, order, 1)

@@ -15,21 +15,21 @@ class CodeStore:
 
     def __init__(self, codebook: Codebook, data: bytes | None) -> None:
         """An empty store, or the one kept in the bytes that `to_bytes` gave."""
-        self._quantiser = codebook.quantiser
+        self._quantizer = codebook.quantizer
         self._index: Any = self._empty() if data is None else faiss.deserialize_index(np.frombuffer(data, np.uint8))
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
 
     @property
-    def searched(self) -> Any:
-        """The FAISS index that answers; descriptors must be turned before."""
+    def search_index(self) -> Any:
+        """The FAISS index that answers; descriptors must be transformed before."""
         return self._index
 
     @property
     def code_size(self) -> int:
         """Bytes that a reference takes, but for its id and the cell that is kept by its place."""
-        codec: Any = self._quantiser.codec
+        codec: Any = self._quantizer.codec
         return int(codec.code_size)
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
@@ -42,9 +42,9 @@ class CodeStore:
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
         """The ids (N,) and codes (N, bytes) that were added and not removed, in no order."""
-        if self._quantiser.ivf is None:
+        if self._quantizer.ivf is None:
             return faiss.vector_to_array(self._index.id_map), self._codes()
-        lists, size = self._index.invlists, self._quantiser.codec.coarse_code_size()
+        lists, size = self._index.invlists, self._quantizer.codec.coarse_code_size()
         parts = [
             (ids, np.concatenate([_little_endian(cell, len(ids), size), codes], axis=1))
             for cell in range(lists.nlist)
@@ -63,8 +63,8 @@ class CodeStore:
         return data
 
     def _empty(self) -> Any:
-        index = faiss.clone_index(self._quantiser.codec)
-        return index if self._quantiser.ivf is not None else faiss.IndexIDMap2(index)  # cells keep ids themselves
+        index = faiss.clone_index(self._quantizer.codec)
+        return index if self._quantizer.ivf is not None else faiss.IndexIDMap2(index)  # cells keep ids themselves
 
 
 class GraphStore(CodeStore):
@@ -78,11 +78,11 @@ class GraphStore(CodeStore):
     @property
     def code_size(self) -> int:
         """Bytes that a reference takes with its links on the ground level, where all are, but for its id."""
-        return super().code_size + 4 * int(self._quantiser.inner.hnsw.nb_neighbors(0))
+        return super().code_size + 4 * int(self._quantizer.inner.hnsw.nb_neighbors(0))
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
         """Add (N, bytes) codes under (N,) ids."""
-        self._index.add_with_ids(self._quantiser.codec.sa_decode(codes), ids)
+        self._index.add_with_ids(self._quantizer.codec.sa_decode(codes), ids)
         stored = self._storage.codes
         faiss.rev_swig_ptr(stored.data(), stored.size())[stored.size() - codes.size :] = codes.ravel()
 
@@ -103,7 +103,7 @@ class GraphStore(CodeStore):
         return faiss.downcast_index(graph.storage)
 
     def _empty(self) -> Any:
-        return faiss.IndexIDMap2(faiss.clone_index(self._quantiser.inner))
+        return faiss.IndexIDMap2(faiss.clone_index(self._quantizer.inner))
 
 
 class PackedStore(CodeStore):
@@ -119,7 +119,7 @@ class PackedStore(CodeStore):
         self._packed: Any = None
 
     @property
-    def searched(self) -> Any:
+    def search_index(self) -> Any:
         """The packed copy."""
         if self._packed is None:
             self._packed = self._pack()
@@ -136,8 +136,8 @@ class PackedStore(CodeStore):
         self._packed = None
 
     def _pack(self) -> Any:
-        scanned: Any = self._quantiser.inner
-        if self._quantiser.ivf is not None:
+        scanned: Any = self._quantizer.inner
+        if self._quantizer.ivf is not None:
             return faiss.IndexIVFPQFastScan(self._index, scanned.bbs)
         plain: Any = faiss.downcast_index(self._index.index)
         packed = faiss.IndexPQFastScan(plain, scanned.bbs)
@@ -179,4 +179,4 @@ _STORES = {
 
 def store_for(codebook: Codebook, data: bytes | None) -> CodeStore:
     """The store that a codebook's family needs, empty or as it was kept."""
-    return _STORES.get(type(codebook.quantiser.inner), CodeStore)(codebook, data)
+    return _STORES.get(type(codebook.quantizer.inner), CodeStore)(codebook, data)

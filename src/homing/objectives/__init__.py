@@ -1,10 +1,10 @@
-"""What is minimised for a codebook's family, per photo."""
+"""What is minimized for a codebook's family, per photo."""
 
 from homing.objectives.base import Objective
 from homing.objectives.cell_margin import CellMargin
 from homing.objectives.centroid import Centroid
-from homing.objectives.choosing import has_objective, objective_for
 from homing.objectives.codeword_margin import CodewordMargin
+from homing.objectives.factory import has_objective, objective_for
 from homing.objectives.reconstruction import Reconstruction
 from homing.objectives.sign_margin import SignMargin
 

@@ -10,9 +10,11 @@ from homing.codebooks import Codebook
 from homing.objectives.base import Objective
 
 TEMPERATURE = 0.05  # in squared distance: at 0.2 photos leave their own code, and are no longer found as they are
-DRAWN = 64  # codes: about as many photos as a cell holds of a few hundred thousand
-BESIDE = 0.2  # weight of the drawn codes: at 1 more copies are lost to other cells than are won in their own
-CODE = 0.5  # weight of the photo's own code
+SAMPLED_CODES = 64  # codes: about as many photos as a cell holds of a few hundred thousand
+SAMPLED_CODES_WEIGHT = (
+    0.2  # weight of the drawn codes: at 1 more copies are lost to other cells than are won in their own
+)
+CODE_WEIGHT = 0.5  # weight of the photo's own code
 
 
 class CellMargin(Objective):
@@ -24,29 +26,31 @@ class CellMargin(Objective):
     descriptors whole, q(x_o) is x_o itself; there, and where codes say nothing of the cell, none are drawn.
     """
 
-    of_each = ("_cells", "_codes", "_inside")
+    per_photo = ("_cells", "_codes", "_cell_codes")
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
-        self._centres = codebook.every_centroid.to(originals)
-        self._lengths = self._centres.square().sum(dim=1)
+        self._centers = codebook.all_centroids.to(originals)
+        self._lengths = self._centers.square().sum(dim=1)
         self._cells = codebook.cells(originals).to(originals.device)
         self._codes = originals if codebook.family == "cells" else codebook.reconstruct(originals)
-        self._inside = torch.cat([self._codes[:, None], codebook.drawn(self._cells, DRAWN).to(originals)], dim=1)
+        self._cell_codes = torch.cat(
+            [self._codes[:, None], codebook.sample_reconstructions(self._cells, SAMPLED_CODES).to(originals)], dim=1
+        )
 
     def __call__(self, descriptors: Tensor) -> Tensor:
         """The loss of each of (B, D) descriptors: (B,)."""
-        return self.of_copies(descriptors) + CODE * (descriptors - self._codes).square().sum(dim=1)
+        return self.copy_loss(descriptors) + CODE_WEIGHT * (descriptors - self._codes).square().sum(dim=1)
 
-    def of_copies(self, descriptors: Tensor) -> Tensor:
+    def copy_loss(self, descriptors: Tensor) -> Tensor:
         """Without the pull to the code: copies may lie anywhere in their cell, if no stranger is nearer."""
         # ‖x‖² is the same for all cells and codes, and leaves their shares as they are.
-        inside = self._inside.to(descriptors)
-        to_cells = 2 * descriptors @ self._centres.T.to(descriptors) - self._lengths
-        to_codes = 2 * torch.einsum("bd,bkd->bk", descriptors, inside) - inside.square().sum(dim=2)
+        cell_codes = self._cell_codes.to(descriptors)
+        cell_scores = 2 * descriptors @ self._centers.T.to(descriptors) - self._lengths
+        code_scores = 2 * torch.einsum("bd,bkd->bk", descriptors, cell_codes) - cell_codes.square().sum(dim=2)
         first = torch.zeros_like(self._cells)
-        return _margin(to_cells, self._cells) + BESIDE * _margin(to_codes, first)
+        return _margin(cell_scores, self._cells) + SAMPLED_CODES_WEIGHT * _margin(code_scores, first)
 
 
-def _margin(nearness: Tensor, own: Tensor) -> Tensor:
+def _margin(scores: Tensor, own: Tensor) -> Tensor:
     """T times the cross-entropy of (B, N), of which one's own is at (B,): (B,); 0 where it is alone."""
-    return TEMPERATURE * F.cross_entropy(nearness / TEMPERATURE, own, reduction="none")
+    return TEMPERATURE * F.cross_entropy(scores / TEMPERATURE, own, reduction="none")

@@ -11,14 +11,14 @@ from homing.objectives.base import Objective
 class Centroid(Objective):
     """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where a copy is lost when it leaves its original's cell.
 
-    The sign margin would lead away from the centre: with IVF256,RaBitQ it lowers the recall that this one raises.
+    The sign margin would lead away from the center: with IVF256,RaBitQ it lowers the recall that this one raises.
     """
 
-    of_each = ("_targets",)
+    per_photo = ("_targets",)
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.centroids(originals)
 
     def __call__(self, descriptors: Tensor) -> Tensor:
-        """Squared distance of each descriptor to the centre of its original's cell: (B,)."""
+        """Squared distance of each descriptor to the center of its original's cell: (B,)."""
         return (descriptors - self._targets).square().sum(dim=1)

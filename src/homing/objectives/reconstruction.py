@@ -1,4 +1,4 @@
-"""The paper's objective for product quantisers, and ours for all codewords: come near to what the index stores."""
+"""The paper's objective for product quantizers, and ours for all codewords: come near to what the index stores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Reconstruction(Objective):
     """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells, which q brings along.
 
     Codes for fast scans are, by default, not of residuals: there q knows nothing of the cell. Halfway between q and the
-    centre of the cell both squared distances are smallest together.
+    center of the cell both squared distances are smallest together.
     """
 
-    of_each = ("_targets",)
+    per_photo = ("_targets",)
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
         self._targets = codebook.reconstruct(originals)
-        if codebook.has_cells and not codebook.quantiser.ivf.by_residual:
+        if codebook.has_cells and not codebook.quantizer.ivf.by_residual:
             self._targets = (self._targets + codebook.centroids(originals)) / 2
 
     def __call__(self, descriptors: Tensor) -> Tensor:

@@ -7,27 +7,27 @@ import torch
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.codebooks.transforms import differentiable, in_turn
+from homing.codebooks.transforms import compose, to_torch
 from homing.objectives.base import Objective
 
 
 class SignMargin(Objective):
     """−1/L Σ sign(b_j(x_o)) · (w_jᵀx − t_j): for LSH behind any projection (PCA, ITQ, …), and for RaBitQ.
 
-    The planes of LSH stand at its thresholds, those of RaBitQ at the mean of what it learnt from. To let go of bits
+    The planes of LSH stand at its thresholds, those of RaBitQ at the mean of what it learned from. To let go of bits
     that lie deep already, by softplus in place of the mean, was tried with PCA64,LSH: no more copies come home.
     """
 
-    of_each = ("_signs",)
+    per_photo = ("_signs",)
 
     def __init__(self, codebook: Codebook, originals: Tensor) -> None:
-        codec = codebook.quantiser.codec
-        self._turn = codebook.turning(originals.device)
+        codec = codebook.quantizer.codec
+        self._transform = codebook.torch_transform(originals.device)
         self._bits: int | None = None
         self._planes = originals.new_zeros(())
         if hasattr(codec, "thresholds"):
             if codec.rotate_data:
-                self._turn = in_turn([self._turn, differentiable(codec.rrot, originals.device)])
+                self._transform = compose([self._transform, to_torch(codec.rrot, originals.device)])
             self._bits = codec.nbits
             if codec.train_thresholds:
                 self._planes = torch.from_numpy(faiss.vector_to_array(codec.thresholds)).to(originals)
@@ -41,4 +41,4 @@ class SignMargin(Objective):
 
     def _sides(self, descriptors: Tensor) -> Tensor:
         """What FAISS takes the signs of: (B, L)."""
-        return self._turn(descriptors)[:, : self._bits] - self._planes
+        return self._transform(descriptors)[:, : self._bits] - self._planes

@@ -1,7 +1,18 @@
 """What the eye notices: how far pixels may move, and how far they did."""
 
-from homing.perception.budgets import BUDGETS, JND, Budget, EvenJND, Linf, PrintedJND, budget_named
+from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named
 from homing.perception.jnd import jnd_map
 from homing.perception.quality import Quality, measure
 
-__all__ = ["BUDGETS", "JND", "Budget", "EvenJND", "Linf", "PrintedJND", "Quality", "budget_named", "jnd_map", "measure"]
+__all__ = [
+    "BUDGETS",
+    "JND",
+    "Budget",
+    "Linf",
+    "PrintedJND",
+    "Quality",
+    "UniformJND",
+    "budget_named",
+    "jnd_map",
+    "measure",
+]

@@ -11,27 +11,27 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from homing._constant import constant
+from homing._tensor_cache import cached_tensor
 from homing.errors import HomingError, UnknownNameError
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
-from homing.perception.quality import loudness
+from homing.perception.quality import rms
 
 # Inverse to what each channel adds to luminance: blue may move most.
-_CHANNELS = tuple(0.072 / share for share in LUMA)
+_CHANNEL_WEIGHTS = tuple(0.072 / share for share in LUMA)
 # The paper's alpha counts in pixels divided by ImageNet's standard deviations; ours are in [0, 1].
-_UNITS = (0.229, 0.224, 0.225)
+_IMAGENET_STD = (0.229, 0.224, 0.225)
 # After the loop most of the change sits near its bound; this share of it is what a PSNR is first met with.
-TYPICAL = 0.8
+TYPICAL_SHARE = 0.8
 
 
-@constant
-def _numbers(values: tuple[float, ...], device: torch.device) -> Tensor:
+@cached_tensor
+def _as_tensor(values: tuple[float, ...], device: torch.device) -> Tensor:
     return torch.tensor(values, device=device)
 
 
-def without_colour(views: Tensor) -> Tensor:
-    """Which of (B, 3, H, W) views are grey throughout: (B,)."""
-    red, green, blue = views.unbind(dim=1)
+def is_grayscale(images: Tensor) -> Tensor:
+    """Which of (B, 3, H, W) images are gray throughout: (B,)."""
+    red, green, blue = images.unbind(dim=1)
     return ((red == green) & (green == blue)).all(dim=2).all(dim=1)
 
 
@@ -58,30 +58,30 @@ class Budget(ABC):
             raise HomingError(f"alpha must be above 0 and at most 100, got {self.alpha:g}")
 
     @abstractmethod
-    def maps(self, views: Tensor) -> Tensor:
-        """How the room is spread over (B, 3, H, W) views: (B, 1, H, W)."""
+    def maps(self, images: Tensor) -> Tensor:
+        """How the bound is spread over (B, 3, H, W) images: (B, 1, H, W)."""
 
-    def room(self, view: Tensor) -> Tensor:
-        """How far each pixel of a (3, H, W) view may move either way, in [0, 1] units: (3, H, W).
+    def pixel_bound(self, image: Tensor) -> Tensor:
+        """How far each pixel of a (3, H, W) image may move either way, in [0, 1] units: (3, H, W).
 
-        All channels of a view without colour have the same room, as they are to move as one.
+        All channels of an image without color have the same bound, as they are to move as one.
         """
-        return self.rooms(view[None])[0]
+        return self.pixel_bounds(image[None])[0]
 
-    def rooms(self, views: Tensor) -> Tensor:
-        """The same of (B, 3, H, W) views."""
-        channels, luma = _numbers(self.channels, views.device), _numbers(LUMA, views.device)
-        grey = (channels @ luma).expand(3)  # the same change of luminance
-        shapes = torch.where(without_colour(views)[:, None], grey, channels)[:, :, None, None] * self.maps(views)
-        return shapes * self._strengths(shapes)
+    def pixel_bounds(self, images: Tensor) -> Tensor:
+        """The same of (B, 3, H, W) images."""
+        channels, luma = _as_tensor(self.channels, images.device), _as_tensor(LUMA, images.device)
+        gray = (channels @ luma).expand(3)  # the same change of luminance
+        unscaled = torch.where(is_grayscale(images)[:, None], gray, channels)[:, :, None, None] * self.maps(images)
+        return unscaled * self._strengths(unscaled)
 
-    def _strengths(self, shapes: Tensor) -> Tensor | float:
-        """Of (B, 3, H, W) shapes of room, (B, 1, 1, 1): as much as meets the budget."""
+    def _strengths(self, unscaled: Tensor) -> Tensor | float:
+        """Of (B, 3, H, W) unscaled bounds, (B, 1, 1, 1): as much as meets the budget."""
         if self.alpha is not None:
             return self.alpha
         assert self.psnr is not None
-        moved = TYPICAL * loudness(shapes)[:, None, None, None]
-        return torch.where(moved > 0, 10 ** (-self.psnr / 20) / moved, 0)
+        typical_rms = TYPICAL_SHARE * rms(unscaled)[:, None, None, None]
+        return torch.where(typical_rms > 0, 10 ** (-self.psnr / 20) / typical_rms, 0)
 
     def __str__(self) -> str:
         return (
@@ -99,35 +99,35 @@ class JND(Budget):
 
     name = "jnd"
     label = "JND"
-    channels = tuple(unit * share for unit, share in zip(_UNITS, _CHANNELS, strict=True))
+    channels = tuple(unit * share for unit, share in zip(_IMAGENET_STD, _CHANNEL_WEIGHTS, strict=True))
 
-    def maps(self, views: Tensor) -> Tensor:
+    def maps(self, images: Tensor) -> Tensor:
         """The map with the constants that the authors used."""
-        return jnd_map(views)
+        return jnd_map(images)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedJND(JND):
-    """The same with the map as the paper prints it: in flat mid-tones there is next to no room."""
+    """The same with the map as the paper prints it: in flat mid-tones pixels may hardly move."""
 
     name = "jnd-printed"
     label = "printed JND"
 
-    def maps(self, views: Tensor) -> Tensor:
+    def maps(self, images: Tensor) -> Tensor:
         """The map with the constants that were printed."""
-        return jnd_map(views, PRINTED)
+        return jnd_map(images, PRINTED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvenJND(JND):
+class UniformJND(JND):
     """Ours: the same map, and all channels may move by the same.
 
     In the paper blue may move five times as far as green. The eye hardly sees it, but a PSNR counts it like any other
     channel, networks look at it least, and JPEG takes most of it away. An `alpha` costs as many dB as that of JND.
     """
 
-    name = "jnd-even"
-    label = "even JND"
+    name = "jnd-uniform"
+    label = "uniform JND"
     channels = (math.sqrt(fmean(channel**2 for channel in JND.channels)),) * 3
 
 
@@ -139,12 +139,12 @@ class Linf(Budget):
     label = "L∞"
     channels = (1 / 255,) * 3
 
-    def maps(self, views: Tensor) -> Tensor:
+    def maps(self, images: Tensor) -> Tensor:
         """The same everywhere."""
-        return torch.ones_like(views[:, :1])
+        return torch.ones_like(images[:, :1])
 
 
-BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, EvenJND, Linf)}
+BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, UniformJND, Linf)}
 """Every kind of budget by name."""
 
 

@@ -20,16 +20,16 @@ class Constants(NamedTuple):
     """What the two variants do not share; levels are of 255."""
 
     patch: tuple[int, int, int]  # the weights of the squares of 5, 3 and 1 pixels whose mean is the background
-    dark: float  # room left where the dark branch ends
+    dark: float  # bound left where the dark branch ends
     masking: float  # how much texture hides
-    floor: float  # the least room anywhere
+    floor: float  # the least bound anywhere
 
 
 USED = Constants(
     patch=(1, 1, -2),  # the inner ring counts twice, the pixel itself not at all
     dark=3,
     masking=0.117,
-    floor=5,  # in flat mid-tones the model alone would leave almost no room
+    floor=5,  # in flat mid-tones the model alone would leave almost no bound
 )
 # "The mean of a local patch" is all that is said of the background.
 PRINTED = Constants(patch=(1, 0, 0), dark=0, masking=0.115, floor=0)
@@ -77,6 +77,6 @@ def _sum(plane: Tensor, axis: int, count: int) -> Tensor:
 
 
 def _shifted(plane: Tensor, axis: int, count: int) -> list[Tensor]:
-    """A pixel's neighbours along an axis, first to last, for all pixels that have so many."""
+    """A pixel's neighbors along an axis, first to last, for all pixels that have so many."""
     size = plane.shape[axis] - count + 1
     return [plane.narrow(axis, start, size) for start in range(count)]

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from homing._extras import load_extra
-from homing._machine import default_device
+from homing._io.device import default_device
 from homing.errors import HomingError
 
 Distance = Callable[[Tensor, Tensor], float]
 
 
 def load_lpips() -> Distance:
-    """What measures LPIPS, with AlexNet, between two (3, H, W) views of one size: 0 where they are equal."""
+    """What measures LPIPS, with AlexNet, between two (3, H, W) images of one size: 0 where they are equal."""
     lpips = load_extra("lpips", extra="lpips")
     from torchvision.models import AlexNet_Weights
 
@@ -39,7 +39,7 @@ def load_lpips() -> Distance:
 
     def distance(first: Tensor, second: Tensor) -> float:
         with torch.inference_mode():
-            pair = (view[None].to(default_device()) for view in (first, second))
+            pair = (image[None].to(default_device()) for image in (first, second))
             return float(network(*pair, normalize=True))
 
     return distance

@@ -10,11 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._stacks import in_stacks
+from homing._batching import map_by_shape
 from homing.errors import HomingError
 
-_REACH, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
-_STABLE = (0.01**2, 0.03**2)
+_RADIUS, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
+_STABILIZERS = (0.01**2, 0.03**2)
 # Pixels that are compared at a time: on a CPU what is made of them stays in the cache.
 _BAND, _BAND_ON_GPU = 48_000, 8_000_000
 
@@ -34,77 +34,77 @@ class Quality:
 UNCHANGED = Quality(math.inf, 1.0, 0.0)
 
 
-def loudness(changes: Tensor) -> Tensor:
+def rms(changes: Tensor) -> Tensor:
     """The root of the mean square of (…, C, H, W) changes: (…)."""
     return changes.square().mean(dim=(-3, -2, -1)).sqrt()
 
 
-def psnr_of_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[float]:
-    """Peak signal-to-noise ratio in dB of pairs of (3, H, W) views, infinite where they are equal.
+def psnr_batch(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[float]:
+    """Peak signal-to-noise ratio in dB of pairs of (3, H, W) images, infinite where they are equal.
 
     All lie on one device, which is waited for once.
     """
     with torch.inference_mode():
-        errors = torch.stack(in_stacks(_errors, firsts, seconds)).tolist() if firsts else []
-    return [decibels(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
+        errors = torch.stack(map_by_shape(_errors, firsts, seconds)).tolist() if firsts else []
+    return [psnr_from_error(error, first.numel()) for error, first in zip(errors, firsts, strict=True)]
 
 
 def measure(first: Tensor, second: Tensor) -> Quality:
-    """PSNR, SSIM and L∞ of two (3, H, W) views in [0, 1]."""
+    """PSNR, SSIM and L∞ of two (3, H, W) images in [0, 1]."""
     if first.shape != second.shape:
-        sizes = " and ".join(f"{view.shape[2]}×{view.shape[1]}" for view in (first, second))
+        sizes = " and ".join(f"{image.shape[2]}×{image.shape[1]}" for image in (first, second))
         raise HomingError(f"the two photos must have the same size, got {sizes}")
-    return measure_each([first], [second])[0]
+    return measure_batch([first], [second])[0]
 
 
-def measure_each(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Quality]:
-    """The same of many pairs of views on one device, which is waited for once."""
+def measure_batch(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Quality]:
+    """The same of many pairs of images on one device, which is waited for once."""
     with torch.inference_mode():
-        measured = torch.stack(in_stacks(_measured, firsts, seconds)).tolist() if firsts else []
+        measured = torch.stack(map_by_shape(_measured, firsts, seconds)).tolist() if firsts else []
     return [_quality(first.numel(), *each) for each, first in zip(measured, firsts, strict=True)]
 
 
-def _quality(count: int, error: float, alike: float, most: float) -> Quality:
+def _quality(count: int, error: float, ssim: float, max_change: float) -> Quality:
     if not error:
         return UNCHANGED
-    return Quality(decibels(error, count), alike / count, round(255 * most, 3))
+    return Quality(psnr_from_error(error, count), ssim / count, round(255 * max_change, 3))
 
 
 def _measured(first: Tensor, second: Tensor) -> Tensor:
-    """Of (B, 3, H, W) views: the sum of squares of what they are apart, the sum of SSIM, the largest change; (B, 3)."""
+    """Squared error, sum of SSIM and largest change of each pair of (B, 3, H, W) images: (B, 3)."""
     largest = [(one - other).abs_().amax(dim=(1, 2, 3)) for one, other in _bands(first, second)]
     similar = [
-        _similarity(one, other).sum(dim=(1, 2, 3), dtype=torch.float64) for one, other in _bands(first, second, _REACH)
+        _similarity(one, other).sum(dim=(1, 2, 3), dtype=torch.float64) for one, other in _bands(first, second, _RADIUS)
     ]
-    most = torch.stack(largest).amax(dim=0).double()
-    return torch.stack([_errors(first, second), torch.stack(similar).sum(dim=0), most], dim=1)
+    max_change = torch.stack(largest).amax(dim=0).double()
+    return torch.stack([_errors(first, second), torch.stack(similar).sum(dim=0), max_change], dim=1)
 
 
 def _errors(first: Tensor, second: Tensor) -> Tensor:
-    """The sum of squares of what (B, 3, H, W) views are apart: (B,)."""
+    """The sum of squares of what (B, 3, H, W) images are apart: (B,)."""
     bands = [
         (one - other).square_().sum(dim=3).sum(dim=(1, 2), dtype=torch.float64) for one, other in _bands(first, second)
     ]
     return torch.stack(bands).sum(dim=0)
 
 
-def decibels(error: float, count: int) -> float:
+def psnr_from_error(error: float, count: int) -> float:
     """The PSNR of so many pixels with this sum of squared errors."""
     return 10 * math.log10(count / error) if error else math.inf
 
 
-def _bands(first: Tensor, second: Tensor, reach: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+def _bands(first: Tensor, second: Tensor, radius: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
     """Both (B, 3, H, W) in bands of rows, with so many rows around each, mirrored at the ends."""
     count, _, height, width = first.shape
     rows = max((_BAND_ON_GPU if first.is_cuda else _BAND) // (count * width), 16)
     for top in range(0, height, rows):
         bottom = min(top + rows, height)
-        if not reach:
+        if not radius:
             yield first[:, :, top:bottom], second[:, :, top:bottom]
             continue
-        wanted = torch.arange(top - reach, bottom + reach, device=first.device).abs()
-        wanted = torch.where(wanted < height, wanted, 2 * height - 2 - wanted)
-        yield first.index_select(2, wanted), second.index_select(2, wanted)
+        rows_with_border = torch.arange(top - radius, bottom + radius, device=first.device).abs()
+        rows_with_border = torch.where(rows_with_border < height, rows_with_border, 2 * height - 2 - rows_with_border)
+        yield first.index_select(2, rows_with_border), second.index_select(2, rows_with_border)
 
 
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
@@ -112,16 +112,16 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
 
     As kornia's, whose window is not separable and many times as slow on a CPU.
     """
-    window = torch.arange(-_REACH, _REACH + 1, device=first.device, dtype=first.dtype)
+    window = torch.arange(-_RADIUS, _RADIUS + 1, device=first.device, dtype=first.dtype)
     window = torch.softmax(-(window**2) / (2 * _SIGMA**2), dim=0).expand(12, 1, 1, -1)
     squares = (first * first).addcmul_(second, second)
-    fields = F.pad(torch.cat([first, second, squares, first * second], dim=1), (_REACH, _REACH, 0, 0), mode="reflect")
+    fields = F.pad(torch.cat([first, second, squares, first * second], dim=1), (_RADIUS, _RADIUS, 0, 0), mode="reflect")
     # On a CPU convolutions of single channels are fast where the channels lie side by side, and nothing else is. A GPU
     # would then plan them anew for every size of photo, which takes longer than they do.
     fields = fields if fields.is_cuda else fields.contiguous(memory_format=torch.channels_last)
     means = F.conv2d(F.conv2d(fields, window.transpose(2, 3), groups=12), window, groups=12)
     one, other, squares, products = means.contiguous().chunk(4, dim=1)
     both, squared = one * other, (one * one).addcmul_(other, other)
-    covariance = products.sub_(both).mul_(2).add_(_STABLE[1])
-    variance = squares.sub_(squared).add_(_STABLE[1])
-    return both.mul_(2).add_(_STABLE[0]).mul_(covariance).div_(squared.add_(_STABLE[0]).mul_(variance))
+    covariance = products.sub_(both).mul_(2).add_(_STABILIZERS[1])
+    variance = squares.sub_(squared).add_(_STABILIZERS[1])
+    return both.mul_(2).add_(_STABILIZERS[0]).mul_(covariance).div_(squared.add_(_STABILIZERS[0]).mul_(variance))

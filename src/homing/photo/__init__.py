@@ -1,24 +1,24 @@
 """File <-> Photo; nothing of the file is lost."""
 
-from homing.photo._decode import size_of
-from homing.photo._jpeg import Coding
-from homing.photo.folders import Found, FoundAt, gather
-from homing.photo.formats import QUICKER, SUFFIXES, format_name
-from homing.photo.photo import Photo, moved_each, read_file
+from homing.photo._decode import image_size
+from homing.photo._jpeg import JpegTables
+from homing.photo.folders import FoundPhoto, LocalPhoto, find_photos
+from homing.photo.formats import QUICK_FORMATS, SUFFIXES, format_name
+from homing.photo.photo import Photo, apply_changes, read_file
 from homing.photo.square import Square, read_square
 
 __all__ = [
-    "QUICKER",
+    "QUICK_FORMATS",
     "SUFFIXES",
-    "Coding",
-    "Found",
-    "FoundAt",
+    "FoundPhoto",
+    "JpegTables",
+    "LocalPhoto",
     "Photo",
     "Square",
+    "apply_changes",
+    "find_photos",
     "format_name",
-    "gather",
-    "moved_each",
+    "image_size",
     "read_file",
     "read_square",
-    "size_of",
 ]

@@ -14,8 +14,8 @@ import tifffile
 from PIL import Image, UnidentifiedImageError
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
-from homing.photo import _colour, _png, _tiff
-from homing.photo._errors import DAMAGE, reason
+from homing.photo import _color, _png, _tiff
+from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._ifd import ICC, ORIENTATION, Directory
 from homing.photo._metadata import CMYK, is_tiff
 from homing.photo._orientation import stored
@@ -29,14 +29,14 @@ for _library in ("PIL", "tifffile"):
 
 _SUPPORTED = f"supported: {', '.join(SUFFIXES)}"
 # GIF only to say that it is one.
-_OPENED = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
+_PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
 _HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
 
 
 class Decoded(NamedTuple):
     """The fields of a Photo that come out of its bytes, in its order."""
 
-    pixels: np.ndarray
+    stored_pixels: np.ndarray
     alpha: np.ndarray | None
     format: str
     orientation: int
@@ -45,23 +45,23 @@ class Decoded(NamedTuple):
 
 def decode(data: bytes, name: str) -> Decoded:
     """What is in the bytes of a file; `name` is for messages."""
-    with _in_a_line(data, name):
+    with _one_line_errors(data, name):
         return _tiff_file(data, name) if is_tiff(data) else _other_file(data, name)
 
 
-def size_of(data: bytes, name: str) -> tuple[int, int]:
+def image_size(data: bytes, name: str) -> tuple[int, int]:
     """Width and height that the header of a file states; nothing is decoded."""
-    with _in_a_line(data, name):
+    with _one_line_errors(data, name):
         if is_tiff(data):
             with tifffile.TiffFile(BytesIO(data)) as file:
                 page = file.pages.first
                 return int(page.imagewidth), int(page.imagelength)
-        with Image.open(BytesIO(data), formats=_OPENED) as image:
+        with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
             return image.width, image.height
 
 
 @contextmanager
-def _in_a_line(data: bytes, name: str) -> Iterator[None]:
+def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
     """What is wrong with the bytes of a file, said in one line."""
     if not data:
         raise PhotoError(f"{name}: empty file")
@@ -72,13 +72,13 @@ def _in_a_line(data: bytes, name: str) -> Iterator[None]:
         raise UnsupportedError(f"{name}: {kind}; {_SUPPORTED}") from error
     except Image.DecompressionBombError as error:
         raise TooLargeError(f"{name}: too large: {reason(error)}") from error
-    except DAMAGE as error:
+    except DECODE_ERRORS as error:
         raise PhotoError(f"{name}: damaged: {reason(error)}") from error
 
 
 def _other_file(data: bytes, name: str) -> Decoded:
     """Everything but TIFF. Opening reads the header only, and refuses what is too large."""
-    with Image.open(BytesIO(data), formats=_OPENED) as image:
+    with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
         # The further pictures of an MPO are previews or the other eye of a stereo camera.
         format = "JPEG" if image.format == "MPO" else str(image.format)
         frames = 1 if format == "JPEG" else getattr(image, "n_frames", 1)
@@ -115,23 +115,23 @@ def _tiff_file(data: bytes, name: str) -> Decoded:
 
 
 def _planes(image: Image.Image, icc: bytes | None, name: str) -> np.ndarray:
-    """An opened image as 8-bit planes: grey or RGB, with alpha where something is transparent."""
+    """An opened image as 8-bit planes: gray or RGB, with alpha where something is transparent."""
     image.load()
-    grey, colour = image.mode in ("1", "L", "LA"), image.mode in ("P", "PA", "RGB", "RGBA", "RGBX", "YCbCr")
+    gray, color = image.mode in ("1", "L", "LA"), image.mode in ("P", "PA", "RGB", "RGBA", "RGBX", "YCbCr")
     if image.mode == "CMYK":
-        return np.asarray(_colour.without_cmyk(image, icc, name))
-    if not (grey or colour):
-        raise PhotoError(f"{name}: 8 or 16 bits a channel, grey or colour, are expected; got mode {image.mode}")
-    target = ("L" if grey else "RGB") + ("A" if image.has_transparency_data else "")
+        return np.asarray(_color.cmyk_to_srgb(image, icc, name))
+    if not (gray or color):
+        raise PhotoError(f"{name}: 8 or 16 bits a channel, gray or color, are expected; got mode {image.mode}")
+    target = ("L" if gray else "RGB") + ("A" if image.has_transparency_data else "")
     return np.asarray(image if image.mode == target else image.convert(target))
 
 
 def _decoded(planes: np.ndarray, format: str, orientation: int, icc: bytes | None, name: str) -> Decoded:
     planes = planes if planes.ndim == 3 else planes[..., None]
-    colours = 3 if planes.shape[2] > 2 else 1
-    alpha = planes[..., colours].copy() if planes.shape[2] > colours else None
-    profile = _colour.usable(icc, "RGB" if colours == 3 else "L", name)
-    return Decoded(np.ascontiguousarray(planes[..., :colours]), alpha, format, orientation, profile)
+    colors = 3 if planes.shape[2] > 2 else 1
+    alpha = planes[..., colors].copy() if planes.shape[2] > colors else None
+    profile = _color.usable_profile(icc, "RGB" if colors == 3 else "L", name)
+    return Decoded(np.ascontiguousarray(planes[..., :colors]), alpha, format, orientation, profile)
 
 
 def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
@@ -142,7 +142,7 @@ def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
         raise UnsupportedError(f"{name}: {format} is not supported; {_SUPPORTED}")
     if min(size) < SMALLEST:
         needed = f"at least {SMALLEST}×{SMALLEST} is needed"
-        raise PhotoError(f"{name}: too small to recognise: {size[0]}×{size[1]}, {needed}")
+        raise PhotoError(f"{name}: too small to recognize: {size[0]}×{size[1]}, {needed}")
 
 
 def _orientation(tags: Directory) -> int:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from homing.errors import PhotoError
 from homing.photo import _jpeg, _png, _tiff
-from homing.photo._colour import eight_bit, shown
-from homing.photo._errors import DAMAGE, reason
+from homing.photo._color import to_8_bit, to_srgb
+from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._metadata import Metadata
 from homing.photo._orientation import upright
 
@@ -33,30 +33,30 @@ def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
                 return {"WEBP": _write_webp, "AVIF": _write_avif}[format](photo, finer)
             case _:
                 return {"TIFF": _write_tiff, "BMP": _write_bmp}[format](photo)
-    except DAMAGE as error:
+    except DECODE_ERRORS as error:
         raise PhotoError(f"{photo.name}: cannot be written as {format}: {reason(error)}") from error
 
 
 def _write_jpeg(photo: Photo, finer: bool) -> bytes:
-    image = _on_white(photo)
+    image = _flattened(photo)
     if photo.format == "JPEG":
         return _jpeg.write_like(photo.data, image, finer)
-    carried = _carried(photo)
+    carried = _metadata_arguments(photo)
     if "exif" in carried:
         carried["exif"] = b"Exif\0\0" + carried["exif"]
     return _jpeg.save(image, quality=100 if finer else 95, subsampling=0, **carried)
 
 
 def _write_webp(photo: Photo, finer: bool) -> bytes:
-    # Lossy WebP halves the colours: only what was lossy WebP before can be written so without a loss that shows.
+    # Lossy WebP halves the colors: only what was lossy WebP before can be written so without a loss that shows.
     lossless = finer if photo.format != "WEBP" else _is_lossless_webp(photo.data)
     quality = 98 if finer else 90
-    image, carried = _without_grey_profile(photo)
+    image, carried = _without_gray_profile(photo)
     return _save(image, "WEBP", lossless=lossless, quality=quality, exact=True, **carried)
 
 
 def _write_avif(photo: Photo, finer: bool) -> bytes:
-    image, settings = _without_grey_profile(photo)
+    image, settings = _without_gray_profile(photo)
     if finer:
         settings["subsampling"] = "4:4:4"
     if photo.alpha is not None:
@@ -66,7 +66,7 @@ def _write_avif(photo: Photo, finer: bool) -> bytes:
 
 def _write_png(photo: Photo, quick: bool) -> bytes:
     same = photo.format == "PNG"
-    chunks = _png.kept_chunks(photo.data) if same else _png.made_chunks(Metadata.of(photo.data))
+    chunks = _png.copied_chunks(photo.data) if same else _png.new_chunks(Metadata.of(photo.data))
     return _png.write(_planes(photo), chunks, quick)
 
 
@@ -76,57 +76,57 @@ def _write_tiff(photo: Photo) -> bytes:
 
 def _write_bmp(photo: Photo) -> bytes:
     """BMP holds no orientation and no profile: both are applied to the pixels."""
-    dpi = _carried(photo).get("dpi", (96, 96))
+    dpi = _metadata_arguments(photo).get("dpi", (96, 96))
     plain = photo if photo.icc is None else _in_srgb(photo)
-    image = Image.fromarray(np.ascontiguousarray(upright(eight_bit(_planes(plain)), photo.orientation)))
+    image = Image.fromarray(np.ascontiguousarray(upright(to_8_bit(_planes(plain)), photo.orientation)))
     if photo.alpha is None:
         return _save(image, "BMP", dpi=dpi)
     # Pillow writes no alpha that it would read again, so this is a header with channel masks (BITMAPV4HEADER).
     image = image.convert("RGBA")
     rows = image.transpose(Image.Transpose.FLIP_TOP_BOTTOM).tobytes("raw", "BGRA")
-    per_metre = [round(value / 0.0254) for value in dpi]
+    per_meter = [round(value / 0.0254) for value in dpi]
     masks = (0xFF0000, 0xFF00, 0xFF, 0xFF000000)
-    header = struct.pack("<IiiHHIIiiII", 108, *image.size, 1, 32, 3, len(rows), *per_metre, 0, 0)
+    header = struct.pack("<IiiHHIIiiII", 108, *image.size, 1, 32, 3, len(rows), *per_meter, 0, 0)
     header += struct.pack("<4I", *masks) + b"BGRs" + bytes(48)
     return struct.pack("<2sIII", b"BM", 14 + len(header) + len(rows), 0, 14 + len(header)) + header + rows
 
 
 def _planes(photo: Photo) -> np.ndarray:
-    """(H, W) for grey, else (H, W, 2 to 4): colour and alpha."""
+    """(H, W) for gray, else (H, W, 2 to 4): color and alpha."""
     if photo.alpha is None:
-        return photo.pixels.squeeze(2) if photo.pixels.shape[2] == 1 else photo.pixels
-    return np.concatenate([photo.pixels, photo.alpha[..., None]], axis=2)
+        return photo.stored_pixels.squeeze(2) if photo.stored_pixels.shape[2] == 1 else photo.stored_pixels
+    return np.concatenate([photo.stored_pixels, photo.alpha[..., None]], axis=2)
 
 
 def _image(photo: Photo) -> Image.Image:
-    return Image.fromarray(eight_bit(_planes(photo)))
+    return Image.fromarray(to_8_bit(_planes(photo)))
 
 
 def _in_srgb(photo: Photo) -> Photo:
     """The photo with its profile applied, in 8 bits a channel."""
-    pixels = np.broadcast_to(eight_bit(shown(photo.pixels, photo.icc)), (*photo.pixels.shape[:2], 3))
-    return replace(photo, pixels=pixels, alpha=None if photo.alpha is None else eight_bit(photo.alpha), icc=None)
+    pixels = np.broadcast_to(to_8_bit(to_srgb(photo.stored_pixels, photo.icc)), (*photo.stored_pixels.shape[:2], 3))
+    return replace(photo, stored_pixels=pixels, alpha=None if photo.alpha is None else to_8_bit(photo.alpha), icc=None)
 
 
-def _without_grey_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
-    """The photo and its metadata for a format that stores grey as RGB, where a profile for grey would be broken."""
-    carried = _carried(photo)
-    if photo.icc is None or photo.pixels.shape[2] == 3:
+def _without_gray_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
+    """The photo and its metadata for a format that stores gray as RGB, where a profile for gray would be broken."""
+    carried = _metadata_arguments(photo)
+    if photo.icc is None or photo.stored_pixels.shape[2] == 3:
         return _image(photo), carried
     return _image(_in_srgb(photo)), {name: value for name, value in carried.items() if name != "icc_profile"}
 
 
-def _on_white(photo: Photo) -> Image.Image:
+def _flattened(photo: Photo) -> Image.Image:
     """The photo in 8 bits without alpha."""
     image = _image(photo)
     if photo.alpha is None:
         return image
     flat = Image.new("RGBA", image.size, "white")
     flat.alpha_composite(image.convert("RGBA"))
-    return flat.convert("RGB" if photo.pixels.shape[2] == 3 else "L")
+    return flat.convert("RGB" if photo.stored_pixels.shape[2] == 3 else "L")
 
 
-def _carried(photo: Photo) -> dict[str, Any]:
+def _metadata_arguments(photo: Photo) -> dict[str, Any]:
     """The metadata as arguments of Pillow's save."""
     metadata = Metadata.of(photo.data)
     fields = {"exif": metadata.exif, "xmp": metadata.xmp, "icc_profile": metadata.icc, "dpi": metadata.dpi}

@@ -7,7 +7,7 @@ import zlib
 
 # Pillow, tifffile and imagecodecs document no error classes for damaged files: their parsers let these through.
 # (tifffile.TiffFileError is a ValueError, the codec errors of imagecodecs are RuntimeErrors.)
-DAMAGE = (
+DECODE_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,

@@ -14,13 +14,13 @@ _TABLES = list[list[int]]
 _SAMPLINGS = ((1, 1), (1, 2), (2, 2))  # by Pillow's numbers
 
 
-class Coding(NamedTuple):
+class JpegTables(NamedTuple):
     """How coarsely a file keeps its pixels."""
 
-    steps: _TABLES
+    quantization: _TABLES
     """Of each component: the multiples each of its 64 frequencies is rounded to, row by row."""
     sampling: tuple[int, int]
-    """How many rows and columns of pixels share one colour."""
+    """How many rows and columns of pixels share one color."""
 
 
 class _Settings(NamedTuple):
@@ -34,20 +34,20 @@ class _Settings(NamedTuple):
 
 def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
     """A JPEG file of `image` with the settings and the segments of an original one."""
-    tables, subsampling = _written_with(original, finer)
+    tables, subsampling = _output_tables(original, finer)
     _, _, progressive, segments = _settings(original)
     # Of the same tables a file of about the same size comes; of others, nobody knows.
     like = None if finer else len(original)
     return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
 
 
-def coding(original: bytes, components: int, finer: bool) -> Coding:
+def jpeg_tables(original: bytes, components: int, finer: bool) -> JpegTables:
     """How coarsely `write_like` would keep an image of so many components."""
-    tables, subsampling = _written_with(original, finer)
-    return Coding([*tables, *[tables[-1]] * 2][:components], _SAMPLINGS[subsampling])
+    tables, subsampling = _output_tables(original, finer)
+    return JpegTables([*tables, *[tables[-1]] * 2][:components], _SAMPLINGS[subsampling])
 
 
-def _written_with(original: bytes, finer: bool) -> tuple[_TABLES, int]:
+def _output_tables(original: bytes, finer: bool) -> tuple[_TABLES, int]:
     """The tables and the subsampling, as Pillow numbers them, of a changed copy of a file."""
     tables, subsampling, *_ = _settings(original)
     if not finer:
@@ -59,7 +59,7 @@ def _written_with(original: bytes, finer: bool) -> tuple[_TABLES, int]:
 
 def save(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
     """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a like file, where one is known."""
-    # For optimised tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
+    # For optimized tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
     if like is None or like > image.width * image.height:
         plain = _save(image, **settings)
         if len(plain) > 1.8 * image.width * image.height:
@@ -82,7 +82,7 @@ def _save(image: Image.Image, **settings: Any) -> bytes:
 
 
 def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
-    """The quantisation table of each of the first three components; a repeated last one is left out, as in files."""
+    """The quantization table of each of the first three components; a repeated last one is left out, as in files."""
     tables = [list(header.quantization[layer[3]]) for layer in header.layer[:3]]
     while len(tables) > 1 and tables[-1] == tables[-2]:
         tables.pop()

@@ -20,7 +20,7 @@ _IPTC, _PHOTOSHOP = 33723, 34377
 
 @dataclass(frozen=True)
 class Metadata:
-    """EXIF as a TIFF stream, XMP, colour profile, and dots per inch."""
+    """EXIF as a TIFF stream, XMP, color profile, and dots per inch."""
 
     exif: bytes | None
     xmp: bytes | None

@@ -10,7 +10,7 @@ from torch import Tensor
 Array = TypeVar("Array", np.ndarray, Tensor)
 
 # orientation -> (axes to flip, whether to swap rows and columns after that)
-_TURNS: dict[int, tuple[tuple[int, ...], bool]] = {
+_TRANSFORMS: dict[int, tuple[tuple[int, ...], bool]] = {
     1: ((), False),
     2: ((1,), False),
     3: ((0, 1), False),
@@ -24,14 +24,14 @@ _TURNS: dict[int, tuple[tuple[int, ...], bool]] = {
 
 def upright(array: Array, orientation: int) -> Array:
     """A stored (H, W, ...) array as a viewer turns it."""
-    axes, swap = _TURNS[orientation]
+    axes, swap = _TRANSFORMS[orientation]
     flipped = _flip(array, axes)
     return flipped.swapaxes(0, 1) if swap else flipped
 
 
 def stored(array: Array, orientation: int) -> Array:
     """An upright (H, W, ...) array as the file stores it."""
-    axes, swap = _TURNS[orientation]
+    axes, swap = _TRANSFORMS[orientation]
     return _flip(array.swapaxes(0, 1) if swap else array, axes)
 
 

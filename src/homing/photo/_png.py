@@ -14,8 +14,8 @@ import numpy as np
 from homing.photo._metadata import Metadata
 
 _PIXELS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
-# Chunks that speak of the picture and stay true when its pixels or its colour type change a little.
-_KEPT = {
+# Chunks that speak of the picture and stay true when its pixels or its color type change a little.
+_COPIED = {
     *(b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI"),
     *(b"pHYs", b"eXIf", b"iTXt", b"tEXt", b"zTXt", b"tIME", b"sPLT"),
 }
@@ -37,12 +37,12 @@ def exif(data: bytes) -> bytes:
     return next((chunk.whole[8:-4] for chunk in _chunks(data) if chunk.type == b"eXIf"), b"")
 
 
-def kept_chunks(data: bytes) -> bytes:
+def copied_chunks(data: bytes) -> bytes:
     """The chunks of a file that a changed copy keeps; unknown ones where they are marked as safe to copy."""
-    return b"".join(c.whole for c in _chunks(data) if c.type in _KEPT or (c.type not in _PIXELS and c.type[3] & 32))
+    return b"".join(c.whole for c in _chunks(data) if c.type in _COPIED or (c.type not in _PIXELS and c.type[3] & 32))
 
 
-def made_chunks(metadata: Metadata) -> bytes:
+def new_chunks(metadata: Metadata) -> bytes:
     """Chunks for what another format's file said."""
     made = []
     if metadata.icc:

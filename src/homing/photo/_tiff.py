@@ -9,20 +9,20 @@ import numpy as np
 import tifffile
 from PIL import Image
 
-from homing.photo import _colour
+from homing.photo import _color
 from homing.photo._ifd import COMPRESSION, ICC, PHOTOMETRIC, Directory
 from homing.photo._metadata import CMYK, LAYOUT, Metadata, is_tiff
 
-_GREY_ON_WHITE, _GREY, _RGB = 0, 1, 2
+_GRAY_ON_WHITE, _GRAY, _RGB = 0, 1, 2
 _ASSOCIATED, _UNASSOCIATED = 1, 2
 _SEPARATE = 2
 _LOSSLESS = {1: None, 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits", 50000: "zstd"}
 
 
 def is_plain(page: tifffile.TiffPage) -> bool:
-    """Whether `planes` reads it: grey, RGB or CMYK of 8 or 16 bits."""
+    """Whether `planes` reads it: gray, RGB or CMYK of 8 or 16 bits."""
     return (
-        page.photometric in (_GREY_ON_WHITE, _GREY, _RGB, CMYK)
+        page.photometric in (_GRAY_ON_WHITE, _GRAY, _RGB, CMYK)
         and (page.bitspersample, page.dtype) in ((8, np.uint8), (16, np.uint16))
         and page.samplesperpixel <= 5
         and page.imagedepth == 1
@@ -30,27 +30,27 @@ def is_plain(page: tifffile.TiffPage) -> bool:
 
 
 def planes(page: tifffile.TiffPage, icc: bytes | None, name: str) -> np.ndarray:
-    """(H, W, 1 to 4): colour, and alpha where the file says that it is alpha; CMYK becomes sRGB."""
+    """(H, W, 1 to 4): color, and alpha where the file says that it is alpha; CMYK becomes sRGB."""
     levels: np.ndarray = page.asarray()
     if page.planarconfig == _SEPARATE and page.samplesperpixel > 1:
         levels = np.moveaxis(levels, 0, -1)
     levels = levels.reshape(page.imagelength, page.imagewidth, page.samplesperpixel)
-    colours = {_RGB: 3, CMYK: 4}.get(page.photometric, 1)
-    colour, extra = levels[..., :colours], levels[..., colours:]
+    colors = {_RGB: 3, CMYK: 4}.get(page.photometric, 1)
+    color, extra = levels[..., :colors], levels[..., colors:]
     white = np.iinfo(levels.dtype).max
     if page.photometric == CMYK:
-        image = Image.frombytes("CMYK", colour.shape[1::-1], _colour.eight_bit(colour).tobytes())
-        return np.asarray(_colour.without_cmyk(image, icc, name))
-    if page.photometric == _GREY_ON_WHITE:
-        colour = white - colour
+        image = Image.frombytes("CMYK", color.shape[1::-1], _color.to_8_bit(color).tobytes())
+        return np.asarray(_color.cmyk_to_srgb(image, icc, name))
+    if page.photometric == _GRAY_ON_WHITE:
+        color = white - color
     kinds = [int(kind) for kind in page.extrasamples][: extra.shape[2]]
     index = next((i for i, kind in enumerate(kinds) if kind in (_ASSOCIATED, _UNASSOCIATED)), None)
     if index is None:
-        return colour
+        return color
     alpha = extra[..., index, None]
     if kinds[index] == _ASSOCIATED:
-        colour = np.rint(colour * (white / np.maximum(alpha, 1))).clip(0, white).astype(levels.dtype)
-    return np.concatenate([colour, alpha], axis=2)
+        color = np.rint(color * (white / np.maximum(alpha, 1))).clip(0, white).astype(levels.dtype)
+    return np.concatenate([color, alpha], axis=2)
 
 
 def write(original: bytes, levels: np.ndarray, alpha: bool) -> bytes:

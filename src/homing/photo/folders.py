@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Generic, TypeVar, overload
 
-from homing._places import Address, Place, place
+from homing._io.paths import Address, Location, location
 from homing.errors import HomingError
 
 _PHOTO_SUFFIXES = {
@@ -17,70 +17,70 @@ _PHOTO_SUFFIXES = {
 }
 
 
-Where = TypeVar("Where", bound=Place, covariant=True)
+LocationT = TypeVar("LocationT", bound=Location, covariant=True)
 
 
 @dataclass(frozen=True)
-class FoundAt(Generic[Where]):
+class FoundPhoto(Generic[LocationT]):
     """A photo's file, and its name relative to what the user gave."""
 
-    path: Where
+    path: LocationT
     name: Path
 
 
-Found = FoundAt[Path]
+LocalPhoto = FoundPhoto[Path]
 """One on this machine."""
 
 
 @overload
-def gather(paths: Iterable[Path]) -> list[Found]: ...
+def find_photos(paths: Iterable[Path]) -> list[LocalPhoto]: ...
 @overload
-def gather(paths: Iterable[str | Place]) -> list[FoundAt[Place]]: ...
+def find_photos(paths: Iterable[str | Location]) -> list[FoundPhoto[Location]]: ...
 
 
-def gather(paths: Iterable[Any]) -> list[Any]:
+def find_photos(paths: Iterable[Any]) -> list[Any]:
     """The files given and the photos in the folders given, each once, in the order given.
 
     Texts may be addresses: s3://bucket/photos.
     """
-    found: dict[str, FoundAt[Place]] = {}
-    for path in map(place, paths):
+    found: dict[str, FoundPhoto[Location]] = {}
+    for path in map(location, paths):
         try:
-            photos = _named(path)
+            photos = _photos_at(path)
         except OSError as error:
             raise HomingError(f"{error.filename or path} cannot be read: {error.strerror}") from error
         for photo in photos:
-            found.setdefault(_one_name(photo.path), photo)
+            found.setdefault(_identity(photo.path), photo)
     return list(found.values())
 
 
-def _one_name(path: Place) -> str:
+def _identity(path: Location) -> str:
     """The same however a file is named; unlike Path.resolve, realpath takes links in a circle."""
-    return path.full if isinstance(path, Address) else os.path.realpath(path)
+    return path.url if isinstance(path, Address) else os.path.realpath(path)
 
 
-def _named(path: Place) -> list[FoundAt[Place]]:
+def _photos_at(path: Location) -> list[FoundPhoto[Location]]:
     """The photo, or the photos of the folder, that a user named."""
     if isinstance(path, Address) and path.suffix.lower() in _PHOTO_SUFFIXES:
-        return [FoundAt(path, Path(path.name))]  # to ask a web server whether it is a folder is to fetch it
+        return [FoundPhoto(path, Path(path.name))]  # to ask a web server whether it is a folder is to fetch it
     if path.is_dir():
         if isinstance(path, Address):
-            photos: list[FoundAt[Place]] = [FoundAt(path / name, Path(name)) for name in _far_photos(path)]
+            photos: list[FoundPhoto[Location]] = [FoundPhoto(path / name, Path(name)) for name in _remote_photos(path)]
         else:
-            photos = [FoundAt(file, file.relative_to(path)) for file in _photos(path)]
+            photos = [FoundPhoto(file, file.relative_to(path)) for file in _photos(path)]
         if not photos:
             raise HomingError(f"no photos in folder: {path}")
         return photos
     if not path.exists():
         raise HomingError(f"no such file or folder: {path}")
-    return [FoundAt(path, Path(path.name))]
+    return [FoundPhoto(path, Path(path.name))]
 
 
 def _photos(folder: Path) -> list[Path]:
     return sorted(path for path in _files(folder, set()) if path.suffix.lower() in _PHOTO_SUFFIXES)
 
 
-def _far_photos(folder: Address) -> list[PurePosixPath]:
+def _remote_photos(folder: Address) -> list[PurePosixPath]:
     names = (name for name in folder.files() if not any(part.startswith(".") for part in name.parts))
     return sorted(name for name in names if name.suffix.lower() in _PHOTO_SUFFIXES)
 

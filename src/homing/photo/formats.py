@@ -9,7 +9,7 @@ SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "AVI
 _SHORT = {"JPG": "JPEG", "TIF": "TIFF"}
 
 
-QUICKER = ("PNG",)
+QUICK_FORMATS = ("PNG",)
 """The formats that can be written with less effort: a larger file of the same pixels."""
 
 

@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._machine import receive, send
-from homing._places import Place, place
+from homing._io.device import to_device, to_numpy
+from homing._io.paths import Location, location
 from homing.errors import PhotoError
-from homing.photo import _colour, _encode, _jpeg
+from homing.photo import _color, _encode, _jpeg
 from homing.photo._decode import decode
 from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
 
 
-def read_file(path: Place) -> bytes:
+def read_file(path: Location) -> bytes:
     """The bytes of a regular file, or of one far away; nothing of them is decoded."""
     try:
         str(path).encode()
@@ -41,14 +41,14 @@ def read_file(path: Place) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Photo:
-    """One photo as it is stored in its file; `view` is what a viewer shows of it."""
+    """One photo as it is stored in its file; `pixels()` is what a viewer shows of it."""
 
     name: str
     """What messages call it: the path as given."""
     data: bytes = field(repr=False)
     """The file as it was. What is not listed below is read from here when the photo is written."""
-    pixels: np.ndarray = field(repr=False)
-    """(H, W, C) in the file's own orientation and colour space; C is 1 or 3; uint8 or uint16."""
+    stored_pixels: np.ndarray = field(repr=False)
+    """(H, W, C) in the file's own orientation and color space; C is 1 or 3; uint8 or uint16."""
     alpha: np.ndarray | None = field(repr=False)
     """(H, W), of the same type as the pixels."""
     format: str
@@ -56,18 +56,18 @@ class Photo:
     orientation: int
     """As in EXIF, 1 to 8."""
     icc: bytes | None = field(repr=False)
-    """The colour profile of the pixels; None means sRGB."""
+    """The color profile of the pixels; None means sRGB."""
 
     def __post_init__(self) -> None:
         # Photos are shared between threads and kept as "before" beside "after".
-        for array in (self.pixels, self.alpha):
+        for array in (self.stored_pixels, self.alpha):
             if array is not None:
                 array.setflags(write=False)
 
     @classmethod
-    def load(cls, path: str | Place) -> Photo:
+    def load(cls, path: str | Location) -> Photo:
         """The photo in the file at `path`, which may be an address such as https://host/beach.jpg."""
-        where = place(path)
+        where = location(path)
         return cls.decode(read_file(where), str(where))
 
     @classmethod
@@ -80,81 +80,86 @@ class Photo:
         """The hash of the file as it was."""
         return sha256(self.data).hexdigest()
 
-    def view(self, device: torch.device | None = None) -> Tensor:
+    def pixels(self, device: torch.device | None = None) -> Tensor:
         """What a viewer shows: (3, H, W) in [0, 1], upright, sRGB, on white where it is transparent.
 
         It lies on `device`, or on the CPU, and is the same on each.
         """
-        shown = _shares(_colour.shown(self.pixels, self.icc), device)
+        shown = _to_unit_range(_color.to_srgb(self.stored_pixels, self.icc), device)
         if self.alpha is not None:
-            opacity = _shares(self.alpha[..., None], device)
+            opacity = _to_unit_range(self.alpha[..., None], device)
             shown = shown * opacity + (1 - opacity)
-        turned = upright(shown.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
-        return turned.expand(3, -1, -1).contiguous()
+        oriented = upright(shown.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
+        return oriented.expand(3, -1, -1).contiguous()
 
-    def moved(self, change: Tensor) -> Photo:
-        """This photo with `change`, (3, H, W) in the frame and units of `view`, added to its stored pixels.
+    def with_change(self, change: Tensor) -> Photo:
+        """This photo with `change`, (3, H, W) in the frame and units of `pixels()`, added to its stored pixels.
 
-        The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colours.
+        The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colors.
         """
-        return moved_each([self], [change])[0]
+        return apply_changes([self], [change])[0]
 
     def _levels(self, change: Tensor) -> Tensor:
         """The code values (H, W, C) with the change, on its device."""
-        height, width = upright(self.pixels, self.orientation).shape[:2]
+        height, width = upright(self.stored_pixels, self.orientation).shape[:2]
         if change.shape != (3, height, width):
             raise PhotoError(f"{self.name}: a change of {(3, height, width)} is expected, got {tuple(change.shape)}")
-        step = self.as_stored(change.detach().float())
-        if self.pixels.shape[2] == 1:
-            step = _divided(step.sum(dim=0, keepdim=True), 3)
-        levels = (step * self._white).add_(_channels(self.pixels, change.device)).round_().clamp_(0, self._white)
-        return levels.to(torch.uint8 if self._white == 255 else torch.int32).permute(1, 2, 0).contiguous()
+        step = self.to_stored_orientation(change.detach().float())
+        if self.stored_pixels.shape[2] == 1:
+            step = _divide(step.sum(dim=0, keepdim=True), 3)
+        levels = (
+            (step * self._max_level)
+            .add_(_to_chw(self.stored_pixels, change.device))
+            .round_()
+            .clamp_(0, self._max_level)
+        )
+        return levels.to(torch.uint8 if self._max_level == 255 else torch.int32).permute(1, 2, 0).contiguous()
 
-    def as_stored(self, image: Tensor) -> Tensor:
-        """A (C, H, W) image in the frame of `view`, turned as the file stores it."""
+    def to_stored_orientation(self, image: Tensor) -> Tensor:
+        """A (C, H, W) image in the frame of `pixels()`, oriented as the file stores it."""
         return stored(image.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
 
     def encode(self, format: str | None = None, finer: bool = False, quick: bool = False) -> bytes:
         """The bytes of a file with these pixels and everything else of the original.
 
         `finer` spends more bytes where the format is lossy, so that less of a change is rounded away; `quick` spends
-        less time on making the file small, in the formats of `QUICKER`: its pixels are the same.
+        less time on making the file small, in the formats of `QUICK_FORMATS`: its pixels are the same.
         """
         return _encode.encode(self, format_name(format or self.format), finer, quick)
 
-    def coding(self, format: str | None = None, finer: bool = False) -> _jpeg.Coding | None:
+    def jpeg_tables(self, format: str | None = None, finer: bool = False) -> _jpeg.JpegTables | None:
         """How coarsely `encode` keeps the pixels of a JPEG file in sRGB that stays one; None for other photos."""
         stays = format_name(format or self.format) == self.format == "JPEG"
-        if not stays or not _colour.is_srgb(self.pixels, self.icc):
+        if not stays or not _color.is_srgb(self.stored_pixels, self.icc):
             return None
-        return _jpeg.coding(self.data, self.pixels.shape[2], finer)
+        return _jpeg.jpeg_tables(self.data, self.stored_pixels.shape[2], finer)
 
     @property
-    def _white(self) -> int:
+    def _max_level(self) -> int:
         """The largest code value."""
-        return int(np.iinfo(self.pixels.dtype).max)
+        return int(np.iinfo(self.stored_pixels.dtype).max)
 
 
-def moved_each(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
+def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
     """Photos with their changes, which lie on one device: it is waited for once."""
-    levels = receive([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
+    levels = to_numpy([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
     return [
-        replace(photo, pixels=each.astype(photo.pixels.dtype, copy=False))
+        replace(photo, stored_pixels=each.astype(photo.stored_pixels.dtype, copy=False))
         for photo, each in zip(photos, levels, strict=True)
     ]
 
 
-def _channels(levels: np.ndarray, device: torch.device | None) -> Tensor:
-    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are turned about on the device."""
+def _to_chw(levels: np.ndarray, device: torch.device | None) -> Tensor:
+    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are oriented about on the device."""
     known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # GPUs hardly know uint16
-    return send(known, device or torch.device("cpu")).permute(2, 0, 1).contiguous()
+    return to_device(known, device or torch.device("cpu")).permute(2, 0, 1).contiguous()
 
 
-def _shares(levels: np.ndarray, device: torch.device | None) -> Tensor:
+def _to_unit_range(levels: np.ndarray, device: torch.device | None) -> Tensor:
     """(H, W, C) code values as (C, H, W) shares of white."""
-    return _divided(_channels(levels, device).float(), int(np.iinfo(levels.dtype).max))
+    return _divide(_to_chw(levels, device).float(), int(np.iinfo(levels.dtype).max))
 
 
-def _divided(values: Tensor, by: int) -> Tensor:
+def _divide(values: Tensor, by: int) -> Tensor:
     """Divided by a tensor: a GPU multiplies by the inverse of a plain number, which rounds differently."""
     return values.div_(torch.full((), by, dtype=values.dtype, device=values.device))

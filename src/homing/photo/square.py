@@ -25,7 +25,7 @@ def read_square(path: Path, side: int) -> Square | PhotoError:
     """The photo of a file as a square, or why there is none."""
     try:
         data = read_file(path)
-        view = Photo.decode(data, str(path)).view()
+        view = Photo.decode(data, str(path)).pixels()
         square = F.interpolate(view[None], (side, side), mode="bilinear", antialias=True, align_corners=False)[0]
         return Square((square * 255).round().clamp(0, 255).byte().numpy(), hashlib.sha256(data).digest())
     except PhotoError as error:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["Keys", "Limits", "create_app"]
 
 # Fetched when first used: a client needs none of the libraries of a server.
-_ROOM_OF = {"Keys": "keys", "Limits": "limits", "create_app": "app"}
+_MODULE_OF = {"Keys": "keys", "Limits": "limits", "create_app": "app"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ROOM_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'homing.service' has no attribute '{name}'")
-    return getattr(import_module(f"homing.service.{_ROOM_OF[name]}"), name)
+    return getattr(import_module(f"homing.service.{_MODULE_OF[name]}"), name)

@@ -17,19 +17,19 @@ from homing.collection import Collection
 from homing.collection.folder import Folder
 from homing.errors import HomingError
 from homing.service import problems
-from homing.service.answers import Report
 from homing.service.keys import Keys
 from homing.service.limits import Limits
 from homing.service.problems import ProblemDetails
-from homing.service.routes import activating, comparing, health, jobs, page, photos, searching
+from homing.service.routes import activate, compare, health, jobs, page, photos, search
+from homing.service.schemas import ActivationReport
 from homing.service.state import Service
 
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -45,12 +45,12 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     """
     if not isinstance(collection.folder, Folder):
         raise HomingError(
-            f"{collection.folder.home} is kept in Lance; homing serve serves collections in a folder of this machine"
+            f"{collection.folder.root} is kept in Lance; homing serve serves collections in a folder of this machine"
         )
     service = Service(collection, keys, limits or Limits())
 
     @asynccontextmanager
-    async def living(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.start)
         try:
             yield
@@ -60,30 +60,30 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     app = FastAPI(
         title="homing",
         version=__version__,
-        summary="Which references a photo is a copy of, and photos made easy to recognise again.",
-        lifespan=living,
+        summary="Which references a photo is a copy of, and photos made easy to recognize again.",
+        lifespan=lifespan,
         docs_url=None,  # they load scripts from elsewhere, which the policy refuses
         redoc_url=None,
     )
     app.state.service = service
-    problems.install(app)
-    for room in (health, searching, photos, activating, comparing, jobs, page):
-        app.include_router(room.router)
-    app.add_middleware(_Around, service=service)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    problems.install_handlers(app)
+    for module in (health, search, photos, activate, compare, jobs, page):
+        app.include_router(module.router)
+    app.add_middleware(_HeadersMiddleware, service=service)
+    app.openapi = lambda: _build_openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
+def _build_openapi(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with the shape of problems, which no route names as its own answer."""
     if app.openapi_schema is None:
-        described = FastAPI.openapi(app)
-        schemas = described.setdefault("components", {}).setdefault("schemas", {})
-        for model in (ProblemDetails, Report):
+        document = FastAPI.openapi(app)
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        for model in (ProblemDetails, ActivationReport):
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= own.pop("$defs", {})
             schemas[model.__name__] = own
-        for way in described["paths"].values():
+        for way in document["paths"].values():
             for route in way.values():
                 invalid = route["responses"].get("422", {}).get("content", {})
                 invalid.pop("application/json", None)  # FastAPI's own shape, which is not ours
@@ -93,7 +93,7 @@ def _described(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-class _Around:
+class _HeadersMiddleware:
     """Puts the same headers on whatever is answered, and counts it."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -105,13 +105,13 @@ class _Around:
             return
         if scope["method"] == "HEAD":  # the server leaves out the body, whatever is answered
             scope = {**scope, "method": "GET"}
-        started, begun = perf_counter(), False
+        started, response_started = perf_counter(), False
 
         async def with_headers(message: Message) -> None:
-            nonlocal begun
+            nonlocal response_started
             if message["type"] == "http.response.start":
-                begun = True
-                self._service.metrics.saw_request(scope, message["status"], perf_counter() - started)
+                response_started = True
+                self._service.metrics.observe_request(scope, message["status"], perf_counter() - started)
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
@@ -123,7 +123,7 @@ class _Around:
         try:
             await self._app(scope, receive, with_headers)
         except Exception as error:
-            # Here, since Starlette answers it outside of what is around the app.
-            if begun:
+            # At this point, since Starlette answers it outside of what is around the app.
+            if response_started:
                 raise  # the server logs it, and ends the connection
-            await problems.unforeseen(Request(scope), error)(scope, receive, with_headers)
+            await problems.internal_error_response(Request(scope), error)(scope, receive, with_headers)

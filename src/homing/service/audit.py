@@ -9,12 +9,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
-from homing._files import sync_folder
+from homing._io.files import fsync_folder
 from homing.errors import CollectionError
 
 
 @dataclass(frozen=True)
-class Entry:
+class AuditEntry:
     """One thing that was done to one photo."""
 
     key: str
@@ -24,13 +24,13 @@ class Entry:
     photo: str
 
 
-class Audit:
+class AuditLog:
     """The log of a collection; only the writer's thread writes to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def write(self, *entries: Entry) -> None:
+    def write(self, *entries: AuditEntry) -> None:
         """Add lines; they are on disk when this is done."""
         if not entries:
             return
@@ -44,6 +44,6 @@ class Audit:
                 file.flush()
                 os.fsync(handle)
             if new:
-                sync_folder(self.path.parent)
+                fsync_folder(self.path.parent)
         except OSError as error:
             raise CollectionError(f"the audit log {self.path} cannot be written: {error.strerror}") from error

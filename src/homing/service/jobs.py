@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from homing.errors import GoneError
-from homing.service.answers import Outcome
+from homing.errors import NotFoundError
+from homing.service.schemas import PhotoOutcome
 
-KEPT = 1000
+MAX_JOBS = 1000
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Job:
 
     kind: Literal["add", "activate"]
     total: int
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[PhotoOutcome] = field(default_factory=list)
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
 
@@ -30,12 +30,12 @@ class Job:
         """Where its progress is told."""
         return f"/v1/jobs/{self.id}"
 
-    def do(self, step: Callable[[], list[Outcome]]) -> None:
+    def run_step(self, step: Callable[[], list[PhotoOutcome]]) -> None:
         """Do some of its photos."""
         self.state = "running"
         self.outcomes.extend(step())
 
-    def end(self, error: BaseException | None = None) -> None:
+    def finish(self, error: BaseException | None = None) -> None:
         """All are done, or a mistake of ours is in the way of those that are left."""
         self.state = "done" if error is None else "failed"
         if error is not None:
@@ -45,19 +45,19 @@ class Job:
 class Jobs:
     """The latest jobs. Those of before are forgotten, and what they did stays."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
+    def __init__(self, capacity: int = MAX_JOBS) -> None:
+        self._capacity = capacity
         self._jobs: OrderedDict[str, Job] = OrderedDict()
 
     def add(self, job: Job) -> Job:
         """Remember a job."""
         self._jobs[job.id] = job
-        while len(self._jobs) > self._kept:
+        while len(self._jobs) > self._capacity:
             self._jobs.popitem(last=False)
         return job
 
     def find(self, number: str) -> Job:
-        """A job by its id; GoneError if there is none."""
+        """A job by its id; NotFoundError if there is none."""
         if number not in self._jobs:
-            raise GoneError(f"no job has the id {number!a}; the last {self._kept:,} since the start are known")
+            raise NotFoundError(f"no job has the id {number!a}; the last {self._capacity:,} since the start are known")
         return self._jobs[number]

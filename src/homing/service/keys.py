@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from homing._files import make_folder, write_atomically, writing
+from homing._io.files import make_folder, report_write_errors, write_atomically
 from homing.errors import HomingError, UnknownNameError
 
 if sys.version_info >= (3, 11):
@@ -34,7 +34,7 @@ class Caller:
     name: str
     role: Role
 
-    def may(self, role: Role) -> bool:
+    def has_role(self, role: Role) -> bool:
         """Whether what needs this role may be done."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
@@ -49,14 +49,14 @@ class Keys:
     @classmethod
     def read(cls, path: Path) -> Keys:
         """The keys in a file; one that is not right is refused as a whole."""
-        entries = _entries(path)
+        entries = _read_entries(path)
         if not entries:
             raise HomingError(f"{path} holds no keys; make one with: homing serve --new-key NAME --keys {path}")
         return cls({sha256: Caller(name, role) for name, (role, sha256) in entries.items()})
 
     def find(self, key: str) -> Caller | None:
         """Whose key this is. How long that takes tells nothing of the keys."""
-        given, found = _hashed(key), None
+        given, found = _hash_key(key), None
         for sha256, caller in self._callers.items():
             if hmac.compare_digest(given, sha256):
                 found = caller
@@ -69,13 +69,13 @@ def new_key(path: Path, name: str, role: str) -> str:
         raise UnknownNameError("role", role, ROLES)
     if not _NAME.fullmatch(name):
         raise HomingError(f"the name of a key has letters, digits, _ and -, at most 64; got {name!a}")
-    entries = _entries(path) if path.exists() else {}
+    entries = _read_entries(path) if path.exists() else {}
     if name in entries:
         raise HomingError(f"{path} holds a key '{name}' already; choose another name, or remove that one")
     key = secrets.token_urlsafe(32)
-    entries[name] = (role, _hashed(key))
+    entries[name] = (role, _hash_key(key))
     text = "\n".join(f'[keys.{each}]\nrole = "{of}"\nsha256 = "{sha256}"\n' for each, (of, sha256) in entries.items())
-    with writing(path):
+    with report_write_errors(path):
         make_folder(path.absolute().parent)
         before = os.umask(0o077)
         try:
@@ -85,7 +85,7 @@ def new_key(path: Path, name: str, role: str) -> str:
     return key
 
 
-def _entries(path: Path) -> dict[str, tuple[Role, str]]:
+def _read_entries(path: Path) -> dict[str, tuple[Role, str]]:
     """Roles and hashes by name."""
     try:
         found = tomllib.loads(path.read_text()).get("keys", {})
@@ -104,5 +104,5 @@ def _entries(path: Path) -> dict[str, tuple[Role, str]]:
     return entries
 
 
-def _hashed(key: str) -> str:
+def _hash_key(key: str) -> str:
     return hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()

@@ -24,13 +24,13 @@ class Limits:
     """In one request."""
     request_bytes: int = 200_000_000
     """Of all files of one request."""
-    held_bytes: int = 1_000_000_000
+    memory_bytes: int = 1_000_000_000
     """Of all files that are in memory at once."""
     requests: int = 64
     """With photos that are at work or wait."""
-    squares: int = 1024
+    network_queue: int = 1024
     """That wait for the network."""
-    writes: int = 64
+    write_queue: int = 64
     """That wait for the one writer."""
     seconds: int = 120
     """In which a request must have come."""
@@ -38,10 +38,10 @@ class Limits:
     """Requests of one key."""
 
     @classmethod
-    def of(cls, said: Iterable[str]) -> Limits:
+    def parse(cls, settings: Iterable[str]) -> Limits:
         """The limits with some said to be others, each as name=number."""
         others = {}
-        for each in said:
+        for each in settings:
             name, _, number = each.partition("=")
             if name not in (known := [field.name for field in fields(cls)]):
                 raise UnknownNameError("limit", name, known)
@@ -56,7 +56,7 @@ class Limits:
                 raise HomingError(f"the limit {field.name} must be at least 1, got {getattr(self, field.name)}")
 
 
-class Gate:
+class AdmissionControl:
     """Lets requests with photos in, as many as there is room for. Jobs give back their bytes from another thread."""
 
     def __init__(self, limits: Limits) -> None:
@@ -64,71 +64,73 @@ class Gate:
         self._lock = Lock()
         self.requests = self.bytes = 0
 
-    def enter(self) -> None:
+    def admit(self) -> None:
         """Let one request in, or refuse it."""
         if self.requests >= self._limits.requests:
             raise TooBusyError(f"{self.requests} requests are being worked on, the most that may wait; try again")
         self.requests += 1
 
-    def take(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Make room for so many bytes, or refuse them."""
         with self._lock:
-            if self.bytes + count > self._limits.held_bytes:
+            if self.bytes + count > self._limits.memory_bytes:
                 raise TooBusyError("the photos of other requests fill the memory there is for them; try again")
             self.bytes += count
 
-    def give_back(self, count: int) -> None:
+    def free(self, count: int) -> None:
         """So many bytes are in memory no more."""
         with self._lock:
             self.bytes -= count
 
 
-class Held:
+class Reservation:
     """The room that one request takes."""
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate, self._bytes = gate, 0
-        self._entered = self._kept = False
+    def __init__(self, admission: AdmissionControl) -> None:
+        self._admission, self._bytes = admission, 0
+        self._admitted = self._detached = False
 
-    def enter(self) -> None:
+    def admit(self) -> None:
         """All of it has come: it is to be worked on."""
-        self._gate.enter()
-        self._entered = True
+        self._admission.admit()
+        self._admitted = True
 
-    def take(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Take room for so many bytes more."""
-        self._gate.take(count)
+        self._admission.reserve(count)
         self._bytes += count
 
-    def keep(self) -> Callable[[], None]:
+    def detach(self) -> Callable[[], None]:
         """The bytes outlive the request, which is answered already; gives the function that lets go of them."""
-        self._kept = True
-        return self._let_go
+        self._detached = True
+        return self._free
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """The request is answered."""
-        self._gate.requests -= self._entered
-        if not self._kept:
-            self._let_go()
+        self._admission.requests -= self._admitted
+        if not self._detached:
+            self._free()
 
-    def _let_go(self) -> None:
-        self._gate.give_back(self._bytes)
+    def _free(self) -> None:
+        self._admission.free(self._bytes)
         self._bytes = 0
 
 
-class Rates:
+class RateLimiter:
     """How often each key may ask: a bucket that holds a minute's requests and fills as time goes by."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._clock = per_minute, clock
-        self._left: dict[str, tuple[float, float]] = {}
+        self._capacity, self._clock = per_minute, clock
+        self._tokens: dict[str, tuple[float, float]] = {}
 
-    def count(self, name: str) -> None:
+    def check(self, name: str) -> None:
         """Count one request of this key, or refuse it."""
         now = self._clock()
-        left, last = self._left.get(name, (float(self._most), now))
-        left = min(self._most, left + (now - last) * self._most / 60)
+        left, last = self._tokens.get(name, (float(self._capacity), now))
+        left = min(self._capacity, left + (now - last) * self._capacity / 60)
         if left < 1:
-            seconds = math.ceil((1 - left) * 60 / self._most)
-            raise TooBusyError(f"key '{name}' may ask {self._most} times a minute; wait {seconds} s", seconds=seconds)
-        self._left[name] = (left - 1, now)
+            seconds = math.ceil((1 - left) * 60 / self._capacity)
+            raise TooBusyError(
+                f"key '{name}' may ask {self._capacity} times a minute; wait {seconds} s", seconds=seconds
+            )
+        self._tokens[name] = (left - 1, now)

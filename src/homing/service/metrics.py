@@ -26,30 +26,32 @@ class Metrics:
             "homing_stage_seconds", "Of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
         )
         self._batches = Histogram(
-            "homing_batch_size", "Squares described together.", buckets=(1, 2, 4, 8, 16), registry=registry
+            "homing_batch_size", "Network inputs described together.", buckets=(1, 2, 4, 8, 16), registry=registry
         )
 
-    def watch(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
+    def add_gauges(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
         """What is looked at whenever somebody asks: how many references there are, and what waits in each queue."""
-        waiting = Gauge("homing_waiting", "What waits, or is at work, by queue.", ["queue"], registry=self._registry)
+        waiting = Gauge(
+            "homing_queue_length", "What waits, or is at work, by queue.", ["queue"], registry=self._registry
+        )
         for name, count in queues.items():
             waiting.labels(name).set_function(count)
-        Gauge("homing_references", "References in the catalogue.", registry=self._registry).set_function(references)
+        Gauge("homing_references", "References in the catalog.", registry=self._registry).set_function(references)
 
-    def saw_request(self, scope: Scope, status: int, seconds: float) -> None:
+    def observe_request(self, scope: Scope, status: int, seconds: float) -> None:
         """A request was answered; routes are told by their pattern, and what is none as one. So are methods."""
         route = getattr(scope.get("route"), "path", "none")
         known = route != "none" and status != HTTPStatus.METHOD_NOT_ALLOWED
         self._requests.labels(scope["method"] if known else "any", route, status).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def saw_stages(self, **seconds: float) -> None:
+    def observe_stages(self, **seconds: float) -> None:
         """How long each stage of a search took."""
         for stage, spent in seconds.items():
             self._stages.labels(stage).observe(spent)
 
-    def saw_batch(self, size: int) -> None:
-        """So many squares were described together."""
+    def observe_batch(self, size: int) -> None:
+        """So many network inputs were described together."""
         self._batches.observe(size)
 
     def text(self) -> bytes:

@@ -17,8 +17,8 @@ from starlette.routing import compile_path
 from homing.errors import (
     BusyError,
     CollectionError,
-    GoneError,
     HomingError,
+    NotFoundError,
     PhotoError,
     TooLargeError,
     UnsupportedError,
@@ -31,7 +31,7 @@ _STATUS: list[tuple[type[HomingError], HTTPStatus]] = [
     (TooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (PhotoError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (BusyError, HTTPStatus.CONFLICT),
-    (GoneError, HTTPStatus.NOT_FOUND),
+    (NotFoundError, HTTPStatus.NOT_FOUND),
     (CollectionError, HTTPStatus.INTERNAL_SERVER_ERROR),
     (HomingError, HTTPStatus.UNPROCESSABLE_ENTITY),
 ]
@@ -62,7 +62,7 @@ class TooBusyError(ProblemError):
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
 
 
-def problem_of(error: ProblemError | HomingError) -> ProblemError:
+def to_problem(error: ProblemError | HomingError) -> ProblemError:
     """What an error of the library means to who asked; if it is the collection's, the log has its trace."""
     if isinstance(error, ProblemError):
         return error
@@ -72,17 +72,17 @@ def problem_of(error: ProblemError | HomingError) -> ProblemError:
     return ProblemError(status, str(error))
 
 
-def details(request: Request, problem: ProblemError) -> ProblemDetails:
+def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
     """A problem as a document; what it says of files on this machine is left out."""
     return ProblemDetails(
         title=HTTPStatus(problem.status).phrase,
         status=problem.status,
-        detail=request.app.state.service.keeping.without_paths(problem.detail),
+        detail=request.app.state.service.upload_store.redact_paths(problem.detail),
         instance=request.url.path,
     )
 
 
-def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """These problems, and those that any route may have, for the description of a route."""
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {
@@ -91,45 +91,45 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def install(app: FastAPI) -> None:
+def install_handlers(app: FastAPI) -> None:
     """Let every error of this app be answered in this shape."""
 
-    async def ours(request: Request, error: Exception) -> JSONResponse:
+    async def on_known_error(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError | HomingError)
-        return _answer(request, problem_of(error))
+        return _problem_response(request, to_problem(error))
 
-    async def of_http(request: Request, error: Exception) -> JSONResponse:
+    async def on_http_exception(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         detail, headers = str(error.detail), dict(error.headers or {})
-        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _methods(app, request.url.path)):
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(app, request.url.path)):
             detail, headers["Allow"] = f"{request.method} is not answered here, {methods} is", methods
-        return _answer(request, ProblemError(error.status_code, detail, headers=headers))
+        return _problem_response(request, ProblemError(error.status_code, detail, headers=headers))
 
-    async def invalid(request: Request, error: Exception) -> JSONResponse:
+    async def on_validation_error(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
         lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
-        return _answer(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines)))
+        return _problem_response(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines)))
 
-    app.add_exception_handler(ProblemError, ours)
-    app.add_exception_handler(HomingError, ours)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(ProblemError, on_known_error)
+    app.add_exception_handler(HomingError, on_known_error)
+    app.add_exception_handler(HTTPException, on_http_exception)
+    app.add_exception_handler(RequestValidationError, on_validation_error)
 
 
-def unforeseen(request: Request, error: Exception) -> JSONResponse:
+def internal_error_response(request: Request, error: Exception) -> JSONResponse:
     """The answer to a mistake of ours; the log has its trace."""
     logging.getLogger("homing").error("%s %s broke", request.method, request.url.path, exc_info=error)
     line = "something went wrong inside the service; its log says what"
-    return _answer(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
+    return _problem_response(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
 
 
-def _methods(app: FastAPI, path: str) -> str:
+def _allowed_methods(app: FastAPI, path: str) -> str:
     """What may be asked of a path. Starlette knows one route of it, where several have the same."""
     described = app.openapi()["paths"].items()
     found = {way.upper() for template, ways in described if compile_path(template)[0].match(path) for way in ways}
     return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
 
 
-def _answer(request: Request, problem: ProblemError) -> JSONResponse:
-    document = details(request, problem).model_dump()
+def _problem_response(request: Request, problem: ProblemError) -> JSONResponse:
+    document = problem_details(request, problem).model_dump()
     return JSONResponse(document, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

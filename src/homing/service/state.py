@@ -12,19 +12,19 @@ from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
-from homing._files import bytes_in
+from homing._io.files import folder_size
 from homing.collection import Collection
-from homing.collection.listing import Listing
-from homing.service.answers import Outcome
-from homing.service.audit import Audit
-from homing.service.batching import Batcher
+from homing.collection.listing import ReferenceListing
+from homing.service.audit import AuditLog
+from homing.service.batcher import Batcher
+from homing.service.executors import Executors
+from homing.service.image_cache import ImageCache
 from homing.service.jobs import Job, Jobs
-from homing.service.keeping import Keeping
 from homing.service.keys import Keys
-from homing.service.lanes import Lanes
-from homing.service.limits import Gate, Held, Limits, Rates
+from homing.service.limits import AdmissionControl, Limits, RateLimiter, Reservation
 from homing.service.metrics import Metrics
-from homing.service.pictures import Pictures
+from homing.service.schemas import PhotoOutcome
+from homing.service.upload_store import UploadStore
 from homing.service.writer import Writer
 
 Result = TypeVar("Result")
@@ -36,85 +36,85 @@ class Service:
 
     batcher: Batcher
     writer: Writer
-    lanes: Lanes
-    listing: Listing
-    browsing: Listing
-    _begun: ExitStack
+    executors: Executors
+    listing: ReferenceListing
+    scan_listing: ReferenceListing
+    _stack: ExitStack
 
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
-        self.rates, self.jobs = Rates(limits.per_minute), Jobs()
-        self.audit = Audit(collection.folder.home / "audit.jsonl")
+        self.rate_limiter, self.jobs = RateLimiter(limits.per_minute), Jobs()
+        self.audit = AuditLog(collection.folder.root / "audit.jsonl")
         self.metrics = Metrics()
-        self.keeping = Keeping(collection)
-        self.gate = Gate(limits)
-        self.pictures = Pictures()
+        self.upload_store = UploadStore(collection)
+        self.admission = AdmissionControl(limits)
+        self.image_cache = ImageCache()
         self.ready = False
-        self._bytes, self._measured = 0, -math.inf
-        self.metrics.watch(
+        self._bytes, self._measured_at = 0, -math.inf
+        self.metrics.add_gauges(
             network=lambda: self.batcher.waiting,
             writer=lambda: self.writer.waiting,
-            requests=lambda: self.gate.requests,
-            references=lambda: self.browsing.count(),
+            requests=lambda: self.admission.requests,
+            references=lambda: self.scan_listing.count(),
         )
 
     def start(self) -> None:
         """Load the network and the index, and start the threads; where that fails, what was begun ends."""
-        with ExitStack() as begun:
-            self.keeping.prepare()
+        with ExitStack() as stack:
+            self.upload_store.prepare()
             folder = self.collection.folder.path
             # Two connections: who looks up one reference does not wait for who looks through all.
-            self.listing, self.browsing = (begun.enter_context(closing(Listing(folder))) for _ in range(2))
-            self.lanes = begun.enter_context(closing(Lanes()))
-            network = Batcher(self.collection.extractor, self.limits.squares, self.metrics.saw_batch)
-            self.batcher = begun.enter_context(closing(network))
-            self.writer = begun.enter_context(closing(Writer(self.limits.writes)))
-            self.collection.plan()  # the index is brought to what the catalogue holds, which the first would wait for
-            self._begun = begun.pop_all()
+            self.listing, self.scan_listing = (stack.enter_context(closing(ReferenceListing(folder))) for _ in range(2))
+            self.executors = stack.enter_context(closing(Executors()))
+            network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.observe_batch)
+            self.batcher = stack.enter_context(closing(network))
+            self.writer = stack.enter_context(closing(Writer(self.limits.write_queue)))
+            self.collection.plan_search()  # the index is brought to what the catalog holds, which the first would wait for
+            self._stack = stack.pop_all()
         self.ready = True
 
     def stop(self) -> None:
         """Do all that was accepted, then let go of everything but the collection, which is the caller's."""
         self.ready = False
-        self._begun.close()  # the writer first
+        self._stack.close()  # the writer first
 
     def bytes_on_disk(self) -> int:
         """What the collection takes, as of a minute ago at most: its files may be very many."""
         now = time.monotonic()
-        if now - self._measured > _MINUTE:
-            self._bytes, self._measured = bytes_in(self.collection.folder.home), now
+        if now - self._measured_at > _MINUTE:
+            self._bytes, self._measured_at = folder_size(self.collection.folder.root), now
         return self._bytes
 
     async def write(self, change: Callable[[], Result]) -> Result:
         """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
-    def start_job(self, job: Job, steps: Sequence[Callable[[], list[Outcome]]], held: Held) -> None:
+    def start_job(self, job: Job, steps: Sequence[Callable[[], list[PhotoOutcome]]], reservation: Reservation) -> None:
         """Let the writer do a job step by step; its photos stay in memory until it is done."""
         if steps:
-            doing = self.writer.submit_steps([partial(job.do, step) for step in steps])
-            let_go = held.keep()  # only now: what the writer refuses goes with its request
-            doing.add_done_callback(lambda _: let_go())  # first: of a job that is done nothing is in memory
-            doing.add_done_callback(lambda done: job.end(done.exception()))
+            future = self.writer.submit_steps([partial(job.run_step, step) for step in steps])
+            free = reservation.detach()  # only now: what the writer refuses goes with its request
+            future.add_done_callback(lambda _: free())  # first: of a job that is done nothing is in memory
+            future.add_done_callback(lambda done: job.finish(done.exception()))
         else:
-            job.end()
+            job.finish()
         self.jobs.add(job)
 
 
-def _service(request: Request) -> Service:
+def _get_service(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
 
-Here = Annotated[Service, Depends(_service)]
+ServiceDep = Annotated[Service, Depends(_get_service)]
 
 
-async def _admitted(service: Here) -> AsyncIterator[Held]:
-    held = Held(service.gate)
+async def _reserve_slot(service: ServiceDep) -> AsyncIterator[Reservation]:
+    reservation = Reservation(service.admission)
     try:
-        yield held
+        yield reservation
     finally:
-        held.leave()
+        reservation.close()
 
 
-Room = Annotated[Held, Depends(_admitted)]
+UploadSlot = Annotated[Reservation, Depends(_reserve_slot)]

@@ -20,8 +20,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
-from homing.photo import size_of
-from homing.service.limits import Held, Limits
+from homing.photo import image_size
+from homing.service.limits import Limits, Reservation
 from homing.service.problems import ProblemError
 
 _LONGEST_NAME = 200  # bytes: file systems take 255
@@ -77,28 +77,28 @@ class Form:
         return first
 
 
-class _InMemory(MultiPartParser):
+class _InMemoryParser(MultiPartParser):
     """A parser that puts nothing on disk, and stops at the first file that is too large."""
 
     spool_max_size = sys.maxsize
 
     def __init__(self, request: Request, stream: AsyncGenerator[bytes, None], limits: Limits) -> None:
         super().__init__(request.headers, stream, max_files=limits.photos, max_fields=_FIELDS, max_part_size=10_000)
-        self._most, self._came = limits.bytes, 0
+        self._max_bytes, self._received = limits.bytes, 0
 
     def on_part_begin(self) -> None:
-        self._came = 0
+        self._received = 0
         super().on_part_begin()
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
-        self._came += end - start
-        if self._came > self._most:
+        self._received += end - start
+        if self._received > self._max_bytes:
             name = getattr(self._current_part.file, "filename", None) or "a field"
-            raise TooLargeError(f"{name}: more than {self._most:,} bytes, the most a photo may have")
+            raise TooLargeError(f"{name}: more than {self._max_bytes:,} bytes, the most a photo may have")
         super().on_part_data(data, start, end)
 
 
-async def read_form(request: Request, limits: Limits, held: Held) -> Form:
+async def read_form(request: Request, limits: Limits, reservation: Reservation) -> Form:
     """Read a multipart request into memory, for which there must be room."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "photos are expected as multipart/form-data")
@@ -110,16 +110,16 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
         raise too_large
 
     async def counted() -> AsyncGenerator[bytes, None]:
-        came = 0
+        received = 0
         async for chunk in request.stream():
-            came += len(chunk)
-            if came > limits.request_bytes:
+            received += len(chunk)
+            if received > limits.request_bytes:
                 raise too_large
-            held.take(len(chunk))
+            reservation.reserve(len(chunk))
             yield chunk
 
     try:
-        form = await asyncio.wait_for(_InMemory(request, counted(), limits).parse(), limits.seconds)
+        form = await asyncio.wait_for(_InMemoryParser(request, counted(), limits).parse(), limits.seconds)
     except asyncio.TimeoutError:
         line = f"the request did not come within {limits.seconds} s"
         raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
@@ -131,18 +131,18 @@ async def read_form(request: Request, limits: Limits, held: Held) -> Form:
     values: dict[str, str] = {}
     for field, value in form.multi_items():
         if isinstance(value, UploadFile):
-            files.setdefault(field, []).append(Upload(_named(value.filename or ""), await value.read()))
+            files.setdefault(field, []).append(Upload(_check_name(value.filename or ""), await value.read()))
             await value.close()
         else:
             values[field] = value
-    held.enter()  # now that all of it is here: who sends slowly keeps nobody out
+    reservation.admit()  # now that all of it is here: who sends slowly keeps nobody out
     return Form(files, values)
 
 
-def _named(name: str) -> str:
+def _check_name(name: str) -> str:
     """The name a file came with, if it is one that a file can be kept under, and nothing but a name."""
     shown = ascii(name[:80])
-    if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_odd, name)):
+    if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_control_character, name)):
         raise ProblemError(
             HTTPStatus.BAD_REQUEST,
             f"{shown}: a plain file name is expected: no folders, no colon, no dot in front, no signs that control",
@@ -154,39 +154,39 @@ def _named(name: str) -> str:
     return name
 
 
-def _is_odd(character: str) -> bool:
+def _is_control_character(character: str) -> bool:
     """Whether a character controls how others are shown. Spaces of all kinds may be in names, as macOS puts one into
     those of screenshots, and so may what joins letters."""
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d"
 
 
-def examine(upload: Upload, limits: Limits) -> int:
+def check_upload(upload: Upload, limits: Limits) -> int:
     """How many pixels a photo has, by its header; refuses what is too large, is no photo, or is something else too."""
     name, data = upload.name, upload.data
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if start.startswith((b"<svg", b"<?xml", b"<!doctype svg")):
         raise UnsupportedError(f"{name}: SVG and other XML are not accepted; a photo is expected")
-    width, height = size_of(data, name)
+    width, height = image_size(data, name)
     if width * height > limits.pixels:
         raise TooLargeError(f"{name}: {width}×{height}, at most {limits.pixels:,} pixels are decoded")
-    if data.startswith(b"\xff\xd8") and _scans(data) > _SCANS:
+    if data.startswith(b"\xff\xd8") and _count_scans(data) > _SCANS:
         line = f"a JPEG of more than {_SCANS} scans, which takes very long to decode; save the picture anew"
         raise PhotoError(f"{name}: {line}")
-    if (other := _also(data)) is not None:
+    if (other := _find_embedded_format(data)) is not None:
         raise PhotoError(f"{name}: holds {other} as well as a photo; save the picture anew, by itself")
     return width * height
 
 
-def _scans(data: bytes) -> int:
+def _count_scans(data: bytes) -> int:
     """How often a JPEG goes over its pixels, each time for next to no bytes; counted until there are too many."""
-    place = found = 0
-    while found <= _SCANS and (marker := _MARKER.search(data, place + 2)) and data[marker.start() + 1] != _END:
+    offset = found = 0
+    while found <= _SCANS and (marker := _MARKER.search(data, offset + 2)) and data[marker.start() + 1] != _END:
         found += data[marker.start() + 1] == _SCAN
-        place = marker.start() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
+        offset = marker.start() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
     return found
 
 
-def _also(data: bytes) -> str | None:
+def _find_embedded_format(data: bytes) -> str | None:
     """What else than a photo programs may take a file for."""
     # The end record of an archive alone comes by chance in one photo of some ten thousand.
     if zipfile.is_zipfile(BytesIO(data)) and b"PK\x01\x02" in data:
@@ -196,7 +196,7 @@ def _also(data: bytes) -> str | None:
     for name, mark in _ARCHIVES.items():
         if mark in data:
             return name
-    for place in range(0, len(data), _STEP):
-        if _MARKUP.search(data, place, place + _STEP + _OVERLAP):
+    for offset in range(0, len(data), _STEP):
+        if _MARKUP.search(data, offset, offset + _STEP + _OVERLAP):
             return "HTML, SVG or a script"
     return None

@@ -16,8 +16,8 @@ Result = TypeVar("Result")
 class Writer:
     """One thread that changes the collection; so many changes may wait. What it accepted it does."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
         self._waiting: deque[tuple[deque[Callable[[], Any]], Future[Any]]] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -41,7 +41,7 @@ class Writer:
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()  # nobody can take it back
         with self._changed:
-            if self.waiting >= self._most or self._closed:
+            if self.waiting >= self._capacity or self._closed:
                 raise TooBusyError(f"{self.waiting} changes wait to be written, the most that may; try again")
             self._waiting.append((deque(steps), future))
             self._changed.notify()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from homing.codebooks import Codebook
-from homing.codebooks.learning import untrained
+from homing.codebooks.faiss_training import build_quantizer
 from homing.errors import CodebookError, PhotoError
 from homing.extractors import Extractor
 from homing.extractors.crops import describe_crops
@@ -19,7 +19,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class TrainedCodebook:
-    """A codebook, how many descriptors of how many photos it learnt from, and the errors of the other photos."""
+    """A codebook, how many descriptors of how many photos it learned from, and the errors of the other photos."""
 
     codebook: Codebook
     descriptors: int
@@ -41,24 +41,26 @@ def train_codebook(
     `descriptors` are spread evenly over the photos; by default each gives one. Photos that cannot be read give none.
     """
     count = len(paths) if descriptors is None else descriptors
-    untrained(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
+    build_quantizer(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
     reported: list[PhotoError | None] = []
 
-    def note(error: PhotoError | None) -> None:
+    def record(error: PhotoError | None) -> None:
         report()
         reported.append(error)
 
-    batches = list(describe_crops(extractor, paths, count, note))
+    batches = list(describe_crops(extractor, paths, count, record))
     failures = [error for error in reported if error is not None]
     if not batches:
         raise CodebookError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
     rows = np.concatenate(batches)
-    book = codebook_of(rows, spec=spec, extractor=extractor, name=name, each=-(-count // len(paths)))
+    book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=name, per_photo=-(-count // len(paths)))
     return TrainedCodebook(book, len(rows), len(reported) - len(failures), failures)
 
 
-def codebook_of(rows: np.ndarray, *, spec: str, extractor: Extractor, name: str, each: int = 1) -> Codebook:
-    """Learn a codebook from (N, D) descriptors, of which those of one photo, `each` at most, follow each other."""
+def codebook_from_descriptors(
+    rows: np.ndarray, *, spec: str, extractor: Extractor, name: str, per_photo: int = 1
+) -> Codebook:
+    """Learn a codebook from (N, D) descriptors, of which those of one photo, `per_photo` at most, follow each other."""
     mixed = rows[np.random.default_rng(SEED).permutation(len(rows))].astype(np.float32, copy=False)
-    photos = rows[::each].astype(np.float32, copy=False)  # no two of one photo
+    photos = rows[::per_photo].astype(np.float32, copy=False)  # no two of one photo
     return Codebook.train(mixed, spec=spec, extractor=extractor, name=name, photos=photos)

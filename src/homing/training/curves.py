@@ -8,7 +8,7 @@ from io import BytesIO
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """How far a run has come."""
 
     step: int
@@ -18,15 +18,13 @@ class Point:
     seconds: float  # since the start, looking at held-out photos not counted
 
 
-def draw_curves(curve: Sequence[Point], measures: str) -> bytes:
-    """Loss and held-out score over the steps, as a PNG; `measures` says what the score is."""
+def draw_curves(curve: Sequence[CurvePoint], metric: str) -> bytes:
+    """Loss and held-out score over the steps, as a PNG; `metric` says what the score is."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     steps = [point.step for point in curve]
-    for axes, name, label in zip(
-        figure.subplots(1, 2), ("loss", "score"), ("loss", f"held-out {measures}"), strict=True
-    ):
+    for axes, name, label in zip(figure.subplots(1, 2), ("loss", "score"), ("loss", f"held-out {metric}"), strict=True):
         axes.plot(steps, [getattr(point, name) for point in curve], color="#1f5fa8", marker="o", markersize=3)
         axes.set_xlabel("step")
         axes.set_title(label, loc="left")

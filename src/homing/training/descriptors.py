@@ -15,59 +15,59 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homing._extras import version_of_extra
-from homing._machine import compiled
-from homing._parallel import map_ahead
+from homing._io.device import compile_on_gpu
+from homing._io.parallel import prefetch_map
 from homing.edits.differentiable import Ranges
-from homing.extractors.trained import DescriptorNetwork, check_numbers, trained, write_network
-from homing.training.losses import Cells, koleo, nt_xent
+from homing.extractors.descriptor_network import DescriptorNetwork, check_finite, trained_network, write_network
+from homing.training.initialization import initial_network
+from homing.training.losses import RunningCentroids, koleo, nt_xent
 from homing.training.pairs import Batch, Pairs
-from homing.training.settings import EDITS, MILD, OFTEN, Settings
-from homing.training.squares import Squares
-from homing.training.starting import starting_network
-from homing.training.trainer import READERS, Made, in_half, warm_up_and_cosine
+from homing.training.photo_array import PhotoArray
+from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
+from homing.training.trainer import PREFETCH_THREADS, SavedNetwork, half_precision, warmup_cosine_schedule
 from homing.training.whitening import whiten
 
-HEAD_RATE = 2.0  # the projection starts from nothing, the trunk does not
+HEAD_LR_FACTOR = 2.0  # the projection starts from nothing, the trunk does not
 WEIGHT_DECAY = 0.02
 PAIRS_PER_DIMENSION = 20  # to know well enough how copies differ
-CELLS_FROM = 0.1  # of the way: before that the descriptors move too fast for centroids to follow
+CELLS_START = 0.1  # of the way: before that the descriptors move too fast for centroids to follow
 
 
 class DescriptorTrainer:
     """A descriptor network, taught step by step."""
 
-    measures = "recall"
+    metric = "recall"
 
-    def __init__(self, squares: Squares, settings: Settings, device: torch.device) -> None:
+    def __init__(self, squares: PhotoArray, settings: DescriptorSettings, device: torch.device) -> None:
         torch.manual_seed(settings.seed)
         self.settings, self.device = settings, device
         self.pairs = Pairs(squares, settings, device)
         self.steps = max(1, round(settings.epochs * self.pairs.per_epoch))
         self.step = 0
         self.views_per_step = 2 * self.pairs.count
-        self.about: dict[str, Any] = {
+        self.run_settings: dict[str, Any] = {
             **asdict(settings),
             "photos": len(squares),
             "data_fingerprint": squares.fingerprint,
             "edits": _plain(EDITS),
-            "mild_edits": _plain(MILD),
-            "often": OFTEN,
+            "weak_edits": _plain(WEAK_EDITS),
+            "edit_weights": EDIT_WEIGHTS,
         }
-        self.network, self.design = starting_network(settings)
+        self.network, self.config = initial_network(settings)
         self.network.to(device).to(memory_format=torch.channels_last)
-        self._cells = Cells(settings.cells, settings.dim, device) if settings.cells else None
-        self._optimiser, self._schedule = self._optimisers()
-        self._forward = compiled(self.network, device)
-        self._autocast = in_half(device)
-        self._mean = torch.tensor(self.design.mean, device=device)[:, None, None]
-        self._std = torch.tensor(self.design.std, device=device)[:, None, None]
+        self._cells = RunningCentroids(settings.cells, settings.dim, device) if settings.cells else None
+        self._optimizer, self._schedule = self._optimizers()
+        self._forward = compile_on_gpu(self.network, device)
+        self._autocast = half_precision(device)
+        self._mean = torch.tensor(self.config.mean, device=device)[:, None, None]
+        self._std = torch.tensor(self.config.std, device=device)[:, None, None]
 
     def run(self) -> Iterator[Tensor]:
         """Teach from the present step to the last; gives the loss of each, not yet waited for."""
         self.network.train()
-        for squares in map_ahead(self.pairs.squares, range(self.step, self.steps), threads=READERS):
+        for squares in prefetch_map(self.pairs.squares, range(self.step, self.steps), threads=PREFETCH_THREADS):
             torch.manual_seed(self.settings.seed + self.step)  # for networks that drop some of their connections
-            yield self._learn(self.pairs.batch(squares, self.step))
+            yield self._training_step(self.pairs.batch(squares, self.step))
 
     def score(self) -> float:
         """The recall by the network as it is now."""
@@ -88,7 +88,7 @@ class DescriptorTrainer:
         return {
             "step": self.step,
             "network": self.network.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
             "cells": self._cells.state() if self._cells else {},
         }
@@ -97,46 +97,46 @@ class DescriptorTrainer:
         """Go on from a checkpoint."""
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
-        self._optimiser.load_state_dict(state["optimiser"])
+        self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
         if self._cells:
             self._cells.restore(state["cells"])
 
-    def write(self, path: Path) -> Made:
+    def write(self, path: Path) -> SavedNetwork:
         """Keep the network in a file, ready to be used."""
-        write_network(self._whitened() if self.settings.whiten else self.network, self.design, path)
-        extractor = trained(str(path), self.device)
+        write_network(self._whitened() if self.settings.whiten else self.network, self.config, path)
+        extractor = trained_network(str(path), self.device)
         facts = {
-            "pairs_in_a_batch": self.pairs.count,
+            "pairs_per_batch": self.pairs.count,
             "extractor_fingerprint": extractor.fingerprint,
-            "drawn_by": {"augly": version_of_extra("augly", extra="train"), "pillow": PIL.__version__},
+            "rendered_by": {"augly": version_of_extra("augly", extra="train"), "pillow": PIL.__version__},
         }
-        return Made(self.recall(extractor), facts)
+        return SavedNetwork(self.recall(extractor), facts)
 
-    def _learn(self, batch: Batch) -> Tensor:
+    def _training_step(self, batch: Batch) -> Tensor:
         described = self._describe(self._forward, torch.cat([batch.originals, batch.copies]))
-        loss = self._loss(described[: self.pairs.count], described[self.pairs.count :], batch.own)
-        self._optimiser.zero_grad()
+        loss = self._loss(described[: self.pairs.count], described[self.pairs.count :], batch.own_share)
+        self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self._optimiser.step()
+        self._optimizer.step()
         self._schedule.step()
         self.step += 1
         return loss.detach()
 
-    def _loss(self, originals: Tensor, copies: Tensor, own: Tensor | None) -> Tensor:
-        loss = nt_xent(originals, copies, self.settings.temperature, own)
+    def _loss(self, originals: Tensor, copies: Tensor, own_share: Tensor | None) -> Tensor:
+        loss = nt_xent(originals, copies, self.settings.temperature, own_share)
         if self.settings.koleo:
             loss = loss + self.settings.koleo * koleo(originals)
         if self._cells:
-            if self.step >= CELLS_FROM * self.steps:
+            if self.step >= CELLS_START * self.steps:
                 loss = loss + self.settings.cell_weight * self._cells.loss(originals, copies)
-            self._cells.follow(originals.detach())
+            self._cells.update(originals.detach())
         return loss
 
     @torch.no_grad()
     def _whitened(self) -> DescriptorNetwork:
         """The network, whitened by pairs such as it would see if it went on."""
-        check_numbers(self.network.state_dict())
+        check_finite(self.network.state_dict())
         network = deepcopy(self.network).eval()
         wanted = math.ceil(PAIRS_PER_DIMENSION * self.settings.dim / self.pairs.count)
         projected, batches = [], min(wanted, self.steps)  # of few photos it would take longer than the training
@@ -156,16 +156,16 @@ class DescriptorTrainer:
             projected: Tensor = network(normal)
         return projected.float()
 
-    def _optimisers(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
+    def _optimizers(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
         """AdamW; no decay of biases and norms; a short warm-up, then a cosine to nothing."""
         groups = []
-        parts = (self.network.trunk, self.settings.rate), (self.network.head, HEAD_RATE * self.settings.rate)
-        for part, rate in parts:
+        parts = (self.network.trunk, self.settings.lr), (self.network.head, HEAD_LR_FACTOR * self.settings.lr)
+        for part, lr in parts:
             for flat in (False, True):
                 weights = [weight for weight in part.parameters() if (weight.ndim < 2) == flat]
-                groups.append({"params": weights, "lr": rate, "weight_decay": 0.0 if flat else WEIGHT_DECAY})
-        optimiser = torch.optim.AdamW(groups, fused=self.device.type == "cuda")
-        return optimiser, warm_up_and_cosine(optimiser, self.steps)
+                groups.append({"params": weights, "lr": lr, "weight_decay": 0.0 if flat else WEIGHT_DECAY})
+        optimizer = torch.optim.AdamW(groups, fused=self.device.type == "cuda")
+        return optimizer, warmup_cosine_schedule(optimizer, self.steps)
 
 
 def _plain(ranges: Ranges) -> dict[str, list[float] | None]:

@@ -1,4 +1,4 @@
-"""What a descriptor network is taught: copies near their original, strangers far, edits within the cell."""
+"""What a descriptor network is taught: copies near their original, other photos far, edits within the cell."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor |
     """
     count = len(originals)
     everything = torch.cat([originals, copies])
-    likeness = everything @ everything.T / temperature
-    likeness = likeness.masked_fill(torch.eye(2 * count, dtype=torch.bool, device=likeness.device), float("-inf"))
-    chance = F.log_softmax(likeness, dim=1)
-    to_copies, to_originals = chance[:count, count:], chance[count:, :count]
+    similarity = everything @ everything.T / temperature
+    similarity = similarity.masked_fill(torch.eye(2 * count, dtype=torch.bool, device=similarity.device), float("-inf"))
+    log_probabilities = F.log_softmax(similarity, dim=1)
+    to_copies, to_originals = log_probabilities[:count, count:], log_probabilities[count:, :count]
     if own is None:
         return -(to_copies.diagonal() + to_originals.diagonal()).mean() / 2
     rest = 1 - own
@@ -30,22 +30,22 @@ def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor |
 
 
 def koleo(descriptors: Tensor) -> Tensor:
-    """SSCD's differential entropy: minus the log of how far the nearest stranger lies; (B, D) of unit norm."""
+    """SSCD's differential entropy: minus the log of how far the nearest other lies; (B, D) of unit norm."""
     with torch.no_grad():
-        likeness = descriptors @ descriptors.T
-        nearest = likeness.fill_diagonal_(-2).argmax(dim=1)
+        similarity = descriptors @ descriptors.T
+        nearest = similarity.fill_diagonal_(-2).argmax(dim=1)
     distances: Tensor = torch.linalg.vector_norm(descriptors - descriptors[nearest], dim=1)
     return -distances.clamp(min=1e-8).log().mean()
 
 
-class Cells:
-    """Centroids that follow the descriptors through training, as those of a coarse quantiser would lie.
+class RunningCentroids:
+    """Centroids that follow the descriptors through training, as those of a coarse quantizer would lie.
 
     A copy that falls into another cell than its original is lost to a search with one probe, however near the two are.
     """
 
     DECAY = 0.99  # a centroid is the mean of about the last hundred batches: the network moves all the while
-    STARVED = 0.1  # of an even share: a centroid with less is put on a descriptor instead
+    MIN_SHARE = 0.1  # of an even share: a centroid with less is put on a descriptor instead
     TEMPERATURE = 0.05
 
     def __init__(self, count: int, dim: int, device: torch.device) -> None:
@@ -56,18 +56,18 @@ class Cells:
         """Cross-entropy of both over all cells, against the cell of the original."""
         centroids = self._centroids()
         with torch.no_grad():
-            home = _nearness(originals, centroids).argmax(dim=1)
+            own_cells = _negative_squared_distances(originals, centroids).argmax(dim=1)
         both = torch.cat([originals, copies])
-        return F.cross_entropy(_nearness(both, centroids) / self.TEMPERATURE, home.repeat(2))
+        return F.cross_entropy(_negative_squared_distances(both, centroids) / self.TEMPERATURE, own_cells.repeat(2))
 
     @torch.no_grad()
-    def follow(self, originals: Tensor) -> None:
+    def update(self, originals: Tensor) -> None:
         """One step of k-means on these descriptors, on a running mean."""
-        cells = _nearness(originals, self._centroids()).argmax(dim=1)
+        cells = _negative_squared_distances(originals, self._centroids()).argmax(dim=1)
         self._sums.mul_(self.DECAY).index_add_(0, cells, originals)
         self._counts.mul_(self.DECAY).index_add_(0, cells, torch.ones_like(originals[:, 0]))
         share = self._counts.mean()
-        starved = self._counts < self.STARVED * share
+        starved = self._counts < self.MIN_SHARE * share
         # Any descriptors will do; always the same ones, so that a run that was interrupted goes on as it would have.
         others = originals[torch.arange(len(starved), device=originals.device) % len(originals)]
         self._sums = torch.where(starved[:, None], others * share, self._sums)
@@ -85,6 +85,6 @@ class Cells:
         self._sums, self._counts = state["sums"], state["counts"]
 
 
-def _nearness(descriptors: Tensor, centroids: Tensor) -> Tensor:
+def _negative_squared_distances(descriptors: Tensor, centroids: Tensor) -> Tensor:
     """Minus the squared distances (B, K), up to what all cells share."""
     return 2 * descriptors @ centroids.T - centroids.square().sum(dim=1)

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._machine import send
+from homing._io.device import to_device
 from homing.edits.differentiable import Views, random_edits
 from homing.training.batches import EDITING, Batches
-from homing.training.settings import EDITS, MILD, OFTEN, Settings
-from homing.training.squares import Squares
+from homing.training.photo_array import PhotoArray
+from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
 
-MOST_OWN, LEAST_OWN = 0.8, 0.5  # of its own original in a blend
+MAX_OWN_SHARE, MIN_OWN_SHARE = 0.8, 0.5  # of its own original in a blend
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Batch:
 
     originals: Tensor
     copies: Tensor
-    own: Tensor | None
+    own_share: Tensor | None
 
 
 class Pairs:
     """The same photos, settings and step give the same batch, whenever training was interrupted."""
 
-    def __init__(self, squares: Squares, settings: Settings, device: torch.device) -> None:
+    def __init__(self, squares: PhotoArray, settings: DescriptorSettings, device: torch.device) -> None:
         self._batches = Batches(squares, settings.pairs, settings.seed, device)
-        self._mixup, self._mild, self._device = settings.mixup, settings.mild, device
+        self._mixup, self._weak_aug, self._device = settings.mixup, settings.weak_aug, device
         self.count, self.per_epoch = self._batches.count, self._batches.per_epoch
 
     def squares(self, step: int) -> np.ndarray:
@@ -44,23 +44,25 @@ class Pairs:
         """The squares of a step, cut and edited; blended where the settings say so, or not at all."""
         rng = self._batches.rng(EDITING, step)
         originals = self._batches.originals(squares, rng)
-        copies = random_edits(originals, EDITS, rng, often=OFTEN).pixels
-        shown = self._mildly_edited(originals, rng)
+        copies = random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels
+        anchors = self._weakly_edited(originals, rng)
         if not self._mixup or not blend:
-            return Batch(shown, copies, None)
+            return Batch(anchors, copies, None)
         blended = rng.random(self.count) < self._mixup
-        own = send(np.where(blended, rng.uniform(LEAST_OWN, MOST_OWN, self.count), 1).astype(np.float32), self._device)
-        return Batch(shown, torch.lerp(copies.roll(-1, 0), copies, own[:, None, None, None]), own)
+        own_share = to_device(
+            np.where(blended, rng.uniform(MIN_OWN_SHARE, MAX_OWN_SHARE, self.count), 1).astype(np.float32), self._device
+        )
+        return Batch(anchors, torch.lerp(copies.roll(-1, 0), copies, own_share[:, None, None, None]), own_share)
 
-    def _mildly_edited(self, originals: Views, rng: np.random.Generator) -> Tensor:
-        rows = send(np.flatnonzero(rng.random(self.count) < self._mild), self._device)
+    def _weakly_edited(self, originals: Views, rng: np.random.Generator) -> Tensor:
+        rows = to_device(np.flatnonzero(rng.random(self.count) < self._weak_aug), self._device)
         if not len(rows):
             return originals.pixels
-        mild = random_edits(originals[rows], MILD, rng, often=OFTEN, counts=(1.0,))
-        return originals.pixels.index_copy(0, rows, mild.pixels)
+        weak_aug = random_edits(originals[rows], WEAK_EDITS, rng, edit_weights=EDIT_WEIGHTS, counts=(1.0,))
+        return originals.pixels.index_copy(0, rows, weak_aug.pixels)
 
     @torch.no_grad()
     def held_out(self) -> Iterator[Batch]:
         """Photos that are never taught, whole, and copies of them: always the same ones."""
         for originals, rng in self._batches.held_out():
-            yield Batch(originals.pixels, random_edits(originals, EDITS, rng, often=OFTEN).pixels, None)
+            yield Batch(originals.pixels, random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels, None)

@@ -19,14 +19,14 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from homing import __version__
-from homing._files import write_atomically, writing
-from homing._machine import hardware
+from homing._io.device import hardware
+from homing._io.files import report_write_errors, write_atomically
 from homing.errors import HomingError
-from homing.training.curves import Point, draw_curves
-from homing.training.trainer import Made, Trainer
+from homing.training.curves import CurvePoint, draw_curves
+from homing.training.trainer import SavedNetwork, Trainer
 
 DAMAGED = "{} is damaged; remove it to begin anew"
-LOOKS = 20  # how often, from first step to last, the held-out photos are looked at and a checkpoint is kept
+CHECKPOINTS = 20  # how often, from first step to last, the held-out photos are looked at and a checkpoint is kept
 
 
 class Run:
@@ -35,80 +35,83 @@ class Run:
     def __init__(self, folder: Path, trainer: Trainer) -> None:
         """Begin, or go on where the folder's checkpoint stands; a run of other settings or photos is refused."""
         self.folder, self.trainer = folder, trainer
-        self.curve: list[Point] = []
+        self.curve: list[CurvePoint] = []
         self._checkpoint = folder / "checkpoint.pt"
         if self._checkpoint.is_file():
             self._restore()
 
-    def train(self, out: Path, advance: Callable[[], None], look: Callable[[Point], None]) -> float:
+    def train(self, out: Path, on_step: Callable[[], None], on_checkpoint: Callable[[CurvePoint], None]) -> float:
         """Teach to the end and write the network; gives the score of held-out photos by the file written.
 
-        `advance` is called per step, `look` at each point of the curve.
+        `on_step` is called per step, `on_checkpoint` at each point of the curve.
         """
-        trainer, interval = self.trainer, math.ceil(self.trainer.steps / LOOKS)
+        trainer, interval = self.trainer, math.ceil(self.trainer.steps / CHECKPOINTS)
         losses: list[Tensor] = []
         started = time.perf_counter()
         for loss in trainer.run():
-            advance()
+            on_step()
             losses.append(loss)
             if trainer.step % interval and trainer.step < trainer.steps:
                 continue
-            self._look(losses, started)
-            look(self.curve[-1])
+            self._checkpoint_and_score(losses, started)
+            on_checkpoint(self.curve[-1])
             losses, started = [], time.perf_counter()
         made = self.folder / out.name
         result = trainer.write(made)
         self._record(result)
-        with writing(out):
+        with report_write_errors(out):
             made.replace(out)  # last: where this file is, all is done
         return result.score
 
-    def _look(self, losses: list[Tensor], started: float) -> None:
+    def _checkpoint_and_score(self, losses: list[Tensor], started: float) -> None:
         """One point of the curve, and a checkpoint."""
         trainer = self.trainer
         mean = float(torch.stack(losses).mean())  # waits until all steps are done
         if not math.isfinite(mean):
-            raise HomingError(f"the loss is no longer a number at step {trainer.step}; try a lower --rate")
+            raise HomingError(f"the loss is no longer a number at step {trainer.step}; try a lower --lr")
         seconds = time.perf_counter() - started
         before = self.curve[-1].seconds if self.curve else 0.0
         rate = trainer.views_per_step * len(losses) / seconds
-        self.curve.append(Point(trainer.step, mean, rate, trainer.score(), before + seconds))
+        self.curve.append(CurvePoint(trainer.step, mean, rate, trainer.score(), before + seconds))
         file = io.BytesIO()
-        torch.save({"about": trainer.about, "curve": [asdict(point) for point in self.curve], **trainer.state()}, file)
+        torch.save(
+            {"run_settings": trainer.run_settings, "curve": [asdict(point) for point in self.curve], **trainer.state()},
+            file,
+        )
         self._write("checkpoint.pt", file.getvalue())
 
     def _restore(self) -> None:
-        state = _read_checkpoint(self._checkpoint, self.trainer.about, self.trainer.device)
+        state = _read_checkpoint(self._checkpoint, self.trainer.run_settings, self.trainer.device)
         try:
-            self.curve = [Point(**point) for point in state["curve"]]
+            self.curve = [CurvePoint(**point) for point in state["curve"]]
             self.trainer.restore(state)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise HomingError(DAMAGED.format(self._checkpoint)) from error
 
-    def _record(self, result: Made) -> None:
+    def _record(self, result: SavedNetwork) -> None:
         """What was done, for whoever wants to know or do it again; and its curves."""
-        measures = self.trainer.measures
+        metric = self.trainer.metric
         record = {
-            "settings": self.trainer.about,
+            "settings": self.trainer.run_settings,
             **result.facts,
-            measures.replace(" ", "_"): result.score,
+            metric.replace(" ", "_"): result.score,
             "versions": {"homing": __version__, "torch": torch.__version__, "python": platform.python_version()},
             "hardware": hardware(),
             "seconds": self.curve[-1].seconds,
             "curve": [asdict(point) for point in self.curve],
         }
         self._write("record.json", json.dumps(record, indent=2).encode())
-        self._write("curves.png", draw_curves(self.curve, measures))
+        self._write("curves.png", draw_curves(self.curve, metric))
 
     def _write(self, name: str, data: bytes) -> None:
-        with writing(self.folder / name):
+        with report_write_errors(self.folder / name):
             write_atomically(self.folder / name, data)
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Make a run's folder and keep other processes out of it; says at once that another one is training there."""
-    with writing(folder):
+    with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             lock = FileLock(folder / ".lock").acquire(timeout=0)
@@ -118,18 +121,18 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def check_run(folder: Path, about: Mapping[str, Any]) -> None:
+def check_run(folder: Path, run_settings: Mapping[str, Any]) -> None:
     """Refuse at once, before photos are read, what would be refused after: a folder that holds another run."""
     if (folder / "checkpoint.pt").is_file():
-        _read_checkpoint(folder / "checkpoint.pt", about, torch.device("cpu"))
+        _read_checkpoint(folder / "checkpoint.pt", run_settings, torch.device("cpu"))
 
 
-def _read_checkpoint(path: Path, about: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """What a checkpoint holds; refuses one of a run of which something else is true than `about` says."""
+def _read_checkpoint(path: Path, run_settings: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    """What a checkpoint holds; refuses one of a run of which something else is true than `run_settings` says."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        was = state["about"]
-        other = sorted(name for name, value in about.items() if was.get(name) != value)
+        was = state["run_settings"]
+        other = sorted(name for name, value in run_settings.items() if was.get(name) != value)
     except (
         OSError,
         RuntimeError,

@@ -34,10 +34,10 @@ EDITS: dict[str, tuple[float, float] | None] = {
 }
 """The edits a copy goes through in training, with their strengths at the training size, where a photo is small."""
 
-OFTEN = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
+EDIT_WEIGHTS = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
 """How much more often than others of its family an edit is drawn: the hardest of those that people do all the time."""
 
-MILD: dict[str, tuple[float, float] | None] = {
+WEAK_EDITS: dict[str, tuple[float, float] | None] = {
     "contrast": (0.5, 2.0),
     "brightness": (0.5, 2.0),
     "hue": (-0.2, 0.2),
@@ -51,7 +51,7 @@ MILD: dict[str, tuple[float, float] | None] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class DescriptorSettings:
     """How a descriptor network is taught; the SSCD recipe, with its temperature and entropy left to choose."""
 
     init: str = "imagenet-lite0"
@@ -65,9 +65,9 @@ class Settings:
     cells: int = 0
     cell_weight: float = 0.1
     mixup: float = 0.0
-    mild: float = 0.5  # share of the originals with one mild edit: both sides of a pair then vary
+    weak_aug: float = 0.5  # share of the originals with one weak edit: both sides of a pair then vary
     whiten: float = 0.35  # 0.5 is all of it
-    rate: float = 1e-3
+    lr: float = 1e-3
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -80,15 +80,15 @@ LIMITS: dict[str, tuple[float, float]] = {
     "size": (32, 2048),
     "training_size": (32, 2048),
     "epochs": (0.01, 1e6),
-    "pairs": (2, 1e6),  # copies are told apart from strangers
+    "pairs": (2, 1e6),  # copies are told apart from other photos
     "temperature": (0.001, 10),
     "koleo": (0, 1000),
     "cells": (0, 1e6),
     "cell_weight": (0, 1000),
     "mixup": (0, 1),
-    "mild": (0, 1),
+    "weak_aug": (0, 1),
     "whiten": (0, 0.5),
-    "rate": (1e-9, 1),
+    "lr": (1e-9, 1),
     "seed": (0, 2**62),
 }
 

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from homing._machine import computes_in_half
+from homing._io.device import supports_bfloat16
 
 WARM_UP = 0.05
-READERS = 4  # batches that are read ahead, of a hundred megabytes each
+PREFETCH_THREADS = 4  # batches that are read ahead, of a hundred megabytes each
 
 
-class Made(NamedTuple):
+class SavedNetwork(NamedTuple):
     """The network in a file: how well it does on held-out photos, and what a record should say of it."""
 
     score: float
@@ -30,8 +30,8 @@ class Trainer(Protocol):
     step: int
     steps: int
     views_per_step: int
-    measures: str  # what the score is, in words
-    about: dict[str, Any]  # all that decides the result, as JSON gives it back
+    metric: str  # what the score is, in words
+    run_settings: dict[str, Any]  # all that decides the result, as JSON gives it back
 
     def run(self) -> Iterator[Tensor]:
         """Teach from the present step to the last; gives the loss of each, not yet waited for."""
@@ -49,12 +49,12 @@ class Trainer(Protocol):
         """Go on from a checkpoint."""
         ...
 
-    def write(self, path: Path) -> Made:
+    def write(self, path: Path) -> SavedNetwork:
         """Keep the network in a file; the score is that of the file."""
         ...
 
 
-def warm_up_and_cosine(optimiser: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
+def warmup_cosine_schedule(optimizer: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
     """A short warm-up, then a cosine to nothing."""
     warm = max(1, round(WARM_UP * steps))
 
@@ -63,9 +63,9 @@ def warm_up_and_cosine(optimiser: torch.optim.Optimizer, steps: int) -> torch.op
             return (step + 1) / warm
         return 0.5 + 0.5 * math.cos(math.pi * (step - warm) / max(1, steps - warm))
 
-    return torch.optim.lr_scheduler.LambdaLR(optimiser, factor)
+    return torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def in_half(device: torch.device) -> torch.autocast:
+def half_precision(device: torch.device) -> torch.autocast:
     """Half precision where a GPU is made for it."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and computes_in_half(device))
+    return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and supports_bfloat16(device))

@@ -12,10 +12,10 @@ RIDGE = 0.02  # of the mean: no direction counts for ever more because few copie
 def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> None:
     """Fold it into the projection that gave these (N, D) pairs, of any length; a power of one half is all of it.
 
-    Descriptors are compared at unit length, so the differences are taken there. The originals are centred as well.
+    Descriptors are compared at unit length, so the differences are taken there. The originals are centered as well.
     """
-    moved = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
-    spread, directions = torch.linalg.eigh((moved.T @ moved).double() / len(moved))
+    differences = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
+    spread, directions = torch.linalg.eigh((differences.T @ differences).double() / len(differences))
     weights = (spread + RIDGE * spread.mean()).clamp_min(1e-12) ** -power
     change = (directions * (weights / weights.mean()) @ directions.T).to(head.weight)
     head.weight.copy_(change @ head.weight)

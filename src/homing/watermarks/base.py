@@ -35,4 +35,4 @@ class Watermark(Protocol):
 def identifier(sha256: str, bits: int) -> Tensor:
     """The message (bits,) of a photo: the last bits of the hash of its file, which nobody has to keep a list of."""
     number = int(sha256, 16)
-    return torch.tensor([bool(number >> place & 1) for place in range(bits)])
+    return torch.tensor([bool(number >> i & 1) for i in range(bits)])

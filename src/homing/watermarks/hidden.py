@@ -13,21 +13,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_safetensors
 from torch import Tensor, nn
 
-from homing._files import read_metadata
+from homing._io.files import read_safetensors_metadata
 from homing.errors import HomingError
 from homing.extractors import Extractor, NetworkExtractor
 from homing.perception import Budget
-from homing.perception.budgets import without_colour
-from homing.perception.quality import loudness
+from homing.perception.budgets import is_grayscale
+from homing.perception.quality import rms
 
 BUNDLED = "data/hidden-1.safetensors"
 KIND = "homing.hidden"
 _ENCODER_BLOCKS, _DECODER_BLOCKS = 4, 8
-_MIDDLE = (0.5, 0.5, 0.5)  # pixels come to the networks in [-1, 1]
+_HALVES = (0.5, 0.5, 0.5)  # pixels come to the networks in [-1, 1]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HiddenDesign:
+class HiddenConfig:
     """What the two networks are built from."""
 
     bits: int
@@ -38,13 +38,13 @@ class HiddenDesign:
 class HiddenNetwork(nn.Module):
     """Encoder and decoder nearly as published: 3 × 3 convolutions, each with batch norm and ReLU.
 
-    The decoder's last layer reads the means of all channels, normalised, rather than one channel for each bit: between
+    The decoder's last layer reads the means of all channels, normalized, rather than one channel for each bit: between
     photos the means differ much, between messages little, and learning began the later for it.
     """
 
-    def __init__(self, design: HiddenDesign) -> None:
+    def __init__(self, config: HiddenConfig) -> None:
         super().__init__()
-        width, bits = design.width, design.bits
+        width, bits = config.width, config.bits
         self.features = nn.Sequential(_block(3, width), *(_block(width, width) for _ in range(_ENCODER_BLOCKS - 1)))
         self.hide = nn.Sequential(_block(width + bits + 3, width), nn.Conv2d(width, 3, 1))
         self.decoder = nn.Sequential(
@@ -59,9 +59,9 @@ class HiddenNetwork(nn.Module):
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
         """The pattern (B, 3, S, S) that hides (B, bits) messages in images in [0, 1]; it has no scale of its own."""
         pixels = 2 * images - 1
-        said = (2.0 * messages - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
-        pattern: Tensor = self.hide(torch.cat([self.features(pixels), said, pixels], dim=1)).float()
-        return pattern / loudness(pattern)[:, None, None, None].clamp_min(1e-6)
+        message_planes = (2.0 * messages - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+        pattern: Tensor = self.hide(torch.cat([self.features(pixels), message_planes, pixels], dim=1)).float()
+        return pattern / rms(pattern)[:, None, None, None].clamp_min(1e-6)
 
     def decode(self, images: Tensor) -> Tensor:
         """One number for each bit, (B, bits), of images in [0, 1]."""
@@ -74,9 +74,9 @@ class HiddenWatermark:
 
     name = "hidden"
 
-    def __init__(self, network: HiddenNetwork, design: HiddenDesign, device: torch.device | str | None = None) -> None:
+    def __init__(self, network: HiddenNetwork, config: HiddenConfig, device: torch.device | str | None = None) -> None:
         self.decoder: Extractor = NetworkExtractor(
-            network.decoder, name=self.name, size=design.size, mean=_MIDDLE, std=_MIDDLE, device=device
+            network.decoder, name=self.name, size=config.size, mean=_HALVES, std=_HALVES, device=device
         )
         self._network = network.eval().to(self.decoder.device)
         self.fingerprint = self.decoder.fingerprint  # encoder and decoder were trained together
@@ -88,36 +88,36 @@ class HiddenWatermark:
 
     @torch.no_grad()
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The pattern for each view as the networks see it, brought to its size, where the eye leaves room for it."""
+        """The pattern for each view as the networks see it, brought to its size, where the eye leaves space for it."""
         squares = torch.stack([self.decoder.resize(view) for view in views]).to(self.decoder.device)
         patterns = self._network.encode(squares, messages.to(self.decoder.device)).cpu()
         return [_shaped(pattern, view, budget) for pattern, view in zip(patterns, views, strict=True)]
 
 
-def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenDesign]:
-    """The networks in a file, or those inside the package, and their design."""
+def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenConfig]:
+    """The networks in a file, or those inside the package, and their config."""
     entry = files("homing.watermarks").joinpath(BUNDLED) if path is None else path
     if not entry.is_file():
         raise HomingError(f"no such file: {entry}; homing train hidden PHOTOS --out FILE.safetensors writes one")
     data = entry.read_bytes()
     try:
-        design = HiddenDesign(**read_metadata(data, KIND))
-        network = HiddenNetwork(design)
+        config = HiddenConfig(**read_safetensors_metadata(data, KIND))
+        network = HiddenNetwork(config)
         network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise HomingError(f"{entry} was not written by homing train hidden, or is damaged") from error
-    return network, design
+    return network, config
 
 
 def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
     whole = F.interpolate(pattern[None], view.shape[1:], mode="bilinear", align_corners=False)[0]
-    if without_colour(view[None]):  # and it gets none
+    if is_grayscale(view[None]):  # and it gets none
         whole = whole.mean(dim=0, keepdim=True)
-    change = budget.room(view) * whole
+    change = budget.pixel_bound(view) * whole
     if budget.psnr is None:
         return change
     # As loud from the beginning as in training: a file is brought to its PSNR from nearby only.
-    return change * (10 ** (-budget.psnr / 20) / loudness(change).clamp_min(1e-8))
+    return change * (10 ** (-budget.psnr / 20) / rms(change).clamp_min(1e-8))
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:

@@ -12,55 +12,57 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._machine import compiled, send
-from homing._parallel import map_ahead
+from homing._io.device import compile_on_gpu, to_device
+from homing._io.parallel import prefetch_map
 from homing.edits.differentiable import Views
-from homing.extractors.trained import write_network
+from homing.extractors.descriptor_network import write_network
 from homing.perception import JND, jnd_map
-from homing.perception.quality import loudness
+from homing.perception.quality import rms
 from homing.training.batches import EDITING, Batches
-from homing.training.squares import Squares
-from homing.training.trainer import READERS, Made, in_half, warm_up_and_cosine
-from homing.watermarks.copies import EDITS, edited
-from homing.watermarks.hidden import KIND, HiddenDesign, HiddenNetwork, read_hidden
-from homing.watermarks.settings import LOUD, HiddenSettings
+from homing.training.photo_array import PhotoArray
+from homing.training.trainer import PREFETCH_THREADS, SavedNetwork, half_precision, warmup_cosine_schedule
+from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork, read_hidden
+from homing.watermarks.settings import START_PSNR, HiddenSettings
+from homing.watermarks.training_edits import EDITS, random_edit
 
 # Training begins loud and unedited: of a message as it is released nothing would be heard yet. It becomes harder with
 # each step that hears enough, and from some part of the way to another whether it does or not.
-HEARD = 0.8  # of the bits
-QUICKEST = 0.25  # of the way, from the easiest to what a release has to stand
-AT_THE_LATEST = 0.3, 0.6  # of the way
+MIN_BIT_ACCURACY = 0.8  # of the bits
+FASTEST_RAMP = 0.25  # of the way, from the easiest to what a release has to stand
+LATEST_RAMP = 0.3, 0.6  # of the way
 
 
 class HiddenTrainer:
     """HiDDeN's networks, taught step by step."""
 
-    measures = "bit accuracy"
+    metric = "bit accuracy"
 
-    def __init__(self, squares: Squares, settings: HiddenSettings, device: torch.device) -> None:
+    def __init__(self, squares: PhotoArray, settings: HiddenSettings, device: torch.device) -> None:
         torch.manual_seed(settings.seed)
         self.settings, self.device = settings, device
         self._batches = Batches(squares, settings.batch, settings.seed, device)
         self.step, self.steps = 0, max(1, round(settings.epochs * self._batches.per_epoch))
         self.views_per_step = self._batches.count
-        self.about: dict[str, Any] = {
+        self.run_settings: dict[str, Any] = {
             **asdict(settings),
             "photos": len(squares),
             "data_fingerprint": squares.fingerprint,
             "edits": {name: list(span) if span else None for name, span in EDITS.items()},
         }
-        self.design = HiddenDesign(bits=settings.bits, size=settings.size, width=settings.width)
-        self.network = HiddenNetwork(self.design).to(device).to(memory_format=torch.channels_last)
-        self._encode, self._decode = (compiled(part, device) for part in (self.network.encode, self.network.decode))
-        self._optimiser = torch.optim.Adam(self.network.parameters(), lr=settings.rate)
-        self._schedule = warm_up_and_cosine(self._optimiser, self.steps)
-        self._hardness = torch.zeros((), device=device)  # 1 is what a release has to stand; never waited for
+        self.config = HiddenConfig(bits=settings.bits, size=settings.size, width=settings.width)
+        self.network = HiddenNetwork(self.config).to(device).to(memory_format=torch.channels_last)
+        self._encode, self._decode = (
+            compile_on_gpu(part, device) for part in (self.network.encode, self.network.decode)
+        )
+        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.lr)
+        self._schedule = warmup_cosine_schedule(self._optimizer, self.steps)
+        self._difficulty = torch.zeros((), device=device)  # 1 is what a release has to stand; never waited for
 
     def run(self) -> Iterator[Tensor]:
         """Teach from the present step to the last; gives the loss of each, not yet waited for."""
         self.network.train()
-        for squares in map_ahead(self._batches.squares, range(self.step, self.steps), threads=READERS):
-            yield self._learn(squares)
+        for squares in prefetch_map(self._batches.squares, range(self.step, self.steps), threads=PREFETCH_THREADS):
+            yield self._training_step(squares)
 
     def score(self) -> float:
         """The share of bits of held-out photos that are read right from edited copies."""
@@ -71,53 +73,53 @@ class HiddenTrainer:
         return {
             "step": self.step,
             "network": self.network.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
-            "hardness": self._hardness,
+            "difficulty": self._difficulty,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
-        self._optimiser.load_state_dict(state["optimiser"])
+        self._optimizer.load_state_dict(state["optimizer"])
         self._schedule.load_state_dict(state["schedule"])
-        self._hardness = state["hardness"]
+        self._difficulty = state["difficulty"]
 
-    def write(self, path: Path) -> Made:
+    def write(self, path: Path) -> SavedNetwork:
         """Keep both networks in one file."""
-        write_network(self.network, self.design, path, kind=KIND)
+        write_network(self.network, self.config, path, kind=KIND)
         network, _ = read_hidden(path)
-        return Made(self._accuracy(network.to(self.device)), {"photos_in_a_batch": self._batches.count})
+        return SavedNetwork(self._accuracy(network.to(self.device)), {"photos_per_batch": self._batches.count})
 
-    def _learn(self, squares: np.ndarray) -> Tensor:
+    def _training_step(self, squares: np.ndarray) -> Tensor:
         rng = self._batches.rng(EDITING, self.step)
         with torch.no_grad():
             originals = self._batches.originals(squares, rng)
             messages = self._messages(len(originals), rng)
-        with in_half(self.device):
+        with half_precision(self.device):
             patterns = self._encode(originals.pixels, messages)
-        psnr = LOUD + (self.settings.psnr - LOUD) * self._hardness
+        psnr = START_PSNR + (self.settings.psnr - START_PSNR) * self._difficulty
         marked = Views(_at_psnr(originals.pixels, patterns, psnr), originals.ratio)
-        chosen = send(rng.random((len(marked), 1, 1, 1)), self.device) < self._hardness
-        copies = torch.where(chosen, edited(marked, rng).pixels, marked.pixels)
-        with in_half(self.device):
+        chosen = to_device(rng.random((len(marked), 1, 1, 1)), self.device) < self._difficulty
+        copies = torch.where(chosen, random_edit(marked, rng).pixels, marked.pixels)
+        with half_precision(self.device):
             scores = self._decode(copies)
         loss = F.binary_cross_entropy_with_logits(scores, messages.float())
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
-        self._optimiser.step()
+        self._optimizer.step()
         self._schedule.step()
         self.step += 1
-        self._harden(((scores.detach() > 0) == messages).float().mean())
+        self._update_difficulty(((scores.detach() > 0) == messages).float().mean())
         return loss.detach()
 
-    def _harden(self, heard: Tensor) -> None:
+    def _update_difficulty(self, bit_accuracy: Tensor) -> None:
         """Decide how hard the next step is, by the share of bits that this one read right."""
-        begins, ends = AT_THE_LATEST
+        begins, ends = LATEST_RAMP
         due = max(0.0, (self.step / self.steps - begins) / (ends - begins))
-        risen = self._hardness + (heard > HEARD) / (QUICKEST * self.steps)
-        self._hardness = risen.clamp(min=due).clamp(max=1)
+        raised = self._difficulty + (bit_accuracy > MIN_BIT_ACCURACY) / (FASTEST_RAMP * self.steps)
+        self._difficulty = raised.clamp(min=due).clamp(max=1)
 
     @torch.no_grad()
     def _accuracy(self, network: HiddenNetwork) -> float:
@@ -127,19 +129,19 @@ class HiddenTrainer:
             messages = self._messages(len(originals), rng)
             patterns = network.encode(originals.pixels, messages)
             marked = _at_psnr(originals.pixels, patterns, self.settings.psnr)
-            copies = edited(Views(marked, originals.ratio), rng).pixels
+            copies = random_edit(Views(marked, originals.ratio), rng).pixels
             right.append(((network.decode(copies) > 0) == messages).float())
         self.network.train()
         return float(torch.cat(right).mean())
 
     def _messages(self, count: int, rng: np.random.Generator) -> Tensor:
-        return send(rng.random((count, self.settings.bits)) < 0.5, self.device)
+        return to_device(rng.random((count, self.settings.bits)) < 0.5, self.device)
 
 
 def _at_psnr(images: Tensor, patterns: Tensor, psnr: Tensor | float) -> Tensor:
     """Images (B, 3, S, S) with patterns of no scale, shaped by the budget of a release and scaled to a PSNR."""
     with torch.no_grad():
-        rooms = images.new_tensor(JND.channels)[:, None, None] * jnd_map(images)
-    changes = rooms * patterns
-    sizes = loudness(changes)[:, None, None, None].clamp_min(1e-8)
+        pixel_bounds = images.new_tensor(JND.channels)[:, None, None] * jnd_map(images)
+    changes = pixel_bounds * patterns
+    sizes = rms(changes)[:, None, None, None].clamp_min(1e-8)
     return (images + changes * (10 ** (-psnr / 20) / sizes)).clamp(0, 1)

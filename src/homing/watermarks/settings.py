@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from homing.training.settings import check_limits, check_side
 
 BITS = 20  # of an identifier, as in the paper: a million photos can be told apart
-LOUD = 12.0  # dB: training begins with messages that are easily heard
+START_PSNR = 12.0  # dB: training begins with messages that are easily heard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class HiddenSettings:
     psnr: float = 43.8
     epochs: float = 10.0
     batch: int = 64
-    rate: float = 1e-3
+    lr: float = 1e-3
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -35,6 +35,6 @@ LIMITS: dict[str, tuple[float, float]] = {
     "psnr": (20, 80),
     "epochs": (0.01, 1e6),
     "batch": (2, 1e6),  # batch norm needs more than one
-    "rate": (1e-9, 1),
+    "lr": (1e-9, 1),
     "seed": (0, 2**62),
 }

@@ -15,22 +15,22 @@ import torch
 from torch import Tensor
 
 from homing.activation import Recipe
-from homing.activation.engine import optimise
+from homing.activation.optimize import optimize
 from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.objectives import Objective
 from homing.perception import Budget
-from homing.watermarks.copies import edited
 from homing.watermarks.settings import BITS
+from homing.watermarks.training_edits import random_edit
 
 RECIPE = Recipe(
-    name="ssl", summary="SSL watermarking, one edited copy a step", steps=100, rate=0.05, loose=True, views=2
+    name="ssl", summary="SSL watermarking, one edited copy a step", steps=100, lr=0.05, loose=True, eot_samples=2
 )
 MARGIN = 3.2  # 5 read fewer copies of validation photos: the weakest bits are left behind for the others
-_LEAST = 0.01  # of the mean variance: directions in which photos hardly differ are not blown up without end
+_RIDGE = 0.01  # of the mean variance: directions in which photos hardly differ are not blown up without end
 
 
-class Carriers:
+class SSLDecoder:
     """The decoder: along each of the key's directions, how far a photo's descriptor lies from the mean."""
 
     def __init__(self, extractor: Extractor, descriptors: np.ndarray, *, bits: int = BITS, key: int = 0) -> None:
@@ -46,9 +46,9 @@ class Carriers:
         directions = _whitening(rows) @ _orthogonal(extractor.dim, bits, key)
         self._directions = directions.float().to(self.device)
         self._mean = (rows.mean(dim=0) @ directions).float().to(self.device)
-        said = hashlib.sha256(f"{extractor.fingerprint} {bits} {key}".encode())
-        said.update(rows.numpy().tobytes())
-        self.fingerprint = said.hexdigest()
+        digest = hashlib.sha256(f"{extractor.fingerprint} {bits} {key}".encode())
+        digest.update(rows.numpy().tobytes())
+        self.fingerprint = digest.hexdigest()
 
     def __call__(self, images: Tensor) -> Tensor:
         """One number for each bit, (B, bits), of (B, 3, H, W) images; of other photos they are about normal."""
@@ -59,30 +59,30 @@ class Carriers:
         return self._extractor.resize(image)
 
 
-class SslWatermark:
+class SSLWatermark:
     """Watermarks that are written by the loop that activates photos, with another objective."""
 
     name = "ssl"
 
-    def __init__(self, decoder: Carriers, recipe: Recipe = RECIPE) -> None:
+    def __init__(self, decoder: SSLDecoder, recipe: Recipe = RECIPE) -> None:
         self.decoder, self._recipe = decoder, recipe
         self.fingerprint = f"{decoder.fingerprint} {recipe!r} {MARGIN}"
 
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
         """The change of each view that brings it, and copies of it, to its message's side of every direction."""
-        return optimise(
+        return optimize(
             views,
             extractor=self.decoder,
             objective=Hinge(messages.to(self.decoder.device)),
             recipe=replace(self._recipe, budget=budget),
-            edited=edited,
+            edit=random_edit,
         )
 
 
 class Hinge(Objective):
     """How far photos are from being a margin deep on the right side of every direction."""
 
-    of_each = ("_signs",)
+    per_photo = ("_signs",)
 
     def __init__(self, messages: Tensor) -> None:
         self._signs = 2.0 * messages - 1
@@ -95,7 +95,7 @@ class Hinge(Objective):
 def _whitening(rows: Tensor) -> Tensor:
     """(D, D): brings (N, D) descriptors, less their mean, to variance one in every direction."""
     variances, directions = torch.linalg.eigh(torch.cov(rows.T, correction=0))
-    whitening: Tensor = directions / (variances.clamp_min(0) + _LEAST * variances.mean() + 1e-12).sqrt()
+    whitening: Tensor = directions / (variances.clamp_min(0) + _RIDGE * variances.mean() + 1e-12).sqrt()
     return whitening
 
 

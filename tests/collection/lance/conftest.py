@@ -34,7 +34,7 @@ def opening() -> Callable[..., Collection]:
 @pytest.fixture(autouse=True)
 def _in_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few they are, references are searched where Lance keeps them, as very many are."""
-    monkeypatch.setattr("homing.indexes.lance.IN_MEMORY", 0)
+    monkeypatch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", 0)
 
 
 @pytest.fixture

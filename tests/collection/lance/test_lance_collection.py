@@ -11,17 +11,17 @@ from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection
-from homing.collection.catalogue import Catalogue
-from homing.collection.lance.catalogue import LanceCatalogue
+from homing.collection.catalog import Catalog
+from homing.collection.lance.catalog import LanceCatalog
 from homing.collection.lance.collection import LanceCollection
-from homing.errors import CollectionError, GoneError, HomingError
-from homing.indexes.lance import IN_MEMORY, rows_outside
+from homing.errors import CollectionError, HomingError, NotFoundError
+from homing.indexes.lance import MAX_CODES_IN_MEMORY, unindexed_rows
 
 
-@pytest.fixture(autouse=True, params=[0, IN_MEMORY], ids=["in the dataset", "in memory"])
+@pytest.fixture(autouse=True, params=[0, MAX_CODES_IN_MEMORY], ids=["in the dataset", "in memory"])
 def _in_the_dataset(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few references are searched in memory, very many where Lance keeps them: all that holds, holds for both."""
-    monkeypatch.setattr("homing.indexes.lance.IN_MEMORY", request.param)
+    monkeypatch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", request.param)
 
 
 def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> None:
@@ -36,15 +36,15 @@ def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> No
             assert [each.state for each in collection.activate(photos[:4], out, recipe=RECIPES[0])] == [
                 each.state for each in done
             ]
-        for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"margin": 0.2}, {"turned": True}):
+        for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"probe_radius": 0.2}, {"turned": True}):
             for photo in photos[:6]:
                 there, here = lake.search(photo, k=5, **options), folder.search(photo, k=5, **options)
                 assert [(each.photo, each.state, each.by) for each in there] == [
                     (each.photo, each.state, each.by) for each in here
                 ]
                 np.testing.assert_allclose(
-                    [(each.distance, each.chance) for each in there],
-                    [(each.distance, each.chance) for each in here],
+                    [(each.distance, each.false_match_probability) for each in there],
+                    [(each.distance, each.false_match_probability) for each in here],
                     atol=2e-3,  # descriptors in a folder are rounded
                 )
         one, two = lake.info(), folder.info()
@@ -55,9 +55,9 @@ def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> No
 def test_activating_does_not_change_the_index(pond: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
     pond.add(photos)
-    before = pond.folder.catalogue.revision
+    before = pond.folder.catalog.revision
     assert "activated" in {each.state for each in pond.activate(photos, tmp_path / "out", recipe=RECIPES[1])}
-    assert pond.folder.catalogue.revision == before
+    assert pond.folder.catalog.revision == before
 
 
 def test_references_leave_by_id_path_and_folder(lake: Collection, tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_references_leave_by_id_path_and_folder(lake: Collection, tmp_path: Path
     assert [each.state for each in lake.remove([first, "nowhere.jpg"])] == ["failed", "failed"]
     assert lake.info().photos == 2
     assert all(match.photo in map(str, photos[2:4]) for match in lake.search(photos[0], k=10))
-    with pytest.raises(GoneError):
-        lake.folder.catalogue.describe(first)
+    with pytest.raises(NotFoundError):
+        lake.folder.catalog.source_and_state(first)
     assert lake.add(photos[0])[0].state == "added", "it may come back"
     assert lake.find(photos[0]).ids != [first], "under another id"
 
@@ -108,15 +108,15 @@ def test_versions_can_be_searched_as_they_were(lake: Collection, opening, tmp_pa
     lake.remove(photos[0])
     assert isinstance(lake, LanceCollection)
     assert {each.number: each.photos for each in lake.versions()}[before] == 2
-    with opening(lake.folder.home, version=before) as then:
+    with opening(lake.folder.root, version=before) as then:
         assert {match.photo for match in then.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
         with pytest.raises(CollectionError, match="is as it was; open the latest"):
             then.remove(photos[1])
     with pytest.raises(CollectionError, match=r"version 99 of .* is not there, or was forgotten"):
-        opening(lake.folder.home, version=99)
+        opening(lake.folder.root, version=99)
     for number in (0, -1, 1 << 64):
         with pytest.raises(CollectionError, match=f"has no version {number}: they are counted from 1 on"):
-            opening(lake.folder.home, version=number)
+            opening(lake.folder.root, version=number)
     assert lake.info().photos == 3
 
 
@@ -126,13 +126,13 @@ def test_compacting_changes_no_answer(lake: Collection, opening, tmp_path: Path)
         lake.add(photos[first : first + 3])
     lake.activate(photos[:3], tmp_path / "out", recipe=RECIPES[0])
     lake.remove(photos[5:8])
-    with opening(lake.folder.home) as reader:
+    with opening(lake.folder.root) as reader:
         before = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
         assert isinstance(lake, LanceCollection)
         lake.compact()
         assert (
-            rows_outside(lake.folder.catalogue.references.dataset) == 0
-            and len(lake.folder.catalogue.references.dataset.get_fragments()) == 1
+            unindexed_rows(lake.folder.catalog.references.dataset) == 0
+            and len(lake.folder.catalog.references.dataset.get_fragments()) == 1
         )
         after = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
     for one, other in zip(before, after, strict=True):
@@ -142,12 +142,12 @@ def test_compacting_changes_no_answer(lake: Collection, opening, tmp_path: Path)
         np.testing.assert_allclose([each.distance for each in one], [each.distance for each in other], atol=2e-6)
     lake.add(tiny_photos(tmp_path / "more", 2, seed=3))
     lake.compact()
-    assert rows_outside(lake.folder.catalogue.references.dataset) == 0 and lake.check() == []
+    assert unindexed_rows(lake.folder.catalog.references.dataset) == 0 and lake.check() == []
 
 
 def test_readers_see_what_others_add(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 2)
-    with opening(lake.folder.home) as reader:
+    with opening(lake.folder.root) as reader:
         assert reader.search(photos[0]) == []
         lake.add(photos[0])
         assert reader.search(photos[0], k=1)[0].distance < 0.01
@@ -160,13 +160,13 @@ def test_ids_that_can_be_none_name_none(pond: Collection, tmp_path: Path) -> Non
     assert [each.state for each in pond.remove([0, -3, 10**30, 1])] == ["removed", "failed", "failed", "failed"]
 
 
-def test_it_answers_all_that_a_catalogue_is_asked() -> None:
-    of_snapshots = {"codes", "fact", "set_facts", "recoded", "recode", "removed_since", "create", "upgrade"}
-    asked = {name for name in dir(Catalogue) if not name.startswith("_")}
-    assert asked - of_snapshots <= set(dir(LanceCatalogue))
+def test_it_answers_all_that_a_catalog_is_asked() -> None:
+    of_snapshots = {"codes", "fact", "set_facts", "codes_revision", "recode", "removed_since", "create", "upgrade"}
+    asked = {name for name in dir(Catalog) if not name.startswith("_")}
+    assert asked - of_snapshots <= set(dir(LanceCatalog))
 
 
 @pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
 def test_out_must_not_lie_in_the_collection(lake: Collection, inside: str, tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="lies inside the collection"):
-        lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.home}{inside}")
+        lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.root}{inside}")

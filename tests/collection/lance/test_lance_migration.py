@@ -8,82 +8,82 @@ import pytest
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
 
-from homing._places import place
-from homing.collection import Collection, forget, migrate, switch
+from homing._io.paths import location
+from homing.collection import Collection, delete_previous, migrate, switch
 from homing.errors import CollectionError
 
 OTHER = "IVF4,PQ12x8"
 
 
 def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, home = tiny_photos(tmp_path / "photos", 10), str(lake.folder.home)
+    photos, root = tiny_photos(tmp_path / "photos", 10), str(lake.folder.root)
     done = lake.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
     lake.add(photos[5:9])
     other, counted = tiny_codebook(OTHER), []
-    first = migrate(home, other, advance=lambda: counted.append(1))
+    first = migrate(root, other, advance=lambda: counted.append(1))
     assert (first.photos, len(counted), first.missing) == (9, 9, [])
     activated = sum(each.state == "activated" for each in done)
-    assert activated > 0 and len(first.keep) + len(first.again) == activated and first.unknown == []
+    assert activated > 0 and len(first.gain_kept) + len(first.gain_lost) == activated and first.gain_unknown == []
     assert lake.info().next_codebook == other.name
-    with opening(home, generation="next") as following:
+    with opening(root, generation="next") as following:
         assert following.codebook.fingerprint == other.fingerprint
         assert following.search(photos[7], k=1)[0].photo == str(photos[7])
     assert lake.search(photos[7], k=1)[0].photo == str(photos[7])
 
     lake.add(photos[9])  # meanwhile
     lake.remove(photos[0])
-    assert switch(home).photos == 9
-    with opening(home) as now:
+    assert switch(root).photos == 9
+    with opening(root) as now:
         assert now.codebook.fingerprint == other.fingerprint and now.info().previous_codebook == lake.codebook.name
         assert {match.photo for match in now.search(photos[9], k=20)} == set(map(str, photos[1:]))
         again = now.activate(photos[1:5], tmp_path / "out", recipe=RECIPES[1])
         assert "failed" not in {each.state for each in again}
         assert now.check() == []
-    forget(home)
-    assert not (place(home) / "references.lance").exists()
-    with opening(home) as now:
+    delete_previous(root)
+    assert not (location(root) / "references.lance").exists()
+    with opening(root) as now:
         assert now.info().previous_codebook is None and now.info().photos == 9
 
 
 def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> None:
-    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
-    first, second = (migrate(home, tiny_codebook(OTHER)) for _ in range(2))
+    first, second = (migrate(root, tiny_codebook(OTHER)) for _ in range(2))
     assert first == second
     with pytest.raises(CollectionError, match="already; go on with that"):
-        migrate(home, tiny_codebook("IVF2,PQ12x8"))
+        migrate(root, tiny_codebook("IVF2,PQ12x8"))
     with pytest.raises(CollectionError, match="already"):
-        migrate(home, tiny_codebook(LANCE))
+        migrate(root, tiny_codebook(LANCE))
 
 
 def test_a_removed_photo_leaves_every_generation(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.add(photos)
-    migrate(home, tiny_codebook(OTHER))
+    migrate(root, tiny_codebook(OTHER))
     lake.remove(photos[0])
-    with opening(home, generation="next") as following:
+    with opening(root, generation="next") as following:
         assert following.info().photos == 3
-    switch(home)
+    switch(root)
     with pytest.raises(CollectionError, match="another one answers; open it again"):
         lake.remove(photos[1])
-    with opening(home) as now:
+    with opening(root) as now:
         now.remove(photos[1])
-        with opening(home, generation="previous") as before:
+        with opening(root, generation="previous") as before:
             assert {match.photo for match in before.search(photos[1], k=9)} == set(map(str, photos[2:]))
 
 
 def test_what_others_add_until_the_switch_is_carried_over(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, home = tiny_photos(tmp_path / "photos", 4), str(lake.folder.home)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.add(photos[:2])
-    migrate(home, tiny_codebook(OTHER))
-    with opening(home) as other:
+    migrate(root, tiny_codebook(OTHER))
+    with opening(root) as other:
         other.add(photos[2:])
-    assert switch(home).photos == 4
+    assert switch(root).photos == 4
 
 
 def test_there_must_be_a_generation_to_switch_to(lake: Collection) -> None:
-    home = str(lake.folder.home)
+    root = str(lake.folder.root)
     with pytest.raises(CollectionError, match="has no next generation"):
-        switch(home)
+        switch(root)
     with pytest.raises(CollectionError, match="has no previous generation"):
-        forget(home)
+        delete_previous(root)

@@ -16,7 +16,7 @@ import numpy as np
 from tests.collection.tiny import RECIPES, tiny_photos
 
 from homing.collection import Collection
-from homing.collection.catalogue import NewPhotos
+from homing.collection.catalog import NewPhotos
 from homing.extractors import describe
 from homing.photo import Photo
 
@@ -51,7 +51,7 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
 
 def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
-    running = [_start(lake.folder.home, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
+    running = [_start(lake.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
     for each in running:
         assert each.stdout is not None and each.stdout.readline() == "ready\n"
     (tmp_path / "go").touch()
@@ -63,8 +63,8 @@ def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path
 
 def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 5)
-    with opening(lake.folder.home) as other:
-        one, two = lake.folder.catalogue, other.folder.catalogue
+    with opening(lake.folder.root) as other:
+        one, two = lake.folder.catalog, other.folder.catalog
         new = NewPhotos(
             [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos],
             [str(photo) for photo in photos],
@@ -77,7 +77,7 @@ def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_pa
         assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
         (finding, *others) = other.check()
         assert "is there 2 times" in finding.problem and len(others) == 4
-        assert all(each.mended for each in other.check(repair=True)) and other.check() == []
+        assert all(each.repaired for each in other.check(repair=True)) and other.check() == []
         assert list(two.ids_of(new.hashes).values()) == first
         assert two.add(new) == [None] * 5
 
@@ -86,24 +86,24 @@ def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening
     photos = tiny_photos(tmp_path / "photos", 30)
     hashes = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos]
     new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lake, photos))
-    others = [opening(lake.folder.home) for _ in range(3)]
+    others = [opening(lake.folder.root) for _ in range(3)]
     barrier = Barrier(3)
 
     def add(collection: Collection) -> list[int | None]:
-        assert collection.folder.catalogue.ids_of(hashes) == {}
+        assert collection.folder.catalog.ids_of(hashes) == {}
         barrier.wait(60)
-        return collection.folder.catalogue.add(new)
+        return collection.folder.catalog.add(new)
 
     with ThreadPoolExecutor(3) as pool:
         told = list(pool.map(add, others))
     assert lake.info().photos == 30 and lake.check() == []
-    there = list(lake.folder.catalogue.ids_of(hashes).values())
+    there = list(lake.folder.catalog.ids_of(hashes).values())
     for place, number in enumerate(there):  # each is told as added once, by the one whose row stays
         assert sorted(ids[place] or 0 for ids in told) == [0, 0, number]
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    descriptors = describe(collection.extractor, [Photo.load(photo).view() for photo in photos])
+    descriptors = describe(collection.extractor, [Photo.load(photo).pixels() for photo in photos])
     return collection.codebook.encode(descriptors), descriptors.numpy()
 
 
@@ -113,7 +113,7 @@ def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: 
     (tmp_path / "go").touch()
     told: set[str] = set()
     for _ in range(3):
-        running = _start(lake.folder.home, tmp_path / "photos", out, tmp_path / "go")
+        running = _start(lake.folder.root, tmp_path / "photos", out, tmp_path / "go")
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         told |= {running.stdout.readline().strip()} - {""}
@@ -122,10 +122,10 @@ def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: 
         told |= set(_end(running))
     assert told, "somebody got to work"
     for photo in told:
-        assert lake.folder.catalogue.revision and lake.find(photo).ids, f"{photo} was told, and is gone"
+        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was told, and is gone"
     done = lake.activate(photos, out, recipe=RECIPES[0])
     assert {each.state for each in done} <= {"activated", "unchanged"}
-    with opening(lake.folder.home) as opened:
+    with opening(lake.folder.root) as opened:
         assert opened.info().photos == 40 and opened.info().passive == 0
         assert opened.check() == []
     assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from homing.cli.bench import analysis, detection, edits, paper, quality, retrieval, search, speed, sure, watermarks
+from homing.cli.bench import (
+    analysis,
+    calibration,
+    detection,
+    edits,
+    paper,
+    quality,
+    retrieval,
+    search,
+    speed,
+    watermarks,
+)
 
 app = typer.Typer(help="Measure on photos of your own.", no_args_is_help=True)
 app.command("retrieval")(retrieval.retrieval)
@@ -13,7 +24,7 @@ app.command("edits")(edits.edits)
 app.command("detection")(detection.detection)
 app.command("analysis")(analysis.analysis)
 app.command("search")(search.search)
-app.command("sure")(sure.sure)
+app.command("calibration")(calibration.calibration)
 app.command("watermarks")(watermarks.watermarks)
 app.command("speed")(speed.speed)
 app.command("paper")(paper.paper)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.text import Text
 
-from homing.cli._screen import messages, print_json, progress, screen, table
+from homing.cli._console import console, err_console, print_json, progress, table
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from homing.evaluation.results import Results
 
 Photos = Annotated[Path, typer.Option(help="The photos to release, edit and search for; unseen in training.")]
-Background = Annotated[
-    Path, typer.Option(help="Other photos, the strangers to search among; or a .npy file of descriptors.")
+DistractorPhotos = Annotated[
+    Path, typer.Option(help="Other photos, the distractors to search among; or a .npy file of descriptors.")
 ]
 Out = Annotated[Path, typer.Option(help="The folder for results, and for all that the next run need not do again.")]
-StrangerCount = Annotated[
-    int, typer.Option(help="How many strangers: every background photo whole, then random crops of them.")
+DistractorCount = Annotated[
+    int, typer.Option(help="How many distractors: every distractor photo whole, then random crops of them.")
 ]
 CodebookNames = Annotated[
     list[str] | None, typer.Option("--codebook", help="A name or a file; may be given often.", show_default="homing-1")
@@ -34,10 +34,10 @@ CodebookNames = Annotated[
 IndexSpecs = Annotated[
     list[str] | None,
     typer.Option(
-        "--index", help="A FAISS factory string: a codebook of it is trained on --taught; may be given often."
+        "--index", help="A FAISS factory string: a codebook of it is trained on --train-photos; may be given often."
     ),
 ]
-Taught = Annotated[
+TrainPhotos = Annotated[
     Path | None, typer.Option(help="What --index learns from: a folder of photos, or a .npy file of descriptors.")
 ]
 NetworkName = Annotated[str, typer.Option("--extractor", help="The network of --index: see homing extractors.")]
@@ -53,7 +53,7 @@ ProbesText = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(help="Only the first photos.", show_default="all")]
 
-stage = partial(progress, resumable=True)
+resumable_progress = partial(progress, resumable=True)
 
 
 def codebooks(named: list[str] | None, index: list[str] | None) -> list[str]:
@@ -61,14 +61,14 @@ def codebooks(named: list[str] | None, index: list[str] | None) -> list[str]:
     return named or ([] if index else ["homing-1"])
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """What stands between commas."""
     return [each.strip() for each in text.split(",")]
 
 
-def probes_in(text: str) -> list[Probes]:
+def parse_probes(text: str) -> list[Probes]:
     """Numbers of probes between commas; the bench refuses words other than exact."""
-    return [int(each) if each.isdecimal() else cast("Probes", each) for each in listed(text)]
+    return [int(each) if each.isdecimal() else cast("Probes", each) for each in split_list(text)]
 
 
 def command_line(context: typer.Context) -> str:
@@ -87,7 +87,7 @@ def command_line(context: typer.Context) -> str:
     return shlex.join(words)
 
 
-def begin(context: typer.Context, out: Path) -> None:
+def check_out_folder(context: typer.Context, out: Path) -> None:
     """Refuse at once what would be refused after hours of work."""
     from homing._extras import load_extra
 
@@ -101,7 +101,7 @@ def begin(context: typer.Context, out: Path) -> None:
         raise HomingError(f"{out} holds the results of {' '.join(before)}; choose another --out")
 
 
-def tell(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
+def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
     """Write the results and show them: `shown` holds the headings and the rows of one table. Ends the command."""
     from homing.evaluation.results import as_json as document
     from homing.evaluation.results import write_results
@@ -111,7 +111,7 @@ def tell(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json
     failures = said.get("failures", [])
     assert isinstance(failures, list)
     for failure in failures:
-        messages.print(Text(f"failed    {failure}", style="red"), soft_wrap=True)
+        err_console.print(Text(f"failed    {failure}", style="red"), soft_wrap=True)
     if as_json:
         print_json(said)
     else:
@@ -119,7 +119,7 @@ def tell(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json
         made = table(*headings)
         for row in rows:
             made.add_row(*row)
-        screen.print(results.setting + "\n", highlight=False)
-        screen.print(made)
-        screen.print(f"\nThe whole report: {out / 'report.html'}", highlight=False)
+        console.print(results.summary + "\n", highlight=False)
+        console.print(made)
+        console.print(f"\nThe whole report: {out / 'report.html'}", highlight=False)
     raise typer.Exit(int(bool(failures)))

@@ -1,58 +1,58 @@
-"""homing bench analysis: why edited copies come home."""
+"""homing bench analysis: why edited copies are found."""
 
 from __future__ import annotations
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
+    DistractorCount,
+    DistractorPhotos,
     Limit,
     Out,
     Photos,
     RecipeNames,
-    StrangerCount,
-    begin,
+    check_out_folder,
     command_line,
-    listed,
-    stage,
-    tell,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 
 
 def analysis(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipes: RecipeNames = "passive,paper",
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
-    """Measure why edited copies come home: how far from their codes they lie, and how many leave their cells.
+    """Measure why edited copies are found: how far from their codes they lie, and how many leave their cells.
 
     Also checks that photos activated in a collection do not change the answers for the others. Interrupted, the same
     command continues.
 
     Example:
 
-        homing bench analysis --photos held-out/ --background others/ --strangers 100000 --out analysis/
+        homing bench analysis --photos held-out/ --distractor-photos others/ --distractors 100000 --out analysis/
     """
     from homing.evaluation.benches.analysis import AnalysisBench, run_analysis_bench
-    from homing.evaluation.benches.analysis_results import results, shown
+    from homing.evaluation.benches.analysis_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = AnalysisBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebook or ["homing-1"],
-        recipes=listed(recipes),
+        recipes=split_list(recipes),
         limit=limit,
     )
-    result = run_analysis_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_analysis_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
     DescriptorCount,
+    DistractorCount,
+    DistractorPhotos,
     IndexSpecs,
     Limit,
     NetworkName,
@@ -19,15 +20,14 @@ from homing.cli.bench._common import (
     Photos,
     ProbesText,
     RecipeNames,
-    StrangerCount,
-    Taught,
-    begin,
+    TrainPhotos,
+    check_out_folder,
     codebooks,
     command_line,
-    listed,
-    probes_in,
-    stage,
-    tell,
+    parse_probes,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 from homing.errors import HomingError
 
@@ -36,12 +36,12 @@ def detection(
     context: typer.Context,
     photos: Photos,
     negatives: Annotated[Path, typer.Option(help="Photos that are no references: no copy of them should be found.")],
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
-    taught: Taught = None,
+    train_photos: TrainPhotos = None,
     extractor: NetworkName = "homing-1",
     descriptors: DescriptorCount = None,
     probes: ProbesText = "1,16,exact",
@@ -49,11 +49,11 @@ def detection(
     edits: Annotated[
         str, typer.Option(help="What others do to the copies, with commas between; all: the fourteen of the paper.")
     ] = "random",
-    false_matches: Annotated[
+    max_false_match: Annotated[
         str, typer.Option(help="The shares of negatives that may be taken for copies, with commas between.")
     ] = "0.01,0.001",
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure how well copies are told from other photos, which are edited and searched for as well.
 
@@ -61,32 +61,32 @@ def detection(
 
     Example:
 
-        homing bench detection --photos held-out/ --negatives more/ --background others/ --out detection/
+        homing bench detection --photos held-out/ --negatives more/ --distractor-photos others/ --out detection/
     """
     from homing.edits import PAPER, parse
     from homing.evaluation.benches.detection import DetectionBench, run_detection_bench
-    from homing.evaluation.benches.detection_results import results, shown
+    from homing.evaluation.benches.detection_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = DetectionBench(
         photos=photos,
         negatives=negatives,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebooks(codebook, index),
         index=index or [],
-        taught=taught,
+        train_photos=train_photos,
         extractor=extractor,
         descriptors=descriptors,
-        probes=probes_in(probes),
-        recipes=listed(recipes),
-        edits=PAPER if edits.strip() == "all" else [parse(label) for label in listed(edits)],
-        false_matches=[_rate(text) for text in listed(false_matches)],
+        probes=parse_probes(probes),
+        recipes=split_list(recipes),
+        edits=PAPER if edits.strip() == "all" else [parse(label) for label in split_list(edits)],
+        max_false_match=[_rate(text) for text in split_list(max_false_match)],
         limit=limit,
     )
-    result = run_detection_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_detection_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)
 
 
 def _rate(text: str) -> float:

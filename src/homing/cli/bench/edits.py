@@ -6,31 +6,31 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
+    DistractorCount,
+    DistractorPhotos,
     Limit,
     Out,
     Photos,
     ProbesText,
     RecipeNames,
-    StrangerCount,
-    begin,
+    check_out_folder,
     command_line,
-    listed,
-    probes_in,
-    stage,
-    tell,
+    parse_probes,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 
 
 def edits(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     probes: ProbesText = "1",
     recipes: RecipeNames = "passive,paper",
@@ -43,7 +43,7 @@ def edits(
         ),
     ] = None,
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure how strong an edit may be: copies are turned, cropped, blurred more and more, and searched for.
 
@@ -51,23 +51,23 @@ def edits(
 
     Example:
 
-        homing bench edits --photos held-out/ --background others/ --families rotation,crop --out edits/
+        homing bench edits --photos held-out/ --distractor-photos others/ --families rotation,crop --out edits/
     """
     from homing.edits.sweeps import SWEEPS
     from homing.evaluation.benches.edits import EditsBench, run_edits_bench
-    from homing.evaluation.benches.edits_results import results, shown
+    from homing.evaluation.benches.edits_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = EditsBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebook or ["homing-1"],
-        probes=probes_in(probes),
-        recipes=listed(recipes),
-        families=tuple(SWEEPS) if families is None else listed(families),
+        probes=parse_probes(probes),
+        recipes=split_list(recipes),
+        families=tuple(SWEEPS) if families is None else split_list(families),
         limit=limit,
     )
-    result = run_edits_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_edits_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)

@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
-from homing.cli.bench._common import Out, ProbesText, RecipeNames, begin, command_line, listed, probes_in, stage, tell
+from homing.cli._console import JsonFlag
+from homing.cli.bench._common import (
+    Out,
+    ProbesText,
+    RecipeNames,
+    check_out_folder,
+    command_line,
+    parse_probes,
+    resumable_progress,
+    split_list,
+    write_and_print,
+)
 
 
 def paper(
@@ -32,7 +42,7 @@ def paper(
             help="How many the index learns from: photos of train/ whole, then crops.", show_default="one of each photo"
         ),
     ] = None,
-    limit_taught: Annotated[
+    limit_train: Annotated[
         int | None, typer.Option(help="Learn from the first photos of train/ only.", show_default="all but negatives")
     ] = None,
     limit_references: Annotated[
@@ -47,7 +57,7 @@ def paper(
     parts: Annotated[
         str, typer.Option(help="What to measure, with commas between.")
     ] = "retrieval,detection,quality,edits,analysis",
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure what the paper measures, in its own set-up: on DISC21, with the paper's figures beside.
 
@@ -58,23 +68,23 @@ def paper(
         homing bench paper DISC21/ --extractor sscd_disc_mixup --out paper/
     """
     from homing.evaluation.benches.paper import PaperBench, run_paper_bench
-    from homing.evaluation.benches.paper_results import results, shown
+    from homing.evaluation.benches.paper_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = PaperBench(
         disc21=disc21,
         out=out,
         extractor=extractor,
         spec=spec,
         descriptors=descriptors,
-        limit_taught=limit_taught,
+        limit_train=limit_train,
         limit_references=limit_references,
         positives=positives,
         negatives=negatives,
-        probes=probes_in(probes),
-        recipes=listed(recipes),
-        parts=listed(parts),
+        probes=parse_probes(probes),
+        recipes=split_list(recipes),
+        parts=split_list(parts),
     )
     command = command_line(context)
-    result = run_paper_bench(bench, command, stage)
-    tell(results(result, command), out, shown(result), as_json=json)
+    result = run_paper_bench(bench, command, resumable_progress)
+    write_and_print(results(result, command), out, terminal_table(result), as_json=json)

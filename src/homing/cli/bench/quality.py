@@ -6,19 +6,19 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
+    DistractorCount,
+    DistractorPhotos,
     Limit,
     Out,
     Photos,
-    StrangerCount,
-    begin,
+    check_out_folder,
     command_line,
-    listed,
-    stage,
-    tell,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 from homing.errors import HomingError
 
@@ -26,9 +26,9 @@ from homing.errors import HomingError
 def quality(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipes: Annotated[str, typer.Option(help="Ways to activate, with commas between; see homing recipes.")] = "paper",
     psnrs: Annotated[
@@ -48,7 +48,7 @@ def quality(
         bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
     ] = False,
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure what activation costs the eye: PSNR, SSIM and L∞ of the files as written, and what each strength brings.
 
@@ -58,34 +58,34 @@ def quality(
 
     Example:
 
-        homing bench quality --photos held-out/ --background others/ --psnrs 46,40,34 --out quality/
+        homing bench quality --photos held-out/ --distractor-photos others/ --psnrs 46,40,34 --out quality/
     """
     from homing.evaluation.benches.quality import QualityBench, run_quality_bench
-    from homing.evaluation.benches.quality_results import results, shown
+    from homing.evaluation.benches.quality_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = QualityBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebook or ["homing-1"],
-        recipes=listed(recipes),
+        recipes=split_list(recipes),
         psnrs=_numbers("psnrs", psnrs),
         alphas=_numbers("alphas", alphas),
-        budgets=listed(budgets),
+        budgets=split_list(budgets),
         budgets_at=budgets_at,
         probes=probes,
         pictures=pictures,
         lpips=lpips,
         limit=limit,
     )
-    result = run_quality_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_quality_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)
 
 
 def _numbers(name: str, text: str | None) -> list[float] | None:
     try:
-        return None if text is None else [float(each) for each in listed(text)]
+        return None if text is None else [float(each) for each in split_list(text)]
     except ValueError:
         raise HomingError(f"{name} are numbers with commas between, got '{text}'") from None

@@ -1,14 +1,15 @@
-"""homing bench retrieval: how many edited copies come home."""
+"""homing bench retrieval: how many edited copies are found."""
 
 from __future__ import annotations
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
     DescriptorCount,
+    DistractorCount,
+    DistractorPhotos,
     IndexSpecs,
     Limit,
     NetworkName,
@@ -16,59 +17,58 @@ from homing.cli.bench._common import (
     Photos,
     ProbesText,
     RecipeNames,
-    StrangerCount,
-    Taught,
-    begin,
+    TrainPhotos,
+    check_out_folder,
     codebooks,
     command_line,
-    listed,
-    probes_in,
-    stage,
-    tell,
+    parse_probes,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 
 
 def retrieval(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
-    taught: Taught = None,
+    train_photos: TrainPhotos = None,
     extractor: NetworkName = "homing-1",
     descriptors: DescriptorCount = None,
     probes: ProbesText = "1,16,exact",
     recipes: RecipeNames = "passive,paper",
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
-    """Measure how many edited copies come home: photos are released, edited as others would, and searched for.
+    """Measure how many edited copies are found: photos are released, edited as others would, and searched for.
 
     Interrupted, the same command continues; what was described and released stays in the out folder.
 
     Example:
 
-        homing bench retrieval --photos held-out/ --background others/ --strangers 100000 --out retrieval/
+        homing bench retrieval --photos held-out/ --distractor-photos others/ --distractors 100000 --out retrieval/
     """
     from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
-    from homing.evaluation.benches.retrieval_results import results, shown
+    from homing.evaluation.benches.retrieval_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = RetrievalBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebooks(codebook, index),
         index=index or [],
-        taught=taught,
+        train_photos=train_photos,
         extractor=extractor,
         descriptors=descriptors,
-        probes=probes_in(probes),
-        recipes=listed(recipes),
+        probes=parse_probes(probes),
+        recipes=split_list(recipes),
         limit=limit,
     )
-    result = run_retrieval_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_retrieval_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)

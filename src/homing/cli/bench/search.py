@@ -6,33 +6,33 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
+    DistractorCount,
+    DistractorPhotos,
     Limit,
     Out,
     Photos,
-    StrangerCount,
-    begin,
+    check_out_folder,
     command_line,
-    stage,
-    tell,
+    resumable_progress,
+    write_and_print,
 )
 
 
 def search(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipe: Annotated[
         str, typer.Option(help="How to activate: see homing recipes. Photos are released as they are, too.")
     ] = "homing",
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure what each option of a search adds to the recall, and costs: margins, turned queries, ranking again.
 
@@ -41,20 +41,20 @@ def search(
 
     Example:
 
-        homing bench search --photos held-out/ --background others/ --strangers 100000 --out search/
+        homing bench search --photos held-out/ --distractor-photos others/ --distractors 100000 --out search/
     """
     from homing.evaluation.benches.search import SearchBench, run_search_bench
-    from homing.evaluation.benches.search_results import results, shown
+    from homing.evaluation.benches.search_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = SearchBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebook or ["homing-1"],
         recipe=recipe,
         limit=limit,
     )
-    result = run_search_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_search_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)

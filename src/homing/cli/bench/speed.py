@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson, progress
-from homing.cli.bench._common import Limit, begin, command_line, listed, tell
+from homing.cli._console import JsonFlag, progress
+from homing.cli.bench._common import Limit, check_out_folder, command_line, split_list, write_and_print
 from homing.errors import HomingError
 
 
@@ -30,7 +30,7 @@ def speed(
     rounds: Annotated[int, typer.Option(help="How often each is timed, after a round that is not counted.")] = 3,
     limit: Limit = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("speed"),
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Measure what activation costs: the loop as the paper describes it against the engine, with the recall of both.
 
@@ -41,24 +41,24 @@ def speed(
         homing bench speed --photos held-out/ --limit 32 --recipes paper,homing --out speed/
     """
     from homing.evaluation.benches.speed import SpeedBench, run_speed_bench
-    from homing.evaluation.benches.speed_results import results, shown
+    from homing.evaluation.benches.speed_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = SpeedBench(
         out=out,
         photos=photos,
         codebook=codebook,
-        recipes=listed(recipes),
+        recipes=split_list(recipes),
         batches=_numbers(batches) if batches is not None else None,
         rounds=rounds,
         limit=limit,
     )
     result = run_speed_bench(bench, progress)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)
 
 
 def _numbers(text: str) -> list[int]:
-    for word in listed(text):
+    for word in split_list(text):
         if not word.isdecimal():
             raise HomingError(f"batches are whole numbers with commas between, got '{word}'")
-    return [int(word) for word in listed(text)]
+    return [int(word) for word in split_list(text)]

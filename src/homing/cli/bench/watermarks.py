@@ -7,36 +7,36 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import AsJson
+from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
-    Background,
     CodebookNames,
     DescriptorCount,
+    DistractorCount,
+    DistractorPhotos,
     IndexSpecs,
     Limit,
     NetworkName,
     Out,
     Photos,
-    StrangerCount,
-    Taught,
-    begin,
+    TrainPhotos,
+    check_out_folder,
     codebooks,
     command_line,
-    listed,
-    stage,
-    tell,
+    resumable_progress,
+    split_list,
+    write_and_print,
 )
 
 
 def watermarks(
     context: typer.Context,
     photos: Photos,
-    background: Background,
+    distractor_photos: DistractorPhotos,
     out: Out,
-    strangers: StrangerCount = 300_000,
+    distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
-    taught: Taught = None,
+    train_photos: TrainPhotos = None,
     extractor: NetworkName = "homing-1",
     descriptors: DescriptorCount = None,
     watermarks: Annotated[str, typer.Option(help="Which watermarks, with commas between.")] = "ssl,hidden",
@@ -48,7 +48,7 @@ def watermarks(
     ] = "imagenet-lite0",
     key: Annotated[int, typer.Option(help="What SSL watermarks are read with; another key, other directions.")] = 0,
     limit: Limit = None,
-    json: AsJson = False,
+    json: JsonFlag = False,
 ) -> None:
     """Compare activation with watermarks: at the same PSNR, which copies are found, and whose identifier is read.
 
@@ -56,27 +56,27 @@ def watermarks(
 
     Example:
 
-        homing bench watermarks --photos held-out/ --background others/ --strangers 100000 --out watermarks/
+        homing bench watermarks --photos held-out/ --distractor-photos others/ --distractors 100000 --out watermarks/
     """
     from homing.evaluation.benches.watermarks import WatermarksBench, run_watermarks_bench
-    from homing.evaluation.benches.watermarks_results import results, shown
+    from homing.evaluation.benches.watermarks_results import results, terminal_table
 
-    begin(context, out)
+    check_out_folder(context, out)
     bench = WatermarksBench(
         photos=photos,
-        background=background,
+        distractor_photos=distractor_photos,
         out=out,
-        strangers=strangers,
+        distractors=distractors,
         codebooks=codebooks(codebook, index),
         index=index or [],
-        taught=taught,
+        train_photos=train_photos,
         extractor=extractor,
         descriptors=descriptors,
-        watermarks=listed(watermarks),
+        watermarks=split_list(watermarks),
         hidden=hidden,
         ssl_extractor=ssl_extractor,
         key=key,
         limit=limit,
     )
-    result = run_watermarks_bench(bench, stage)
-    tell(results(result, command_line(context)), out, shown(result), as_json=json)
+    result = run_watermarks_bench(bench, resumable_progress)
+    write_and_print(results(result, command_line(context)), out, terminal_table(result), as_json=json)

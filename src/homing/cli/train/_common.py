@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homing.cli._screen import messages, progress, screen
+from homing.cli._console import console, err_console, progress
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     import torch
 
-    from homing.photo import Found
-    from homing.training.curves import Point
-    from homing.training.squares import Squares
+    from homing.photo import LocalPhoto
+    from homing.training.curves import CurvePoint
+    from homing.training.photo_array import PhotoArray
     from homing.training.trainer import Trainer
 
 Out = Annotated[Path, typer.Option(help="The file to write, ending in .safetensors.")]
 
 
-def teach(
+def train(
     photos: Sequence[Path],
     out: Path,
     size: int,
-    about: Mapping[str, Any],
-    trainer: Callable[[Squares, torch.device], Trainer],
+    run_settings: Mapping[str, Any],
+    trainer: Callable[[PhotoArray, torch.device], Trainer],
 ) -> None:
-    """Read the photos as squares of this size, teach a network, tell how it goes. Ends the command.
+    """Read the photos as squares of this size, train a network, tell how it goes. Ends the command.
 
-    `about` is what a run in the same folder must have been told as well.
+    `run_settings` is what a run in the same folder must have been told as well.
     """
     from homing._extras import load_extra
-    from homing.photo import gather
-    from homing.training.run import alone_in, check_run
+    from homing.photo import find_photos
+    from homing.training.run import check_run, lock_folder
 
     if out.suffix != ".safetensors":
         raise HomingError(f"the network is written as .safetensors, got --out {out}")
@@ -44,40 +44,44 @@ def teach(
         raise HomingError(f"{out} exists; choose another --out")
     load_extra("matplotlib", extra="train")
     folder = out.with_suffix(".run")
-    found = gather(photos)
+    found = find_photos(photos)
     if inside := next(
         (path for path in photos if path.is_dir() and folder.resolve().is_relative_to(path.resolve())), None
     ):
         raise HomingError(
             f"{out} lies among the photos in {inside}, and pictures of it would too; choose another --out"
         )
-    check_run(folder, about)
-    with alone_in(folder):
-        _teach(found, out, folder, size, trainer)
+    check_run(folder, run_settings)
+    with lock_folder(folder):
+        _train(found, out, folder, size, trainer)
 
 
-def _teach(
-    found: Sequence[Found], out: Path, folder: Path, size: int, trainer: Callable[[Squares, torch.device], Trainer]
+def _train(
+    found: Sequence[LocalPhoto],
+    out: Path,
+    folder: Path,
+    size: int,
+    trainer: Callable[[PhotoArray, torch.device], Trainer],
 ) -> None:
-    from homing._machine import default_device
+    from homing._io.device import default_device
+    from homing.training.photo_array import load_photo_array
     from homing.training.run import Run
-    from homing.training.squares import squares_of
 
     with progress("Reading", len(found)) as advance:
-        squares = squares_of([item.path for item in found], size, folder, advance)
+        squares = load_photo_array([item.path for item in found], size, folder, advance)
     for failure in squares.failures:
-        messages.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
+        err_console.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
     run = Run(folder, trainer(squares, default_device()))
-    measures = run.trainer.measures
+    metric = run.trainer.metric
 
-    def look(point: Point) -> None:
-        messages.print(
+    def on_checkpoint(point: CurvePoint) -> None:
+        err_console.print(
             f"step {point.step:>6,} of {run.trainer.steps:,}   loss {point.loss:.3f}   "
-            f"{point.views_per_second:,.0f} views/s   held-out {measures} {point.score:.3f}",
+            f"{point.views_per_second:,.0f} views/s   held-out {metric} {point.score:.3f}",
             highlight=False,
         )
 
     with progress("Training", run.trainer.steps, done=run.trainer.step, resumable=True) as advance:
-        score = run.train(out, advance, look)
-    screen.print(f"Wrote {out}: held-out {measures} {score:.3f}; record and curves in {folder}.", highlight=False)
+        score = run.train(out, advance, on_checkpoint)
+    console.print(f"Wrote {out}: held-out {metric} {score:.3f}; record and curves in {folder}.", highlight=False)
     raise typer.Exit(int(bool(squares.failures)))

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import PhotoPaths
-from homing.cli.train._common import Out, teach
-from homing.training.settings import Settings
+from homing.cli._console import PhotoPaths
+from homing.cli.train._common import Out, train
+from homing.training.settings import DescriptorSettings
 
-DEFAULT = Settings()
+DEFAULT = DescriptorSettings()
 
 
 def descriptor(
@@ -34,15 +34,15 @@ def descriptor(
     ] = DEFAULT.cells,
     cell_weight: Annotated[float, typer.Option(help="Weight of that lesson.")] = DEFAULT.cell_weight,
     mixup: Annotated[float, typer.Option(help="Share of the copies that are blends of two.")] = DEFAULT.mixup,
-    mild: Annotated[float, typer.Option(help="Share of the originals with one mild edit.")] = DEFAULT.mild,
+    weak_aug: Annotated[float, typer.Option(help="Share of the originals with one weak edit.")] = DEFAULT.weak_aug,
     whiten: Annotated[
         float,
         typer.Option(help="How much directions in which copies differ from originals are weakened; 0.5: all of it."),
     ] = DEFAULT.whiten,
-    rate: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.rate,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.lr,
     seed: Annotated[int, typer.Option(help="Another seed, another network.")] = DEFAULT.seed,
 ) -> None:
-    """Teach a network to know photos from their edited copies (the way of SSCD). An interrupted run goes on.
+    """Train a network to know photos from their edited copies (the way of SSCD). An interrupted run goes on.
 
     Beside FILE.safetensors a folder FILE.run holds checkpoint, record and curves.
 
@@ -52,9 +52,9 @@ def descriptor(
     """
     from homing._extras import load_extra
     from homing.training.descriptors import DescriptorTrainer
-    from homing.training.starting import starting_network
+    from homing.training.initialization import initial_network
 
-    settings = Settings(
+    settings = DescriptorSettings(
         init=init,
         epochs=epochs,
         pairs=pairs,
@@ -66,14 +66,14 @@ def descriptor(
         cells=cells,
         cell_weight=cell_weight,
         mixup=mixup,
-        mild=mild,
+        weak_aug=weak_aug,
         whiten=whiten,
-        rate=rate,
+        lr=lr,
         seed=seed,
     )
     load_extra("augly.image", extra="train")
-    starting_network(settings)  # says at once what would be said after the photos were read
-    teach(
+    initial_network(settings)  # says at once what would be said after the photos were read
+    train(
         photos,
         out,
         training_size,

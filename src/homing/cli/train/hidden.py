@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._screen import PhotoPaths
-from homing.cli.train._common import Out, teach
+from homing.cli._console import PhotoPaths
+from homing.cli.train._common import Out, train
 from homing.watermarks.settings import HiddenSettings
 
 DEFAULT = HiddenSettings()
@@ -23,10 +23,10 @@ def hidden(
     size: Annotated[int, typer.Option(help="Pixels a side that both networks look at.")] = DEFAULT.size,
     width: Annotated[int, typer.Option(help="Channels of both networks.")] = DEFAULT.width,
     psnr: Annotated[float, typer.Option(help="How quiet the messages are in the end, in dB.")] = DEFAULT.psnr,
-    rate: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.rate,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.lr,
     seed: Annotated[int, typer.Option(help="Another seed, other networks.")] = DEFAULT.seed,
 ) -> None:
-    """Teach two networks to hide messages in photos and to read them from edited copies (HiDDeN).
+    """Train two networks to hide messages in photos and to read them from edited copies (HiDDeN).
 
     An interrupted run goes on. Beside FILE.safetensors a folder FILE.run holds checkpoint, record and curves.
 
@@ -37,6 +37,6 @@ def hidden(
     from homing.watermarks.hidden_training import HiddenTrainer
 
     settings = HiddenSettings(
-        bits=bits, epochs=epochs, batch=batch, size=size, width=width, psnr=psnr, rate=rate, seed=seed
+        bits=bits, epochs=epochs, batch=batch, size=size, width=width, psnr=psnr, lr=lr, seed=seed
     )
-    teach(photos, out, size, asdict(settings), lambda squares, device: HiddenTrainer(squares, settings, device))
+    train(photos, out, size, asdict(settings), lambda squares, device: HiddenTrainer(squares, settings, device))

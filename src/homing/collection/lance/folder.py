@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from homing._places import Address, Place, names_in, write_whole
+from homing._io.paths import Address, Location, list_names, write_file
 from homing.codebooks import Codebook
-from homing.collection._likeness import CollectionLikeness
-from homing.collection.folder import BACKGROUND_IDS, refuse_if_collection
-from homing.collection.generations import generation
-from homing.collection.lance.catalogue import REFERENCES, LanceCatalogue, schemas
-from homing.collection.lance.log import RELEASES
+from homing.collection._density_ratio import CollectionDensityRatio
+from homing.collection.folder import FIRST_DISTRACTOR_ID, refuse_if_collection
+from homing.collection.generations import find_generation
+from homing.collection.lance.catalog import REFERENCES, LanceCatalog, schemas
+from homing.collection.lance.release_log import RELEASES
 from homing.collection.lance.table import Table
 from homing.collection.settings import read_settings, settings_text
 from homing.errors import CollectionError
@@ -37,19 +37,21 @@ _PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)
 class LanceFolder:
     """An opened collection in Lance; has what the folder of other collections has."""
 
-    home: Place
-    path: Place
+    root: Location
+    path: Location
     codebook: Codebook
-    catalogue: LanceCatalogue
-    background: None = None
+    catalog: LanceCatalog
+    distractors: None = None
 
     @cached_property
-    def likeness(self) -> CollectionLikeness:
+    def density_ratio(self) -> CollectionDensityRatio:
         """How much alike its photos are."""
-        return CollectionLikeness(self.catalogue.descriptors, self.codebook, range(BACKGROUND_IDS, BACKGROUND_IDS))
+        return CollectionDensityRatio(
+            self.catalog.descriptors, self.codebook, range(FIRST_DISTRACTOR_ID, FIRST_DISTRACTOR_ID)
+        )
 
 
-def belongs_in_lance(where: Place) -> bool:
+def is_lance(where: Location) -> bool:
     """Whether a collection at this place is, or would be, one in Lance: in a bucket, or called so."""
     if isinstance(where, Address):
         return True
@@ -62,26 +64,26 @@ def belongs_in_lance(where: Place) -> bool:
     return first_generation or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
 
 
-def create_lance(where: Place, codebook: Codebook) -> None:
+def create_lance(where: Location, codebook: Codebook) -> None:
     """Make a new collection, empty; it is one when all of it is there."""
     load_lance()
     check_family(codebook)
-    where = _reachable(where)
+    where = _check_location(where)
     try:
         refuse_if_collection(where)
-        if not set(names_in(where)) <= set(_PARTS):
+        if not set(list_names(where)) <= set(_PARTS):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         for name in schemas(codebook):
             Table.refuse_if_filled(where / name)
-        _put_codebook(where / _CODEBOOK, codebook.to_bytes())
+        _write_codebook(where / _CODEBOOK, codebook.to_bytes())
         for name, schema in schemas(codebook).items():
             Table.create(where / name, schema)
-        write_whole(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
+        write_file(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
     except OSError as error:
         raise CollectionError(f"cannot make a collection at {where}: {error.strerror}") from error
 
 
-def _reachable(where: Place) -> Place:
+def _check_location(where: Location) -> Location:
     """A place that Lance reaches under the same name as others do."""
     if not isinstance(where, Address):
         whole = os.path.abspath(where)
@@ -90,7 +92,7 @@ def _reachable(where: Place) -> Place:
                 f"Lance takes no name that is not UTF-8, or has line breaks, got {where}; choose another"
             )
         return Path(whole)
-    if where.scheme not in _SCHEMES or len(where.way.parts) < 3 or set("%#?") & set(where.full):
+    if where.scheme not in _SCHEMES or len(where.pure_path.parts) < 3 or set("%#?") & set(where.url):
         raise CollectionError(
             f"{where} is no address for a collection: it begins with {', '.join(f'{each}://' for each in _SCHEMES)}, "
             "names a folder in a bucket, and has no %, # or ?"
@@ -98,10 +100,10 @@ def _reachable(where: Place) -> Place:
     return where
 
 
-def _put_codebook(file: Place, data: bytes) -> None:
+def _write_codebook(file: Location, data: bytes) -> None:
     """Two who make a collection at once do not take each other's codebook away."""
     try:
-        write_whole(file, data, new=True)
+        write_file(file, data, new=True)
     except FileExistsError:
         if file.read_bytes() != data:
             raise CollectionError(
@@ -109,40 +111,40 @@ def _put_codebook(file: Place, data: bytes) -> None:
             ) from None
 
 
-def open_lance(home: Place, which: str = "current", version: int | None = None) -> LanceFolder:
+def open_lance(root: Location, which: str = "current", version: int | None = None) -> LanceFolder:
     """The generation of a collection that answers, or another; its references at a version, or as they are."""
-    home = _reachable(home)
+    root = _check_location(root)
     try:
-        path: Place = generation(home, which)
+        path: Location = find_generation(root, which)
     except OSError as error:
-        raise _unreadable(home, error) from error
-    return lance_at(home, path, version)
+        raise _unreadable(root, error) from error
+    return open_lance_generation(root, path, version)
 
 
-def lance_at(home: Place, path: Place, version: int | None = None) -> LanceFolder:
+def open_lance_generation(root: Location, path: Location, version: int | None = None) -> LanceFolder:
     """What lies at the place of a generation, checked against what its settings say."""
     load_lance()
     try:
         if not (path / _SETTINGS).exists():
-            refuse_no_lance(path)
-            raise CollectionError(f"{path / _SETTINGS} is gone; put it back with: homing check {home} --repair")
+            refuse_if_no_lance_collection(path)
+            raise CollectionError(f"{path / _SETTINGS} is gone; put it back with: homing check {root} --repair")
         settings, file = read_settings(path), path / _CODEBOOK
         codebook = Codebook.from_bytes(file.read_bytes(), str(file))
     except OSError as error:
-        raise _unreadable(home, error) from error
+        raise _unreadable(root, error) from error
     if codebook.fingerprint != settings["fingerprint"]:
         raise CollectionError(
             f"{path} was made with codebook '{settings['codebook']}' ({settings['fingerprint'][:12]}), "
             f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); put the right codebook back"
         )
-    return LanceFolder(home, path, codebook, LanceCatalogue(path, codebook, version))
+    return LanceFolder(root, path, codebook, LanceCatalog(path, codebook, version))
 
 
-def refuse_no_lance(path: Place) -> None:
+def refuse_if_no_lance_collection(path: Location) -> None:
     """Where nothing of a collection lies, there is none."""
-    if not set(names_in(path)) & set(_PARTS):
+    if not set(list_names(path)) & set(_PARTS):
         raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
 
 
-def _unreadable(home: Place, error: OSError) -> CollectionError:
-    return CollectionError(f"{home} cannot be read: {error.strerror}; homing check {home} says what is wrong")
+def _unreadable(root: Location, error: OSError) -> CollectionError:
+    return CollectionError(f"{root} cannot be read: {error.strerror}; homing check {root} says what is wrong")

@@ -1,8 +1,8 @@
-"""The edits once more, batched and with a gradient: `TWINS["blur"](views, strength, generator)`."""
+"""The edits once more, batched and with a gradient: `DIFFERENTIABLE_EDITS["blur"](views, strength, generator)`."""
 
-# Importing a module registers its twins.
-from homing.edits.differentiable import colour, jpeg, palette, pixel, spatial, templates  # noqa: F401
+# Importing a module registers its differentiable edits.
+from homing.edits.differentiable import color, jpeg, palette, pixel, spatial, templates  # noqa: F401
 from homing.edits.differentiable.mixture import Ranges, random_edits
-from homing.edits.differentiable.views import TWINS, Twin, Views, twin
+from homing.edits.differentiable.views import DIFFERENTIABLE_EDITS, DifferentiableEdit, Views, differentiable_edit
 
-__all__ = ["TWINS", "Ranges", "Twin", "Views", "random_edits", "twin"]
+__all__ = ["DIFFERENTIABLE_EDITS", "DifferentiableEdit", "Ranges", "Views", "differentiable_edit", "random_edits"]

@@ -15,7 +15,7 @@ from torch import Tensor
 def warp(
     pixels: Tensor, homographies: Tensor, outside: Literal["zeros", "border"] = "zeros", samples: int = 1
 ) -> Tensor:
-    """(B, 3, S, S) anew: each point takes its colour from where its photo's (B, 3, 3) homography sends it.
+    """(B, 3, S, S) anew: each point takes its color from where its photo's (B, 3, 3) homography sends it.
 
     Beyond the photo there is black, or its border goes on. Bilinear, which is enough as long as nothing shrinks by
     much more than two; what does takes the mean of more `samples` across and down.
@@ -37,13 +37,13 @@ def affine(xx: Tensor, xy: Tensor, x: Tensor, yx: Tensor, yy: Tensor, y: Tensor)
     return torch.stack((xx, xy, x, yx, yy, y, zero, zero, one), dim=-1).view(-1, 3, 3)
 
 
-def stretch(across: Tensor, down: Tensor) -> Tensor:
+def scaling(across: Tensor, down: Tensor) -> Tensor:
     """(B, 3, 3) from factors (B,), about the middle."""
     zero = torch.zeros_like(across)
     return affine(across, zero, zero, zero, down, zero)
 
 
-def between(source: Tensor, target: Tensor) -> Tensor:
+def homographies_between(source: Tensor, target: Tensor) -> Tensor:
     """The homographies (B, 3, 3) that send four points (B, 4, 2) to four others."""
     (x, y), (u, v) = source.unbind(-1), target.unbind(-1)
     zero, one = torch.zeros_like(x), torch.ones_like(x)

@@ -1,4 +1,4 @@
-"""The twin of JPEG: libjpeg's steps with libjpeg's tables, and rounding that lets the gradient pass."""
+"""Differentiable JPEG: libjpeg's steps with libjpeg's tables, and rounding that lets the gradient pass."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._constant import constant
-from homing.edits.differentiable.colour import luma
-from homing.edits.differentiable.views import Views, twin
+from homing._tensor_cache import cached_tensor
+from homing.edits.differentiable.color import luma
+from homing.edits.differentiable.views import Views, differentiable_edit
 
-BRIGHTNESS_STEPS = (
+LUMINANCE_TABLE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
     (12, 12, 14, 19, 26, 58, 60, 55),
     (14, 13, 16, 24, 40, 57, 69, 56),
@@ -24,7 +24,7 @@ BRIGHTNESS_STEPS = (
 )
 """How coarsely each frequency is kept at quality 50, from annex K of the standard."""
 
-COLOUR_STEPS = (
+CHROMINANCE_TABLE = (
     (17, 18, 24, 47, 99, 99, 99, 99),
     (18, 21, 26, 66, 99, 99, 99, 99),
     (24, 26, 56, 99, 99, 99, 99, 99),
@@ -32,30 +32,30 @@ COLOUR_STEPS = (
     *((99,) * 8,) * 4,
 )
 
-Steps = tuple[tuple[int, ...], ...]
+QuantizationTable = tuple[tuple[int, ...], ...]
 
 
-@twin
+@differentiable_edit
 def jpeg(views: Views, strength: Tensor) -> Views:
-    """Written as JPEG of this quality and read again; colour at half the resolution."""
+    """Written as JPEG of this quality and read again; color at half the resolution."""
     levels = 255 * views.pixels
     if short := -views.side % 16:  # whole blocks, as libjpeg fills them up
         levels = F.pad(levels, (0, short, 0, short), mode="replicate")
-    bright = luma(levels)
-    bluish = (levels[:, 2:] - bright) / 1.772
-    reddish = (levels[:, :1] - bright) / 1.402
-    bright = _code(bright - 128, strength, BRIGHTNESS_STEPS) + 128
-    tint = _code(F.avg_pool2d(torch.cat((bluish, reddish), dim=1), 2), strength, COLOUR_STEPS)
-    bluish, reddish = F.interpolate(tint, scale_factor=2, mode="bilinear", align_corners=False).chunk(2, dim=1)
-    red, blue = bright + 1.402 * reddish, bright + 1.772 * bluish
-    green = (bright - 0.299 * red - 0.114 * blue) / 0.587
+    y = luma(levels)
+    cb = (levels[:, 2:] - y) / 1.772
+    cr = (levels[:, :1] - y) / 1.402
+    y = _quantize(y - 128, strength, LUMINANCE_TABLE) + 128
+    chroma = _quantize(F.avg_pool2d(torch.cat((cb, cr), dim=1), 2), strength, CHROMINANCE_TABLE)
+    cb, cr = F.interpolate(chroma, scale_factor=2, mode="bilinear", align_corners=False).chunk(2, dim=1)
+    red, blue = y + 1.402 * cr, y + 1.772 * cb
+    green = (y - 0.299 * red - 0.114 * blue) / 0.587
     coded = torch.cat((red, green, blue), dim=1)[..., : views.side, : views.side]
     return Views(coded / 255, views.ratio)
 
 
-def _code(plane: Tensor, quality: Tensor, steps: Steps) -> Tensor:
+def _quantize(plane: Tensor, quality: Tensor, steps: QuantizationTable) -> Tensor:
     """(B, C, S, S) after its frequencies, block by block, were rounded to multiples of their steps."""
-    transform = cosines(plane.shape[-1], plane.device, plane.dtype)
+    transform = dct_matrix(plane.shape[-1], plane.device, plane.dtype)
     sizes = _scale(_table(steps, plane.device, plane.dtype), quality)
     repeats = plane.shape[-1] // 8
     sizes = sizes.repeat(1, repeats, repeats)[:, None]
@@ -71,15 +71,15 @@ def _scale(table: Tensor, quality: Tensor) -> Tensor:
     return ((table * percent[:, None, None] + 50) / 100).floor().clamp(1, 255)
 
 
-@constant
-def _table(steps: Steps, device: torch.device, dtype: torch.dtype) -> Tensor:
+@cached_tensor
+def _table(steps: QuantizationTable, device: torch.device, dtype: torch.dtype) -> Tensor:
     return torch.tensor(steps, device=device, dtype=dtype)
 
 
-@constant
-def cosines(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+@cached_tensor
+def dct_matrix(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """(S, S): the cosine transform of every 8 pixels. Mostly zeros, yet faster than to cut out the blocks."""
-    place = torch.arange(8, dtype=torch.float64)
-    block = 0.5 * torch.cos((2 * place + 1) * place[:, None] * math.pi / 16)
+    index = torch.arange(8, dtype=torch.float64)
+    block = 0.5 * torch.cos((2 * index + 1) * index[:, None] * math.pi / 16)
     block[0] /= math.sqrt(2)
     return torch.kron(torch.eye(side // 8, dtype=torch.float64), block).to(device, dtype)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import torch
 
-from homing._machine import send
-from homing.edits.differentiable.views import TWINS, Views
+from homing._io.device import to_device
+from homing.edits.differentiable.views import DIFFERENTIABLE_EDITS, Views
 from homing.edits.disc import COUNTS
 from homing.edits.registry import KINDS
 
@@ -18,8 +18,8 @@ Ranges = Mapping[str, tuple[float, float] | None]
 Weights = Mapping[str, float]
 """How much more often than the others of its family an edit is drawn, or than others a family."""
 
-EVENLY: Weights = {}
-CUTS = ("crop", "fragment")
+UNIFORM: Weights = {}
+CROPS = ("crop", "fragment")
 
 
 def random_edits(
@@ -27,8 +27,8 @@ def random_edits(
     ranges: Ranges,
     rng: np.random.Generator,
     *,
-    often: Weights = EVENLY,
-    families: Weights = EVENLY,
+    edit_weights: Weights = UNIFORM,
+    family_weights: Weights = UNIFORM,
     counts: Sequence[float] = COUNTS,
 ) -> Views:
     """Every photo edited in its own way; the batch shares only the order in which the edits are done.
@@ -36,40 +36,45 @@ def random_edits(
     `counts` is the share of photos that get one edit, two, and so on.
     What is put on a photo is not cut off, so crops come first; palettes come last, as in the exact recipe.
     """
-    chosen = _choose(len(views.pixels), ranges, rng, often, families, counts)
+    chosen = _choose_edits(len(views.pixels), ranges, rng, edit_weights, family_weights, counts)
     order = rng.permutation(list(ranges)).tolist()
-    order.sort(key=lambda name: (name not in CUTS, name == "palette"))
+    order.sort(key=lambda name: (name not in CROPS, name == "palette"))
     device = views.pixels.device
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
     for name in order:
         numbers = np.flatnonzero((chosen == name).any(axis=1))
         if not len(numbers):
             continue
-        rows = send(numbers, device)
+        rows = to_device(numbers, device)
         span = ranges[name]
-        strength = None if span is None else send(_strengths(name, span, len(numbers), rng), device)
-        edited = TWINS[name](views[rows], strength, generator)
+        strength = None if span is None else to_device(_strengths(name, span, len(numbers), rng), device)
+        edited = DIFFERENTIABLE_EDITS[name](views[rows], strength, generator)
         views = Views(views.pixels.index_copy(0, rows, edited.pixels), views.ratio.index_copy(0, rows, edited.ratio))
     return views
 
 
-def _choose(
-    count: int, ranges: Ranges, rng: np.random.Generator, often: Weights, families: Weights, counts: Sequence[float]
+def _choose_edits(
+    count: int,
+    ranges: Ranges,
+    rng: np.random.Generator,
+    edit_weights: Weights,
+    family_weights: Weights,
+    counts: Sequence[float],
 ) -> np.ndarray:
     """(count, families) names of edits, one per family, blank where a photo goes without."""
     members: dict[str, list[str]] = {}
     for name in ranges:
         members.setdefault(KINDS[name].family, []).append(name)
-    names = np.stack([rng.choice(some, count, p=_shares(some, often)) for some in members.values()], axis=1)
+    names = np.stack([rng.choice(some, count, p=_shares(some, edit_weights)) for some in members.values()], axis=1)
     wanted = rng.choice(len(counts), size=(count, 1), p=counts) + 1
     # A race of the families; the first ones are taken.
-    pace = np.array([families.get(family, 1.0) for family in members])
+    pace = np.array([family_weights.get(family, 1.0) for family in members])
     place = (rng.exponential(size=names.shape) / pace).argsort(axis=1).argsort(axis=1)
     return np.where(place < wanted, names, "")
 
 
-def _shares(names: list[str], often: Weights) -> np.ndarray:
-    weights = np.array([often.get(name, 1.0) for name in names])
+def _shares(names: list[str], edit_weights: Weights) -> np.ndarray:
+    weights = np.array([edit_weights.get(name, 1.0) for name in names])
     shares: np.ndarray = weights / weights.sum()
     return shares
 

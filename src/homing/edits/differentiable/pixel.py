@@ -1,4 +1,4 @@
-"""Twins of the edits of fine detail. Lengths are in pixels of the square, not of the photo it was squashed from."""
+"""Differentiable edits of fine detail. Lengths are in pixels of the square, not of the photo it was squashed from."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing.edits.differentiable._mix import blocks, gaussian, mix
-from homing.edits.differentiable.views import Views, twin
+from homing.edits.differentiable._separable import apply_separable, block_matrices, gaussian_matrices
+from homing.edits.differentiable.views import Views, differentiable_edit
 
 
-@twin
+@differentiable_edit
 def blur(views: Views, strength: Tensor) -> Views:
     """Gaussian blur of this sigma."""
-    return Views(mix(views.pixels, gaussian(strength, views.side)), views.ratio)
+    return Views(apply_separable(views.pixels, gaussian_matrices(strength, views.side)), views.ratio)
 
 
-@twin
+@differentiable_edit
 def edges(views: Views) -> Views:
-    """Ten times the pixel less the sum of its neighbourhood; the outermost pixels stay, as in Pillow."""
+    """Ten times the pixel less the sum of its neighborhood; the outermost pixels stay, as in Pillow."""
     inner = views.pixels[..., 1:-1, 1:-1]
     result = views.pixels.clone()
     result[..., 1:-1, 1:-1] = 10 * inner - 9 * F.avg_pool2d(views.pixels, kernel_size=3, stride=1)
     return Views(result, views.ratio)
 
 
-@twin
+@differentiable_edit
 def pixelate(views: Views, strength: Tensor) -> Views:
-    """Blocks of one colour; each side has this fraction of the pixels it had."""
+    """Blocks of one color; each side has this fraction of the pixels it had."""
     count = (views.side * strength).round().clamp_min(1)
-    return Views(mix(views.pixels, blocks(count, views.side)), views.ratio)
+    return Views(apply_separable(views.pixels, block_matrices(count, views.side)), views.ratio)
 
 
-@twin
+@differentiable_edit
 def shuffle(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """This fraction of the pixels, about, take the colour of any other pixel."""
+    """This fraction of the pixels, about, take the color of any other pixel."""
     batch, count = len(views), views.side**2
     device = views.pixels.device
     moves = torch.rand((batch, count), generator=generator, device=device) < strength[:, None]

@@ -1,17 +1,17 @@
-"""Twins of the edits of geometry."""
+"""Differentiable edits of geometry."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from homing._constant import constant
-from homing.edits.differentiable._mix import coarse, mix
-from homing.edits.differentiable._warp import affine, between, stretch, warp
-from homing.edits.differentiable.views import Views, twin
+from homing._tensor_cache import cached_tensor
+from homing.edits.differentiable._separable import apply_separable, downscale_matrices
+from homing.edits.differentiable._warp import affine, homographies_between, scaling, warp
+from homing.edits.differentiable.views import Views, differentiable_edit
 
 
-@twin
+@differentiable_edit
 def rotation(views: Views, strength: Tensor) -> Views:
     """Turned counter-clockwise by this many degrees, on a black canvas large enough for all of it."""
     cosine, sine = strength.deg2rad().cos(), strength.deg2rad().sin()
@@ -23,14 +23,14 @@ def rotation(views: Views, strength: Tensor) -> Views:
     return Views(warp(views.pixels, back), width / height)
 
 
-@twin
+@differentiable_edit
 def crop(views: Views, strength: Tensor) -> Views:
-    """The centre, this fraction of the area."""
+    """The center, this fraction of the area."""
     side = strength.sqrt()
-    return Views(warp(views.pixels, stretch(side, side), outside="border"), views.ratio)
+    return Views(warp(views.pixels, scaling(side, side), outside="border"), views.ratio)
 
 
-@twin
+@differentiable_edit
 def fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """A crop at a random place, this fraction of each side."""
     place = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
@@ -41,42 +41,42 @@ def fragment(views: Views, strength: Tensor, generator: torch.Generator) -> View
     return Views(warp(views.pixels, cut, outside="border"), views.ratio)
 
 
-@twin
+@differentiable_edit
 def resize(views: Views, strength: Tensor) -> Views:
     """The detail that this fraction of the area holds; more of it than the photo has changes nothing."""
     count = (views.side * strength.clamp_max(1).sqrt()).round().clamp_min(1)
-    return Views(mix(views.pixels, coarse(count, views.side)), views.ratio)
+    return Views(apply_separable(views.pixels, downscale_matrices(count, views.side)), views.ratio)
 
 
-@twin
+@differentiable_edit
 def aspect(views: Views, strength: Tensor) -> Views:
     """Stretched to this ratio of width to height, which the square does not show."""
     return Views(views.pixels, strength)
 
 
-@twin
+@differentiable_edit
 def flip(views: Views) -> Views:
     """Mirrored left to right."""
     return Views(views.pixels.flip(-1), views.ratio)
 
 
-@twin
+@differentiable_edit
 def pad(views: Views) -> Views:
     """Black bars make it square."""
-    back = stretch((1 / views.ratio).clamp_min(1), views.ratio.clamp_min(1))
+    back = scaling((1 / views.ratio).clamp_min(1), views.ratio.clamp_min(1))
     return Views(warp(views.pixels, back), torch.ones_like(views.ratio))
 
 
-@twin
+@differentiable_edit
 def perspective(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """The four corners wander, normally distributed: sigma in thousandths of a side."""
     corners = _corners(strength.device, strength.dtype).expand(len(views), -1, -1)
     normal = torch.randn(corners.shape, generator=generator, device=strength.device, dtype=strength.dtype)
     wander = (normal * strength[:, None, None] / 1000).clamp(-0.24, 0.24)
     # A side is two long here.
-    return Views(warp(views.pixels, between(corners + 2 * wander, corners)), views.ratio)
+    return Views(warp(views.pixels, homographies_between(corners + 2 * wander, corners)), views.ratio)
 
 
-@constant
+@cached_tensor
 def _corners(device: torch.device, dtype: torch.dtype) -> Tensor:
     return torch.tensor([(-1, -1), (1, -1), (1, 1), (-1, 1)], device=device, dtype=dtype)

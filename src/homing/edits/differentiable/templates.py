@@ -1,6 +1,6 @@
-"""Twins of the edits that draw: words, an emoji, a caption, a page around the photo.
+"""Differentiable edits that draw: words, an emoji, a caption, a page around the photo.
 
-The exact edits draw on blank images once, and the twins lay these drawings over photos.
+The exact edits draw on blank images once, and the differentiable versions lay these drawings over photos.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homing._constant import constant
+from homing._tensor_cache import cached_tensor
 from homing.edits import Edit
 from homing.edits.differentiable._warp import affine, warp
-from homing.edits.differentiable.views import Views, twin
+from homing.edits.differentiable.views import Views, differentiable_edit
 from homing.edits.disc import RANGES
 
 COUNT = 512
 """Drawings of each kind: dozens nearly fit any one photo and strength, too many to learn by heart."""
 
-DETAIL = 2
+SUPERSAMPLING = 2
 """How many times larger than the views they are drawn: letters have a smallest size."""
 
-VARIETY = 0.5
+MISFIT_TOLERANCE = 0.5
 """How much worse than the best fitting drawing a chosen one may be, as a fraction of the range."""
 
 
@@ -33,16 +33,16 @@ VARIETY = 0.5
 class Templates:
     """N drawings as a network sees them, for photos of many ratios and, if the edit has one, of rising strength."""
 
-    colour: Tensor
+    color: Tensor
     """(N, 3, S, S): what is drawn, on black; in bytes, which take a quarter of the memory."""
 
-    clear: Tensor
+    transparency: Tensor
     """(N, 1, S, S): how much of the photo shows, from 0 to 255."""
 
     window: Tensor
     """(N, 3, 3): the homographies by which the photo gets into the part where it shows."""
 
-    fits: Tensor
+    photo_ratio: Tensor
     """(N,): the ratio of the photo drawn for."""
 
     ratio: Tensor
@@ -53,18 +53,20 @@ class Templates:
 
     def choose(self, ratio: Tensor, fraction: Tensor | None, generator: torch.Generator) -> Tensor:
         """For each photo the number (B,) of a drawing that nearly fits its ratio and strength."""
-        misfit = (ratio.log()[:, None] - self.fits.log()).abs() / math.log(4)
+        misfit = (ratio.log()[:, None] - self.photo_ratio.log()).abs() / math.log(4)
         if fraction is not None and self.fraction is not None:
             misfit = misfit + (fraction[:, None] - self.fraction).abs()
-        luck = torch.rand(misfit.shape, generator=generator, device=misfit.device)
-        return (misfit + VARIETY * luck).argmin(dim=1)
+        noise = torch.rand(misfit.shape, generator=generator, device=misfit.device)
+        return (misfit + MISFIT_TOLERANCE * noise).argmin(dim=1)
 
-    def lay(self, number: Tensor, pixels: Tensor) -> Tensor:
+    def composite(self, number: Tensor, pixels: Tensor) -> Tensor:
         """The photos (B, 3, S, S), seen through and covered by the drawings of these numbers (B,)."""
-        return (pixels * self.clear[number].to(pixels) + self.colour[number].to(pixels)) / 255
+        return (pixels * self.transparency[number].to(pixels) + self.color[number].to(pixels)) / 255
 
 
-def _cover(name: str, views: Views, strength: Tensor | None, generator: torch.Generator) -> tuple[Templates, Tensor]:
+def _choose_templates(
+    name: str, views: Views, strength: Tensor | None, generator: torch.Generator
+) -> tuple[Templates, Tensor]:
     templates = draw_templates(name, views.side, views.pixels.device)
     span = RANGES.get(name)
     fraction = None
@@ -75,66 +77,66 @@ def _cover(name: str, views: Views, strength: Tensor | None, generator: torch.Ge
 
 def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """Something on top: the photo stays where it is."""
-    templates, number = _cover(name, views, strength, generator)
-    return Views(templates.lay(number, views.pixels), views.ratio)
+    templates, number = _choose_templates(name, views, strength, generator)
+    return Views(templates.composite(number, views.pixels), views.ratio)
 
 
 def _frame(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
     """Something around: the photo moves into the window."""
-    templates, number = _cover(name, views, None, generator)
-    # Where the window ends between two pixels, `clear` already fades; black from outside would darken it twice.
+    templates, number = _choose_templates(name, views, None, generator)
+    # Where the window ends between two pixels, `transparency` already fades; black from outside would darken it twice.
     moved = warp(views.pixels, templates.window[number], outside="border", samples=samples)
-    return Views(templates.lay(number, moved), templates.ratio[number])
+    return Views(templates.composite(number, moved), templates.ratio[number])
 
 
-@twin
+@differentiable_edit
 def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """Glyphs of about this fraction of the shorter side."""
     return _overlay("text", views, strength, generator)
 
 
-@twin
+@differentiable_edit
 def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """An emoji of about this fraction of the height."""
     return _overlay("emoji", views, strength, generator)
 
 
-@twin
+@differentiable_edit
 def meme(views: Views, generator: torch.Generator) -> Views:
     """A white bar above the photo, with a caption."""
     return _frame("meme", views, generator)
 
 
-@twin
+@differentiable_edit
 def screenshot(views: Views, generator: torch.Generator) -> Views:
     """The photo as posted."""
     return _frame("screenshot", views, generator, samples=3)  # a page leaves it 0.4 of its height
 
 
-@constant
+@cached_tensor
 def draw_templates(name: str, side: int, device: torch.device) -> Templates:
     """The drawings of one edit, for views of that side; always the same ones."""
     rng = np.random.default_rng(0)
     span = RANGES.get(name)
-    fits = np.exp(rng.uniform(-math.log(2), math.log(2), COUNT))
+    photo_ratios = np.exp(rng.uniform(-math.log(2), math.log(2), COUNT))
     fractions = np.linspace(0, 1, COUNT)
     blacks, whites, boxes, ratios = [], [], [], []
-    for number, (fit, fraction) in enumerate(zip(fits, fractions, strict=True)):
+    for number, (fit, fraction) in enumerate(zip(photo_ratios, fractions, strict=True)):
         edit = Edit(name, None if span is None else span[0] + fraction * (span[1] - span[0]))
-        size = round(DETAIL * side * math.sqrt(fit)), round(DETAIL * side / math.sqrt(fit))
+        size = round(SUPERSAMPLING * side * math.sqrt(fit)), round(SUPERSAMPLING * side / math.sqrt(fit))
         black, white = (edit(Image.new("RGB", size, blank), seed=number) for blank in ("black", "white"))
         boxes.append(_find_window(black, white))
         ratios.append(black.width / black.height)
         blacks.append(_squash(black, side))
         whites.append(_squash(white, side))
 
-    colour = torch.stack(blacks)
-    clear = (torch.stack(whites).float() - colour).mean(dim=1, keepdim=True).clamp_min(0).round().byte()
+    color = torch.stack(blacks)
+    transparency = (torch.stack(whites).float() - color).mean(dim=1, keepdim=True).clamp_min(0).round().byte()
     return Templates(
-        colour=colour.to(device),
-        clear=clear.to(device),
-        window=_into(torch.tensor(boxes)).to(device),
-        fits=torch.tensor(fits, dtype=torch.float32, device=device),
+        color=color.to(device),
+        transparency=transparency.to(device),
+        window=_window_homographies(torch.tensor(boxes)).to(device),
+        photo_ratio=torch.tensor(photo_ratios, dtype=torch.float32, device=device),
         ratio=torch.tensor(ratios, device=device),
         fraction=None if span is None else torch.tensor(fractions, dtype=torch.float32, device=device),
     )
@@ -157,7 +159,7 @@ def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
     )
 
 
-def _into(boxes: Tensor) -> Tensor:
+def _window_homographies(boxes: Tensor) -> Tensor:
     """(N, 3, 3) from boxes (N, 4), in fractions of the sides: the box becomes the whole square."""
     left, top, right, bottom = (2 * boxes.float() - 1).unbind(-1)
     across, down = 2 / (right - left), 2 / (bottom - top)

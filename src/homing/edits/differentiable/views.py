@@ -1,4 +1,4 @@
-"""What a twin works on, and the registry: every twin has the name of the exact edit it stands in for."""
+"""What a differentiable edit works on, and the registry: every differentiable edit has the name of the exact edit it stands in for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Function = TypeVar("Function", bound=Callable[..., Views])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Twin:
+class DifferentiableEdit:
     """What the network would see if the exact edit were done on each photo, and the result squashed again."""
 
     kind: Kind
@@ -69,25 +69,27 @@ class Twin:
         return Views(result.pixels.clamp(0, 1), result.ratio)
 
 
-TWINS: dict[str, Twin] = {}
-"""Every twin by name, in the order of registration."""
+DIFFERENTIABLE_EDITS: dict[str, DifferentiableEdit] = {}
+"""Every differentiable edit by name, in the order of registration."""
 
 
-def twin(function: Function) -> Function:
-    """Register a function as the twin of the edit of its name.
+def differentiable_edit(function: Function) -> Function:
+    """Register a function as the differentiable version of the edit of its name.
 
     It takes `views` it must not change, then `strength` (B,) if the edit has one, and `generator`, on the device of
     the views, if it draws anything. It may leave [0, 1]: the values are clamped afterwards.
     """
     name = function.__name__
-    assert name in KINDS and name not in TWINS, name
+    assert name in KINDS and name not in DIFFERENTIABLE_EDITS, name
     parameters = inspect.signature(function).parameters
     assert ("strength" in parameters) == (KINDS[name].bounds is not None), name
-    TWINS[name] = Twin(kind=KINDS[name], function=function, random="generator" in parameters)
+    DIFFERENTIABLE_EDITS[name] = DifferentiableEdit(
+        kind=KINDS[name], function=function, random="generator" in parameters
+    )
     return function
 
 
-@twin
+@differentiable_edit
 def identity(views: Views) -> Views:
     """The views as they are."""
     return views

@@ -11,10 +11,10 @@ import torch
 
 from homing.codebooks import Codebook
 from homing.edits import PAPER
-from homing.evaluation.benches.compatibility import Compatibility, check_compatibility
-from homing.evaluation.protocol.releasing import ReleasedFiles
-from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.benches.compatibility import Compatibility, measure_compatibility
+from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, Spread, ivf_failure, rank_of, recall_at, recall_intervals, spread
 
 LABELS = [edit.label for edit in PAPER]
@@ -25,7 +25,7 @@ _IDENTITY = LABELS.index("identity")  # this copy is the released file itself
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalysisBench(Setting):
+class AnalysisBench(BenchConfig):
     """The setting and the ways to release; passive is always one, to compare with."""
 
     recipes: Sequence[str] = (PASSIVE, "paper")
@@ -36,11 +36,11 @@ class AnalysisBench(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class AnalysisRow:
     """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and what the cells let through, of one recipe.
 
     Distances are those an index finds: to signs, the number of bits that differ, or with RaBitQ what it estimates.
-    `released` are the files as they were written, `edited` their copies, `unrelated` the strangers. By edit: the mean
+    `released` are the files as they were written, `edited` their copies, `unrelated` the distractors. By edit: the mean
     distance, the share of copies that leave the cell of their original (None for a codebook without cells), and the
     recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` says that no copy was found in a cell
     that is not its original's, so that the recall is at most one minus that share.
@@ -63,10 +63,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Analysed:
+class AnalyzedRecipe:
     """A row and the copies (P, E) behind it: squared distance, whether in the original's cell, rank with one probe."""
 
-    row: Row
+    row: AnalysisRow
     sources: list[str]
     squared: np.ndarray
     same_cell: np.ndarray
@@ -74,11 +74,11 @@ class Analysed:
 
 
 @dataclass(frozen=True)
-class Measured:
+class CodebookAnalysis:
     """What was found for one codebook; squared distances (N,) of unrelated pairs."""
 
-    subject: Subject
-    analysed: list[Analysed]
+    run: CodebookRun
+    recipe_results: list[AnalyzedRecipe]
     unrelated: np.ndarray
     compatibility: Compatibility | None
 
@@ -88,85 +88,85 @@ class AnalysisResult:
     """What a bench found, codebook by codebook."""
 
     bench: AnalysisBench
-    measured: list[Measured]
+    codebook_results: list[CodebookAnalysis]
     seconds: float
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AnalysisRow]:
         """The table."""
-        return [each.row for measured in self.measured for each in measured.analysed]
+        return [each.row for codebook_result in self.codebook_results for each in codebook_result.recipe_results]
 
 
-def run_analysis_bench(bench: AnalysisBench, stage: Stage) -> AnalysisResult:
+def run_analysis_bench(bench: AnalysisBench, progress: Progress) -> AnalysisResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
     recipes = list(dict.fromkeys([PASSIVE, *bench.recipes]))
-    measured = [_measure(subject, recipes) for subject in subjects(bench, stage)]
-    return AnalysisResult(bench, measured, time.perf_counter() - started)
+    codebook_results = [_measure(run, recipes) for run in codebook_runs(bench, progress)]
+    return AnalysisResult(bench, codebook_results, time.perf_counter() - started)
 
 
-def _measure(subject: Subject, recipes: Sequence[str]) -> Measured:
-    recipes = subject.ways(recipes)
-    unrelated = unrelated_distances(subject.codebook, subject.descriptors.numpy(), subject.strangers.descriptors)
-    analysed, compatibility = [], None
+def _measure(run: CodebookRun, recipes: Sequence[str]) -> CodebookAnalysis:
+    recipes = run.supported_recipes(recipes)
+    unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors.descriptors)
+    recipe_results, compatibility = [], None
     for recipe in recipes:
-        made = subject.release(recipe)
-        copies = subject.copies(made, PAPER, recipe)
-        analysed.append(_analyse(subject, recipe, made, copies, unrelated))
-        if recipe == PASSIVE and len(recipes) > 1 and len(made.files) > 1:
-            compatibility = check_compatibility(subject, copies, recipes[1])
-    return Measured(subject, analysed, unrelated, compatibility)
+        release_result = run.release(recipe)
+        copies = run.copies(release_result, PAPER, recipe)
+        recipe_results.append(_measure_recipe(run, recipe, release_result, copies, unrelated))
+        if recipe == PASSIVE and len(recipes) > 1 and len(release_result.files) > 1:
+            compatibility = measure_compatibility(run, copies, recipes[1])
+    return CodebookAnalysis(run, recipe_results, unrelated, compatibility)
 
 
-def _analyse(
-    subject: Subject,
+def _measure_recipe(
+    run: CodebookRun,
     recipe: str,
-    made: ReleasedFiles,
+    release_result: ReleaseResult,
     copies: np.ndarray,
     unrelated: np.ndarray,
-) -> Analysed:
+) -> AnalyzedRecipe:
     """Where (P, E, D) copies of the files of one release lie, seen from the codes of their originals."""
-    own = subject.own(made)
+    true_ids = run.true_ids(release_result)
     queries = copies.reshape(-1, copies.shape[2])
-    found = subject.search(copies, _DEPTH, 1, recipe)
-    ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
-    targets = subject.descriptors.numpy()[own]
-    apart = [_squared(subject.codebook, copies[:, place], targets) for place in range(len(LABELS))]
-    squared = np.stack(apart, axis=1)
-    originals = subject.codebook.cells(subject.descriptors).numpy()[own]
-    cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(ranks.shape)
+    found = run.search(copies, _DEPTH, 1, recipe)
+    ranks = rank_of(found.ids, true_ids.repeat(len(LABELS))).reshape(len(true_ids), -1)
+    targets = run.descriptors.numpy()[true_ids]
+    columns = [_squared_distances(run.codebook, copies[:, i], targets) for i in range(len(LABELS))]
+    squared = np.stack(columns, axis=1)
+    originals = run.codebook.cells(run.descriptors).numpy()[true_ids]
+    cells = run.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(ranks.shape)
     same_cell = cells == originals[:, None]
-    with_cells = subject.codebook.has_cells
+    with_cells = run.codebook.has_cells
     failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True)) if with_cells else None
-    around = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True)) if with_cells else None
-    row = Row(
-        codebook=subject.codebook.name,
-        extractor=subject.codebook.extractor,
-        spec=subject.codebook.spec,
+    failure_intervals = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True)) if with_cells else None
+    row = AnalysisRow(
+        codebook=run.codebook.name,
+        extractor=run.codebook.extractor,
+        spec=run.codebook.spec,
         recipe=recipe,
-        photos=len(made.files),
+        photos=len(release_result.files),
         released=spread(squared[:, _IDENTITY]),
         edited=spread(squared),
         unrelated=spread(unrelated),
         distance=dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
         failure=failure,
-        failure_interval=around,
-        recall={label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)},
+        failure_interval=failure_intervals,
+        recall={label: recall_at(ranks[:, i], 1) for i, label in enumerate(LABELS)},
         interval=dict(zip(LABELS, recall_intervals(ranks == 0).by_edit, strict=True)),
         bounded=bool(same_cell[ranks == 0].all()) if with_cells else None,
     )
-    return Analysed(row, [file.source for file in made.files], squared, same_cell, ranks)
+    return AnalyzedRecipe(row, [file.source for file in release_result.files], squared, same_cell, ranks)
 
 
-def unrelated_distances(codebook: Codebook, originals: np.ndarray, strangers: np.ndarray) -> np.ndarray:
-    """Squared distances of (N, D) strangers to the codes of (P, D) originals, random pairs; all if they are few."""
-    pairs = len(originals) * len(strangers)
+def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: np.ndarray) -> np.ndarray:
+    """Squared distances of (N, D) distractors to the codes of (P, D) originals, random pairs; all if they are few."""
+    pairs = len(originals) * len(distractors)
     drawn = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
-    stranger, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the strangers' file
-    return _squared(codebook, strangers[stranger], originals[original])
+    distractor, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the distractors' file
+    return _squared_distances(codebook, distractors[distractor], originals[original])
 
 
-def _squared(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _squared_distances(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Squared distances (N,) of (N, D) rows to the codes of others, pair by pair."""
-    squared: np.ndarray = np.square(codebook.quantiser.apart(rows.astype(np.float32), others))
+    squared: np.ndarray = np.square(codebook.quantizer.distances(rows.astype(np.float32), others))
     return squared

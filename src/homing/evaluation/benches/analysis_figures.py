@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from homing.evaluation.benches.analysis import LABELS, Measured, Row
-from homing.evaluation.protocol.told import numbered
+from homing.evaluation.benches.analysis import LABELS, AnalysisRow, CodebookAnalysis
+from homing.evaluation.protocol.report import numbered_name
 from homing.evaluation.published import IVF_FAILURE
 from homing.evaluation.results import Figure, bars
 from homing.evaluation.scores import Interval
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 _BINS = 60
 
 
-def figures(measured: Sequence[Measured]) -> Iterator[Figure]:
+def figures(codebook_results: Sequence[CodebookAnalysis]) -> Iterator[Figure]:
     """Two for each codebook."""
-    for number, each in enumerate(measured, 1):
+    for number, each in enumerate(codebook_results, 1):
         yield _histograms(each, number)
         yield _bars(each, number)
 
 
-def _histograms(measured: Measured, number: int) -> Figure:
+def _histograms(codebook_result: CodebookAnalysis, number: int) -> Figure:
     """The paper's figure of distances: a panel for each recipe."""
-    recipes = [each.row.recipe for each in measured.analysed]
+    recipes = [each.row.recipe for each in codebook_result.recipe_results]
     groups = [
         {
             "released x": each.squared[:, LABELS.index("identity")],
             "edited copies x̂": each.squared.ravel(),
-            "unrelated y": measured.unrelated,
+            "unrelated y": codebook_result.unrelated,
         }
-        for each in measured.analysed
+        for each in codebook_result.recipe_results
     ]
     bins = np.linspace(0, max(float(values.max()) for group in groups for values in group.values()), _BINS)
 
@@ -50,8 +50,8 @@ def _histograms(measured: Measured, number: int) -> Figure:
         panels[-1].set_xlabel("squared distance to the code of the original, ‖· − q(x_o)‖²")
 
     return Figure(
-        name=numbered("distances", number),
-        caption=f"Squared distances to the code of the original, {measured.subject.codebook.name}: of released files, "
+        name=numbered_name("distances", number),
+        caption=f"Squared distances to the code of the original, {codebook_result.run.codebook.name}: of released files, "
         "of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
         draw=draw,
         size=(6.4, 1.2 + 1.6 * len(recipes)),
@@ -59,18 +59,18 @@ def _histograms(measured: Measured, number: int) -> Figure:
 
 
 def _panel(axes: matplotlib.axes.Axes, group: dict[str, np.ndarray], bins: np.ndarray) -> None:
-    for place, (name, values) in enumerate(group.items()):
-        colour = f"C{place}"
-        axes.hist(values, bins=bins.tolist(), density=True, histtype="stepfilled", alpha=0.35, color=colour, label=name)
-        axes.hist(values, bins=bins.tolist(), density=True, histtype="step", color=colour, linewidth=1)
-        axes.axvline(float(values.mean()), color=colour, linestyle=(0, (4, 2)), linewidth=1.2)
+    for i, (name, values) in enumerate(group.items()):
+        color = f"C{i}"
+        axes.hist(values, bins=bins.tolist(), density=True, histtype="stepfilled", alpha=0.35, color=color, label=name)
+        axes.hist(values, bins=bins.tolist(), density=True, histtype="step", color=color, linewidth=1)
+        axes.axvline(float(values.mean()), color=color, linestyle=(0, (4, 2)), linewidth=1.2)
     axes.set_yticks([])
     axes.set_ylabel("density")
 
 
-def _bars(measured: Measured, number: int) -> Figure:
+def _bars(codebook_result: CodebookAnalysis, number: int) -> Figure:
     """By edit, how many copies leave their cells and, below, how many of the others come home."""
-    rows = [each.row for each in measured.analysed]
+    rows = [each.row for each in codebook_result.recipe_results]
     with_cells = rows[0].failure is not None
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -85,30 +85,30 @@ def _bars(measured: Measured, number: int) -> Figure:
             axes.set_ylim(0, 1.04)
         panels[0].legend(ncols=len(rows) + 1, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
-    name = measured.subject.codebook.name
+    name = codebook_result.run.codebook.name
     cells = f"Copies that leave the cell of their original and, below, the recall at rank 1 with one probe, {name}; "
     cells += "95 % intervals. Diamonds are as published (SSCD), black lines the bound 1 − p_f of the recall."
     return Figure(
-        name=numbered("cells", number),
+        name=numbered_name("cells", number),
         caption=cells if with_cells else f"Recall at rank 1, {name}, which has no cells; 95 % intervals.",
         draw=draw,
         size=(8.0, 3.8 + 1.8 * with_cells),
     )
 
 
-def _failures(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    places = bars(axes, {row.recipe: _shares(row.failure or {}, row.failure_interval or {}) for row in rows})
+def _failures(axes: matplotlib.axes.Axes, rows: Sequence[AnalysisRow]) -> None:
+    bar_positions = bars(axes, {row.recipe: _shares(row.failure or {}, row.failure_interval or {}) for row in rows})
     random = LABELS.index("random")
-    theirs = {places[row.recipe][random]: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
+    theirs = {bar_positions[row.recipe][random]: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
     heights = list(theirs.values())
     axes.plot(list(theirs), heights, "D", color="#3c4450", markeredgecolor="white", label="SSCD, as published")
 
 
-def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[Row]) -> None:
-    places = bars(axes, {row.recipe: _shares(row.recall, row.interval) for row in rows})
+def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[AnalysisRow]) -> None:
+    bar_positions = bars(axes, {row.recipe: _shares(row.recall, row.interval) for row in rows})
     for row in rows:
         if row.failure is not None:
-            middles, reach = np.array(places[row.recipe]), 0.4 / len(rows)
+            middles, reach = np.array(bar_positions[row.recipe]), 0.4 / len(rows)
             axes.hlines([1 - share for share in row.failure.values()], middles - reach, middles + reach, color="black")
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from homing.collection import Collection, Match
-from homing.evaluation.protocol.setting import Subject
+from homing.evaluation.protocol.config import CodebookRun
 
-MOST_PHOTOS = 24
+MAX_PHOTOS = 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,39 +35,37 @@ class Compatibility:
     equal: bool
 
 
-def check_compatibility(subject: Subject, copies: np.ndarray, recipe: str) -> Compatibility:
+def measure_compatibility(run: CodebookRun, copies: np.ndarray, recipe: str) -> Compatibility:
     """Activate half of the photos of a collection, of at most 24, and search for copies (P, E, D) of the others.
 
     The collection is a temporary one in the out folder. The copies are of the photos as they were.
     """
-    photos = subject.originals[:MOST_PHOTOS]
+    photos = run.originals[:MAX_PHOTOS]
     half = len(photos) // 2
-    asked = torch.from_numpy(np.array(copies[half : len(photos)])).flatten(0, 1)
-    own = [os.path.abspath(photo.file) for photo in photos[half:] for _ in range(copies.shape[1])]
+    queries = torch.from_numpy(np.array(copies[half : len(photos)])).flatten(0, 1)
+    expected = [os.path.abspath(photo.file) for photo in photos[half:] for _ in range(copies.shape[1])]
     with (
-        subject.stage(f"{subject.codebook.name}: activating others, {recipe}", half) as advance,
-        tempfile.TemporaryDirectory(dir=subject.setting.out, prefix=".compatibility-") as folder,
-        Collection.create(
-            Path(folder, "c.homing"), codebook=subject.codebook, extractor=subject.extractor
-        ) as collection,
+        run.progress(f"{run.codebook.name}: activating others, {recipe}", half) as advance,
+        tempfile.TemporaryDirectory(dir=run.config.out, prefix=".compatibility-") as folder,
+        Collection.create(Path(folder, "c.homing"), codebook=run.codebook, extractor=run.extractor) as collection,
     ):
         collection.add([photo.file for photo in photos])
-        before = _nearest(collection, asked)
+        before = _nearest(collection, queries)
         activated = 0
         for number, photo in enumerate(photos[:half]):  # a folder each: two photos may have one name
             (outcome,) = collection.activate(photo.file, Path(folder, str(number)), recipe=recipe)
             activated += outcome.state == "activated"
             advance()
-        after = _nearest(collection, asked)
+        after = _nearest(collection, queries)
     return Compatibility(
-        codebook=subject.codebook.name,
+        codebook=run.codebook.name,
         recipe=recipe,
         photos=len(photos),
         activated=activated,
-        copies=len(asked),
-        before=_recall(before, own),
-        after=_recall(after, own),
-        equal=[_answer(each) for each in before] == [_answer(each) for each in after],
+        copies=len(queries),
+        before=_recall(before, expected),
+        after=_recall(after, expected),
+        equal=[_photo_and_distance(each) for each in before] == [_photo_and_distance(each) for each in after],
     )
 
 
@@ -76,10 +74,10 @@ def _nearest(collection: Collection, descriptors: Tensor) -> list[Match | None]:
     return [next(iter(found), None) for found in collection.search_descriptors(descriptors, k=1, probes=1)]
 
 
-def _answer(match: Match | None) -> tuple[str, float] | None:
+def _photo_and_distance(match: Match | None) -> tuple[str, float] | None:
     return (match.photo, match.distance) if match else None
 
 
-def _recall(matches: Sequence[Match | None], own: Sequence[str]) -> float:
-    home = [match is not None and match.photo == source for match, source in zip(matches, own, strict=True)]
-    return float(np.mean(home))
+def _recall(matches: Sequence[Match | None], expected: Sequence[str]) -> float:
+    correct = [match is not None and match.photo == source for match, source in zip(matches, expected, strict=True)]
+    return float(np.mean(correct))

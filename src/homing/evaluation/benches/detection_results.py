@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from homing.evaluation.benches.detection import NEAREST, ROUNDS, DetectionResult, Row, Searched
+from homing.evaluation.benches.detection import NEAREST, ROUNDS, DetectionResult, DetectionRow, DetectionSearch
+from homing.evaluation.protocol.config import PASSIVE
 from homing.evaluation.protocol.references import Probes
-from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import answer, numbers, probed, searched, setting_line
+from homing.evaluation.protocol.report import (
+    common_numbers,
+    describe_probes,
+    format_probes,
+    nearest_name_and_distance,
+    summary_line,
+)
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, INDEXES, QUALITY
-from homing.evaluation.results import Figure, Lines, Results, Table, colours
+from homing.evaluation.results import CsvTable, Figure, Results, Table, colors
 from homing.evaluation.scores import PrecisionRecall
 
 if TYPE_CHECKING:
@@ -29,14 +35,14 @@ _OTHERS: Sequence[Dashes] = ("-", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 def results(result: DetectionResult, command: str) -> Results:
     """All there is to say."""
-    subject, edits = result.measured[0].subject, len(result.bench.edits)
-    positives, negatives = len(subject.originals) * edits, len(result.negatives.files) * edits
+    run, edits = result.codebook_results[0].run, len(result.bench.edits)
+    positives, negatives = len(run.originals) * edits, len(result.negatives.files) * edits
     return Results(
         title="How well copies are told from other photos",
-        setting=f"Detection with {positives:,} positive and {negatives:,} negative queries: {setting_line(subject)}",
+        summary=f"Detection with {positives:,} positive and {negatives:,} negative queries: {summary_line(run)}",
         command=command,
-        numbers=numbers(
-            [each.subject for each in result.measured],
+        numbers=common_numbers(
+            [each.run for each in result.codebook_results],
             rows=[asdict(row) for row in result.rows],
             settings={
                 "negatives": len(result.negatives.files),
@@ -44,30 +50,30 @@ def results(result: DetectionResult, command: str) -> Results:
                 "recipes": list(result.bench.recipes),
                 "probes": list(result.bench.probes),
                 "nearest": NEAREST,
-                "false_matches": list(result.bench.false_matches),
+                "max_false_match": list(result.bench.max_false_match),
                 "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
                 "drawn apart; it has no width where all fare alike",
             },
             seconds=result.seconds,
             failures=result.negatives.failures,
         )
-        | {"curve": [_curve(each) for measured in result.measured for each in measured.searched]},
+        | {"curve": [_curve(each) for codebook_result in result.codebook_results for each in codebook_result.searches]},
         tables=[_table(result)],
         figures=[_figure(result)],
-        lines=Lines(
-            headings=["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "home"],
+        csv_table=CsvTable(
+            headings=["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "is_correct"],
             rows=_searches(result),
         ),
     )
 
 
-def shown(result: DetectionResult) -> list[list[str]]:
+def terminal_table(result: DetectionResult) -> list[list[str]]:
     """The table for a terminal."""
     headings = ["codebook", "probes", "recipe", "µAP", "95 %", *_rate_headings(result), "PSNR, dB"]
     return [headings, *([row.codebook, _probes(result, row), row.recipe, *_scores(row)] for row in result.rows)]
 
 
-def published(row: Row, edits: Sequence[str]) -> str:
+def published(row: DetectionRow, edits: Sequence[str]) -> str:
     """What the paper has for such a row, with the random edit alone: its µAP, or what multiplies the passive one."""
     if list(edits) != ["random"] or row.probes == "exact" or (row.spec.startswith("IVF") and row.probes != 1):
         return ""
@@ -77,61 +83,61 @@ def published(row: Row, edits: Sequence[str]) -> str:
     return f"{same[0].average_precision:.2f}" if same else ""
 
 
-def thinned(curve: PrecisionRecall, points: int = _POINTS) -> PrecisionRecall:
+def downsampled(curve: PrecisionRecall, points: int = _POINTS) -> PrecisionRecall:
     """At most so many points of a curve, both ends among them, as far from each other along the line."""
     if len(curve.thresholds) <= points:
         return curve
-    way = np.append(0, np.hypot(np.diff(curve.recall), np.diff(curve.precision)).cumsum())
-    kept = np.unique(np.searchsorted(way, np.linspace(0, way[-1], points - 1)))
-    kept = np.union1d(kept, len(way) - 1)
-    return PrecisionRecall(curve.thresholds[kept], curve.precision[kept], curve.recall[kept])
+    arc_length = np.append(0, np.hypot(np.diff(curve.recall), np.diff(curve.precision)).cumsum())
+    indices = np.unique(np.searchsorted(arc_length, np.linspace(0, arc_length[-1], points - 1)))
+    indices = np.union1d(indices, len(arc_length) - 1)
+    return PrecisionRecall(curve.thresholds[indices], curve.precision[indices], curve.recall[indices])
 
 
 def _table(result: DetectionResult) -> Table:
     """The paper's table of indexes, one row for each way to release; exact search is the most that can be had."""
     rows = result.rows
-    beside = [published(row, result.bench.labels) for row in rows]
+    published_cells = [published(row, result.bench.labels) for row in rows]
     gains = [_gain(row, rows) for row in rows]
     lines = []
-    for row, gain, paper in zip(rows, gains, beside, strict=True):
+    for row, gain, paper in zip(rows, gains, published_cells, strict=True):
         index = "none" if row.probes == "exact" else row.spec
         precision, interval, *others = _scores(row)
         head = [Path(row.extractor).name, index, _probes(result, row), row.recipe, f"{precision} ({interval})"]
-        lines.append(head + [gain] * any(gains) + [paper] * any(beside) + others)
+        lines.append(head + [gain] * any(gains) + [paper] * any(published_cells) + others)
     headings = ["network", "index", "probes", "recipe", "µAP (95 % interval)"]
-    headings += ["gain"] * any(gains) + ["published"] * any(beside) + [*_rate_headings(result), "PSNR, dB"]
-    places = [(row.codebook, row.probes) for row in rows]
+    headings += ["gain"] * any(gains) + ["published"] * any(published_cells) + [*_rate_headings(result), "PSNR, dB"]
+    group_keys = [(row.codebook, row.probes) for row in rows]
     return Table(
         name="table",
-        caption=_caption(result, gained=any(gains), beside=any(beside)),
+        caption=_caption(result, gained=any(gains), has_published=any(published_cells)),
         headings=headings,
         rows=lines,
-        groups=[number for number in range(1, len(places)) if places[number] != places[number - 1]],
+        groups=[number for number in range(1, len(group_keys)) if group_keys[number] != group_keys[number - 1]],
     )
 
 
-def _caption(result: DetectionResult, *, gained: bool, beside: bool) -> str:
+def _caption(result: DetectionResult, *, gained: bool, has_published: bool) -> str:
     negatives = len(result.negatives.files) * len(result.bench.edits)
     text = "Detection of copies: µAP, the area under precision and recall of all pairs of a query and one of its "
     text += f"{NEAREST} nearest references. Exact search is the ceiling."
     if gained:
         text += " Gain: by what the µAP of passive photos is multiplied."
-    if beside:
+    if has_published:
         text += " Published: µAP or gain with SSCD (Fernandez et al., 2023), 10,000 positive and 40,000 negative "
         text += "queries among a million references."
-    if result.bench.false_matches:
+    if result.bench.max_false_match:
         text += " Recall at a rate: the share of positive queries whose own photo is nearest, and nearer than the "
         text += "threshold that this rate of the negative queries passes."
-    if any(0 < rate < 1 / negatives for rate in result.bench.false_matches):
+    if any(0 < rate < 1 / negatives for rate in result.bench.max_false_match):
         text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % lets none pass."
     return text
 
 
 def _rate_headings(result: DetectionResult) -> list[str]:
-    return [f"recall at {100 * rate:g} %" for rate in result.bench.false_matches]
+    return [f"recall at {100 * rate:g} %" for rate in result.bench.max_false_match]
 
 
-def _scores(row: Row) -> list[str]:
+def _scores(row: DetectionRow) -> list[str]:
     low, high = row.interval
     recalls = [
         f"{point.recall:.3f} ({point.interval.low:.3f}–{point.interval.high:.3f})"
@@ -141,7 +147,7 @@ def _scores(row: Row) -> list[str]:
     return [f"{row.average_precision:.3f}", f"{low:.3f}–{high:.3f}", *recalls, psnr]
 
 
-def _gain(row: Row, rows: Sequence[Row]) -> str:
+def _gain(row: DetectionRow, rows: Sequence[DetectionRow]) -> str:
     """By how much a recipe multiplies the µAP of passive photos, where they were measured and not all missed."""
     for other in rows:
         same = (other.codebook, other.probes) == (row.codebook, row.probes)
@@ -150,8 +156,8 @@ def _gain(row: Row, rows: Sequence[Row]) -> str:
     return ""
 
 
-def _curve(each: Searched) -> dict[str, object]:
-    curve = thinned(each.curve)
+def _curve(each: DetectionSearch) -> dict[str, object]:
+    curve = downsampled(each.curve)
     numbers = {"recall": curve.recall, "precision": curve.precision, "threshold": curve.thresholds}
     return {
         **{name: getattr(each.row, name) for name in ("codebook", "recipe", "probes")},
@@ -159,33 +165,33 @@ def _curve(each: Searched) -> dict[str, object]:
     }
 
 
-def _probes(result: DetectionResult, row: Row) -> str:
-    books = [measured.subject.codebook for measured in result.measured]
-    return probed(row.probes, next(book.has_cells for book in books if book.name == row.codebook))
+def _probes(result: DetectionResult, row: DetectionRow) -> str:
+    books = [codebook_result.run.codebook for codebook_result in result.codebook_results]
+    return format_probes(row.probes, next(book.has_cells for book in books if book.name == row.codebook))
 
 
 def _figure(result: DetectionResult) -> Figure:
-    """Precision over recall, of the first codebook: a colour for each recipe, dashes for each number of probes."""
-    found, cells = result.measured[0].searched, result.measured[0].subject.codebook.has_cells
-    colour = colours(list(dict.fromkeys(each.row.recipe for each in found)))
-    lines = [each for recipe in colour for each in found if each.row.recipe == recipe]
+    """Precision over recall, of the first codebook: a color for each recipe, dashes for each number of probes."""
+    found, cells = result.codebook_results[0].searches, result.codebook_results[0].run.codebook.has_cells
+    color = colors(list(dict.fromkeys(each.row.recipe for each in found)))
+    lines = [each for recipe in color for each in found if each.row.recipe == recipe]
     numbers = dict.fromkeys(each.row.probes for each in lines if each.row.probes != "exact")
-    dashes: dict[Probes, Dashes] = {probes: _OTHERS[place % len(_OTHERS)] for place, probes in enumerate(numbers)}
+    dashes: dict[Probes, Dashes] = {probes: _OTHERS[i % len(_OTHERS)] for i, probes in enumerate(numbers)}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
         for each in lines:
-            row, curve = each.row, thinned(each.curve)
+            row, curve = each.row, downsampled(each.curve)
             axes.plot(
                 [*(0 * curve.recall[:1]), *curve.recall],  # from no recall on, unless nothing was found at all
                 [*curve.precision[:1], *curve.precision],
-                color=colour[row.recipe],
+                color=color[row.recipe],
                 linestyle=dashes.get(row.probes, _EXACT),
-                label=f"{row.recipe}, {searched(row.probes, cells)}: {row.average_precision:.3f}",
+                label=f"{row.recipe}, {describe_probes(row.probes, cells)}: {row.average_precision:.3f}",
                 clip_on=False,
             )
         axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
-        columns = min(len(colour), 2)
+        columns = min(len(color), 2)
         canvas.legend(title="µAP", loc="outside lower left", ncols=columns, alignment="left", handlelength=2.8)
 
     return Figure(
@@ -198,11 +204,14 @@ def _figure(result: DetectionResult) -> Figure:
 
 def _searches(result: DetectionResult) -> Iterator[list[object]]:
     """A line for each search."""
-    for measured in result.measured:
-        names = [original.source for original in measured.subject.originals]
-        for each in measured.searched:
+    for codebook_result in result.codebook_results:
+        names = [original.source for original in codebook_result.run.originals]
+        for each in codebook_result.searches:
             about = [each.row.codebook, each.row.recipe, each.row.probes]
-            asked = [(source, label) for source in each.sources for label in result.bench.labels]
-            for query, (pair, own) in enumerate(zip(asked, each.own.tolist(), strict=True)):
-                kind, home = "negative" if own < 0 else "positive", int(own == each.found.ids[query, 0] >= 0)
-                yield [*about, kind, *pair, *answer(each.found, query, names), home]
+            queries = [(source, label) for source in each.sources for label in result.bench.labels]
+            for query, (pair, true_id) in enumerate(zip(queries, each.true_ids.tolist(), strict=True)):
+                kind, is_correct = (
+                    "negative" if true_id < 0 else "positive",
+                    int(true_id == each.found.ids[query, 0] >= 0),
+                )
+                yield [*about, kind, *pair, *nearest_name_and_distance(each.found, query, names), is_correct]

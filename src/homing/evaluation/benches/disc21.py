@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing._files import writing
+from homing._io.files import report_write_errors
 from homing.errors import HomingError
-from homing.photo import Found, gather
+from homing.photo import LocalPhoto, find_photos
 
 # As downloaded, as in the authors' layout, and as in the challenge's repository; the first that is there is read.
 GROUND_TRUTHS = (
@@ -30,14 +30,14 @@ class Disc21:
     learns from those that are `taught`; the `negatives`, its last ones, are neither taught nor references.
     """
 
-    photos: list[Found]
-    others: list[Found]
-    taught: list[Found]
-    negatives: list[Found]
+    photos: list[LocalPhoto]
+    others: list[LocalPhoto]
+    train_photos: list[LocalPhoto]
+    negatives: list[LocalPhoto]
 
 
 def read_disc21(
-    root: Path, *, positives: int, negatives: int, limit_references: int | None, limit_taught: int | None
+    root: Path, *, positives: int, negatives: int, limit_references: int | None, limit_train: int | None
 ) -> Disc21:
     """Find the photos in the folder that DISC21 was downloaded into.
 
@@ -66,17 +66,17 @@ def read_disc21(
             "the others teach the codebook; give fewer --negatives"
         )
     listed = list(train.values())
-    return Disc21([references[name] for name in named], others, listed[:-negatives][:limit_taught], listed[-negatives:])
+    return Disc21([references[name] for name in named], others, listed[:-negatives][:limit_train], listed[-negatives:])
 
 
-def folders(root: Path) -> list[Path]:
+def photo_folders(root: Path) -> list[Path]:
     """All folders that photos are read from."""
     return [*_folders(root, _REFERENCES), *_folders(root, _TRAIN)]
 
 
-def link(photos: Sequence[Found], folder: Path) -> Path:
+def link_photos(photos: Sequence[LocalPhoto], folder: Path) -> Path:
     """A folder of links to these photos, and to no others."""
-    with writing(folder):
+    with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
             if old.is_symlink():
@@ -86,12 +86,12 @@ def link(photos: Sequence[Found], folder: Path) -> Path:
     return folder
 
 
-def _photos(root: Path, names: Sequence[str]) -> dict[str, Found]:
+def _photos(root: Path, names: Sequence[str]) -> dict[str, LocalPhoto]:
     """The photos in the folders of these names, in order, by their own."""
     found = _folders(root, names)
     if not found:
         raise HomingError(f"{root} is no DISC21: it has no folder {names[0]}/; give the folder it was downloaded into")
-    return {photo.path.stem: photo for photo in sorted(gather(found), key=lambda photo: photo.path.stem)}
+    return {photo.path.stem: photo for photo in sorted(find_photos(found), key=lambda photo: photo.path.stem)}
 
 
 def _folders(root: Path, names: Sequence[str]) -> list[Path]:

@@ -13,10 +13,10 @@ from homing.edits import Edit
 from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError, UnknownNameError
 from homing.evaluation.benches.retrieval import RANKS, RetrievalBench
-from homing.evaluation.protocol.references import Nearest, Probes
-from homing.evaluation.protocol.releasing import ReleasedFiles
-from homing.evaluation.protocol.setting import Subject, subjects
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.protocol.config import CodebookRun, codebook_runs
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.references import Neighbors, Probes
+from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, RecallIntervals, rank_of, recall_at, recall_intervals
 
 
@@ -37,7 +37,7 @@ class EditsBench(RetrievalBench):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class EditsRow:
     """Recall at rank 1 of one edit at one strength, with its 95 % interval."""
 
     codebook: str
@@ -54,19 +54,19 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Swept:
+class EditSweep:
     """What was found for the copies of P released files, each edited in E ways of one family.
 
     The nearest reference of each copy, file by file, and at which rank (P, E) each copy's own reference is, 0 for the
     nearest and -1 where it is not among those returned.
     """
 
-    subject: Subject
+    run: CodebookRun
     recipe: str
     probes: Probes
     family: str
     sources: list[str]
-    found: Nearest
+    found: Neighbors
     ranks: np.ndarray
 
     @property
@@ -80,11 +80,11 @@ class Swept:
         return recall_intervals(self.ranks == 0)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EditsRow]:
         """The recall at every strength."""
-        book = self.subject.codebook
+        book = self.run.codebook
         return [
-            Row(
+            EditsRow(
                 codebook=book.name,
                 extractor=book.extractor,
                 spec=book.spec,
@@ -93,11 +93,11 @@ class Swept:
                 family=self.family,
                 edit=edit.label,
                 strength=float(edit.strength or 0),
-                recall=recall_at(self.ranks[:, place], 1),
-                interval=self.intervals.by_edit[place],
+                recall=recall_at(self.ranks[:, i], 1),
+                interval=self.intervals.by_edit[i],
                 photos=len(self.ranks),
             )
-            for place, edit in enumerate(self.edits)
+            for i, edit in enumerate(self.edits)
         ]
 
 
@@ -106,41 +106,41 @@ class EditsResult:
     """What a bench found, family by family for each codebook, recipe and number of probes."""
 
     bench: EditsBench
-    subjects: list[Subject]
-    swept: list[Swept]
+    runs: list[CodebookRun]
+    sweeps: list[EditSweep]
     seconds: float
 
 
-def run_edits_bench(bench: EditsBench, stage: Stage) -> EditsResult:
+def run_edits_bench(bench: EditsBench, progress: Progress) -> EditsResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
-    measured = [(subject, list(_sweeps(bench, subject))) for subject in subjects(bench, stage)]
-    swept = [each for _, some in measured for each in some]
-    return EditsResult(bench, [subject for subject, _ in measured], swept, time.perf_counter() - started)
+    measured = [(run, list(_sweeps(bench, run))) for run in codebook_runs(bench, progress)]
+    sweeps = [each for _, some in measured for each in some]
+    return EditsResult(bench, [run for run, _ in measured], sweeps, time.perf_counter() - started)
 
 
-def _sweeps(bench: EditsBench, subject: Subject) -> Iterator[Swept]:
-    for recipe in subject.ways(bench.recipes):
-        made = subject.release(recipe)
+def _sweeps(bench: EditsBench, run: CodebookRun) -> Iterator[EditSweep]:
+    for recipe in run.supported_recipes(bench.recipes):
+        release_result = run.release(recipe)
         for family in dict.fromkeys(bench.families):
             # Family by family, so that another run may ask for others and keep these.
-            copies = subject.copies(made, SWEEPS[family], f"{recipe}, {family}")
-            for probes in subject.probes(bench.probes):
-                yield _search(subject, recipe, made, family, copies, probes)
+            copies = run.copies(release_result, SWEEPS[family], f"{recipe}, {family}")
+            for probes in run.probes(bench.probes):
+                yield _search(run, recipe, release_result, family, copies, probes)
 
 
 def _search(
-    subject: Subject, recipe: str, made: ReleasedFiles, family: str, copies: np.ndarray, probes: Probes
-) -> Swept:
+    run: CodebookRun, recipe: str, release_result: ReleaseResult, family: str, copies: np.ndarray, probes: Probes
+) -> EditSweep:
     """Search for (P, E, D) copies of the files of one release."""
     shape = copies.shape[:2]
-    found = subject.search(copies, max(RANKS), probes, f"{recipe}, {family}")
-    return Swept(
-        subject,
+    found = run.search(copies, max(RANKS), probes, f"{recipe}, {family}")
+    return EditSweep(
+        run,
         recipe,
         probes,
         family,
-        sources=[file.source for file in made.files],
-        found=found.first(),
-        ranks=rank_of(found.ids, subject.own(made).repeat(shape[1])).reshape(shape),
+        sources=[file.source for file in release_result.files],
+        found=found.top1(),
+        ranks=rank_of(found.ids, run.true_ids(release_result).repeat(shape[1])).reshape(shape),
     )

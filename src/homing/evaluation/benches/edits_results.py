@@ -8,17 +8,17 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from homing.edits.sweeps import SWEEPS
-from homing.evaluation.benches.edits import EditsResult, Swept
-from homing.evaluation.protocol.told import (
+from homing.evaluation.benches.edits import EditsResult, EditSweep
+from homing.evaluation.protocol.report import (
     INTERVALS,
     SEARCH_HEADINGS,
-    numbered,
-    numbers,
-    search_lines,
-    searched,
-    setting_line,
+    common_numbers,
+    describe_probes,
+    numbered_name,
+    search_rows,
+    summary_line,
 )
-from homing.evaluation.results import Figure, Lines, Results, Table, colours
+from homing.evaluation.results import CsvTable, Figure, Results, Table, colors
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -43,11 +43,11 @@ def results(result: EditsResult, command: str) -> Results:
     """All there is to say."""
     return Results(
         title="How strong an edit may be",
-        setting=f"Recall at rank 1 of copies edited more and more strongly: {setting_line(result.subjects[0])}",
+        summary=f"Recall at rank 1 of copies edited more and more strongly: {summary_line(result.runs[0])}",
         command=command,
-        numbers=numbers(
-            result.subjects,
-            rows=[asdict(row) for swept in result.swept for row in swept.rows],
+        numbers=common_numbers(
+            result.runs,
+            rows=[asdict(row) for sweep in result.sweeps for row in sweep.rows],
             settings={
                 "families": list(_families(result)),
                 "recipes": list(result.bench.recipes),
@@ -58,13 +58,13 @@ def results(result: EditsResult, command: str) -> Results:
         ),
         tables=[_means(result), *(_strengths(result, family) for family in _families(result))],
         figures=list(_figures(result)),
-        lines=Lines(headings=SEARCH_HEADINGS, rows=_searches(result)),
+        csv_table=CsvTable(headings=SEARCH_HEADINGS, rows=_searches(result)),
     )
 
 
-def shown(result: EditsResult) -> list[list[str]]:
+def terminal_table(result: EditsResult) -> list[list[str]]:
     """The table for a terminal: the mean over the strengths of a family."""
-    several = {key: [_mean(swept) for swept in some] for key, some in _series(result).items()}
+    several = {key: [_mean(sweep) for sweep in some] for key, some in _series(result).items()}
     headings = ["mean over", *(f"{key.codebook},\n{key.recipe},\n{key.search}" for key in several)]
     return [headings, *([family, *row] for family, *row in zip(_families(result), *several.values(), strict=True))]
 
@@ -81,24 +81,24 @@ def _families(result: EditsResult) -> dict[str, None]:
     return dict.fromkeys(result.bench.families)
 
 
-def _series(result: EditsResult) -> dict[_Key, list[Swept]]:
+def _series(result: EditsResult) -> dict[_Key, list[EditSweep]]:
     """All families of each line."""
-    series: dict[_Key, list[Swept]] = {}
-    for swept in result.swept:
-        codebook = swept.subject.codebook
-        key = _Key(swept.recipe, codebook.name, searched(swept.probes, codebook.has_cells))
-        series.setdefault(key, []).append(swept)
+    series: dict[_Key, list[EditSweep]] = {}
+    for sweep in result.sweeps:
+        codebook = sweep.run.codebook
+        key = _Key(sweep.recipe, codebook.name, describe_probes(sweep.probes, codebook.has_cells))
+        series.setdefault(key, []).append(sweep)
     return series
 
 
-def _mean(swept: Swept) -> str:
-    return f"{fmean(row.recall for row in swept.rows):.3f}"
+def _mean(sweep: EditSweep) -> str:
+    return f"{fmean(row.recall for row in sweep.rows):.3f}"
 
 
 def _means(result: EditsResult) -> Table:
     """Each family as one number."""
     cells = {
-        key: [f"{_mean(swept)} ({swept.intervals.mean.low:.3f}–{swept.intervals.mean.high:.3f})" for swept in some]
+        key: [f"{_mean(sweep)} ({sweep.intervals.mean.low:.3f}–{sweep.intervals.mean.high:.3f})" for sweep in some]
         for key, some in _series(result).items()
     }
     caption = "Recall at rank 1, mean over all strengths of a family, with its 95 % interval"
@@ -108,10 +108,10 @@ def _means(result: EditsResult) -> Table:
 def _strengths(result: EditsResult, family: str) -> Table:
     """One family, strength by strength."""
     cells = {
-        key: [f"{row.recall:.2f}" for row in swept.rows]
+        key: [f"{row.recall:.2f}" for row in sweep.rows]
         for key, some in _series(result).items()
-        for swept in some
-        if swept.family == family
+        for sweep in some
+        if sweep.family == family
     }
     headings = [_number(edit.strength or 0) for edit in SWEEPS[family]]
     return _table(family, f"Recall at rank 1 after {family}, by {_STRENGTH[family]}", headings, cells)
@@ -137,25 +137,25 @@ def _number(strength: float) -> str:
 
 def _figures(result: EditsResult) -> Iterator[Figure]:
     """A figure for each codebook and number of probes: a panel for each family, a line for each recipe."""
-    together: dict[tuple[str, str], list[Swept]] = {}
-    for swept in result.swept:
-        codebook = swept.subject.codebook
-        together.setdefault((codebook.name, searched(swept.probes, codebook.has_cells)), []).append(swept)
+    together: dict[tuple[str, str], list[EditSweep]] = {}
+    for sweep in result.sweeps:
+        codebook = sweep.run.codebook
+        together.setdefault((codebook.name, describe_probes(sweep.probes, codebook.has_cells)), []).append(sweep)
     for number, ((name, probes), some) in enumerate(together.items(), start=1):
-        yield _figure(numbered("sweeps", number), f"{name}, {probes}", some)
+        yield _figure(numbered_name("sweeps", number), f"{name}, {probes}", some)
 
 
-def _figure(name: str, what: str, some: Sequence[Swept]) -> Figure:
-    families = list(dict.fromkeys(swept.family for swept in some))
-    recipes = list(dict.fromkeys(swept.recipe for swept in some))
+def _figure(name: str, what: str, some: Sequence[EditSweep]) -> Figure:
+    families = list(dict.fromkeys(sweep.family for sweep in some))
+    recipes = list(dict.fromkeys(sweep.recipe for sweep in some))
     across = min(len(families), _ACROSS)
     down = -(-len(families) // across)
-    colour = colours(recipes)
+    color = colors(recipes)
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, family in zip(panels, families, strict=False):
-            _panel(axes, [swept for swept in some if swept.family == family], colour)
+            _panel(axes, [sweep for sweep in some if sweep.family == family], color)
         for axes in panels[len(families) :]:
             axes.set_visible(False)
         for axes in panels[::across]:
@@ -172,14 +172,14 @@ def _figure(name: str, what: str, some: Sequence[Swept]) -> Figure:
     )
 
 
-def _panel(axes: matplotlib.axes.Axes, some: Sequence[Swept], colour: dict[str, str]) -> None:
+def _panel(axes: matplotlib.axes.Axes, some: Sequence[EditSweep], color: dict[str, str]) -> None:
     """One family: a line for each recipe, its interval shaded."""
-    for swept in some:
-        rows = swept.rows
+    for sweep in some:
+        rows = sweep.rows
         strengths = [row.strength for row in rows]
         lows, highs = zip(*(row.interval for row in rows), strict=True)
-        axes.fill_between(strengths, lows, highs, color=colour[swept.recipe], alpha=0.18, linewidth=0)
-        axes.plot(strengths, [row.recall for row in rows], "o-", color=colour[swept.recipe], label=swept.recipe)
+        axes.fill_between(strengths, lows, highs, color=color[sweep.recipe], alpha=0.18, linewidth=0)
+        axes.plot(strengths, [row.recall for row in rows], "o-", color=color[sweep.recipe], label=sweep.recipe)
     family = some[0].family
     axes.set_title(family)
     axes.set_xlabel(_STRENGTH[family])
@@ -189,6 +189,6 @@ def _panel(axes: matplotlib.axes.Axes, some: Sequence[Swept], colour: dict[str, 
 
 
 def _searches(result: EditsResult) -> Iterator[list[object]]:
-    for each in result.swept:
+    for each in result.sweeps:
         labels = [edit.label for edit in each.edits]
-        yield from search_lines(each.subject, each.recipe, each.probes, each.sources, labels, each.found, each.ranks)
+        yield from search_rows(each.run, each.recipe, each.probes, each.sources, labels, each.found, each.ranks)

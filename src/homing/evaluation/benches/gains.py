@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from homing.evaluation.benches.retrieval import Measured, RetrievalResult, Searched
-from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import probed
+from homing.evaluation.benches.retrieval import CodebookRetrieval, RetrievalResult, RetrievalSearch
+from homing.evaluation.protocol.config import PASSIVE
+from homing.evaluation.protocol.report import format_probes
 from homing.evaluation.published import PublishedGain, published_gain
 from homing.evaluation.results import Table
 from homing.evaluation.scores import Interval, gain_interval
@@ -37,9 +37,9 @@ class Gain:
         return self.activated - self.passive
 
 
-def gains(measured: Measured) -> list[Gain]:
+def gains(codebook_result: CodebookRetrieval) -> list[Gain]:
     """The gain of every recipe at every number of probes, where photos were released passive as well."""
-    found = {(each.row.recipe, each.row.probes): each for each in measured.searched}
+    found = {(each.row.recipe, each.row.probes): each for each in codebook_result.searches}
     return [
         _gain(found[PASSIVE, probes], each, probes)
         for (recipe, probes), each in found.items()
@@ -47,9 +47,9 @@ def gains(measured: Measured) -> list[Gain]:
     ]
 
 
-def _gain(passive: Searched, activated: Searched, probes: int) -> Gain:
-    places = [passive.sources.index(source) for source in activated.sources]  # some may not have been activated
-    before, after = passive.ranks[places] == 0, activated.ranks == 0
+def _gain(passive: RetrievalSearch, activated: RetrievalSearch, probes: int) -> Gain:
+    matching = [passive.sources.index(source) for source in activated.sources]  # some may not have been activated
+    before, after = passive.ranks[matching] == 0, activated.ranks == 0
     row = activated.row
     return Gain(
         codebook=row.codebook,
@@ -66,20 +66,30 @@ def _gain(passive: Searched, activated: Searched, probes: int) -> Gain:
 def gains_table(result: RetrievalResult) -> Table:
     """A row for each index, recipe and number of probes; an index with nothing to gain says so."""
     rows = []
-    for measured in result.measured:
-        codebook = measured.subject.codebook
+    for codebook_result in result.codebook_results:
+        codebook = codebook_result.run.codebook
         cells = codebook.has_cells
         head = [Path(codebook.extractor).name, codebook.spec]
-        size = str(measured.subject.references.bytes_per_vector)
-        for each in gains(measured):
-            shown = [f"{each.passive:.3f}", f"{each.activated:.3f}", f"{each.gain:+.3f}"]
+        size = str(codebook_result.run.references.bytes_per_vector)
+        for each in gains(codebook_result):
+            values = [f"{each.passive:.3f}", f"{each.activated:.3f}", f"{each.gain:+.3f}"]
             interval = f"{each.interval.low:+.3f} to {each.interval.high:+.3f}"
             paper = "" if each.published is None else f"{each.published.activated - each.published.passive:+.2f}"
-            rows.append([*head, probed(each.probes, cells), size, each.recipe, *shown, interval, paper])
+            rows.append([*head, format_probes(each.probes, cells), size, each.recipe, *values, interval, paper])
         if not has_objective(codebook):
-            alone = [each.row for each in measured.searched if each.row.probes != "exact"]
+            alone = [each.row for each in codebook_result.searches if each.row.probes != "exact"]
             rows += [
-                [*head, probed(row.probes, cells), size, row.recipe, f"{row.mean:.3f}", "", "nothing to gain", "", ""]
+                [
+                    *head,
+                    format_probes(row.probes, cells),
+                    size,
+                    row.recipe,
+                    f"{row.mean:.3f}",
+                    "",
+                    "nothing to gain",
+                    "",
+                    "",
+                ]
                 for row in alone
             ]
     return Table(

@@ -17,20 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from homing import extractors
-from homing._files import writing
-from homing.codebooks.learning import untrained
+from homing._io.files import report_write_errors
+from homing.codebooks.faiss_training import build_quantizer
 from homing.errors import HomingError, UnknownNameError
-from homing.evaluation.benches.disc21 import Disc21, folders, link, read_disc21
-from homing.evaluation.benches.paper_parts import PARTS, Line, Ready
+from homing.evaluation.benches.disc21 import Disc21, link_photos, photo_folders, read_disc21
+from homing.evaluation.benches.paper_parts import PARTS, PaperComparison, PaperSetup
 from homing.evaluation.benches.retrieval import RetrievalBench
+from homing.evaluation.protocol.codebooks import trained_codebook
+from homing.evaluation.protocol.config import PASSIVE, refuse_inside
+from homing.evaluation.protocol.descriptor_set import DescriptorSet, compute_descriptor_set
+from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.protocol.references import Probes
-from homing.evaluation.protocol.setting import PASSIVE, refuse_inside
-from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.protocol.strangers import Strangers, find_strangers
-from homing.evaluation.protocol.trained import trained_codebook
 from homing.evaluation.results import Figure, write_results
 from homing.extractors import Extractor
-from homing.photo import Found
+from homing.photo import LocalPhoto
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class PaperBench:
     extractor: str = "homing-1"
     spec: str = "IVF4096,PQ8x8"
     descriptors: int | None = None
-    limit_taught: int | None = None
+    limit_train: int | None = None
     limit_references: int | None = None
     positives: int = 10_000
     negatives: int = 40_000
@@ -56,29 +56,29 @@ class PaperBench:
     def __post_init__(self) -> None:
         # A part refuses what it cannot do: now, not after hours of work.
         RetrievalBench(
-            photos=self.disc21, background=self.disc21, out=self.out, probes=self.probes, recipes=self.recipes
+            photos=self.disc21, distractor_photos=self.disc21, out=self.out, probes=self.probes, recipes=self.recipes
         )
         if not set(self.recipes) - {PASSIVE}:
             raise HomingError(f"released photos are compared with passive ones; name a recipe beside '{PASSIVE}'")
         for part in self.parts:
             if part not in PARTS:
                 raise UnknownNameError("part", part, PARTS)
-        counts = (self.positives, self.negatives, self.descriptors, self.limit_taught, self.limit_references)
+        counts = (self.positives, self.negatives, self.descriptors, self.limit_train, self.limit_references)
         if least := [count for count in counts if count is not None and count < 1]:
             raise HomingError(f"positives, negatives, descriptors and limits must be at least 1, got {least[0]}")
 
     @property
-    def kept(self) -> Path:
+    def cache_dir(self) -> Path:
         """Where everything goes that takes long, for all parts and for the next run."""
-        return self.out / "kept"
+        return self.out / "cache"
 
 
 @dataclass(frozen=True)
-class Part:
+class PartResult:
     """What one bench of several found: what to set beside the paper, and its first figure."""
 
     name: str
-    lines: list[Line]
+    comparisons: list[PaperComparison]
     figure: Figure
     failures: list[str]
 
@@ -95,17 +95,17 @@ class PaperResult:
     bench: PaperBench
     photos: int
     references: int
-    taught: Strangers
+    train_photos: DescriptorSet
     negatives: int
-    parts: list[Part]
+    parts: list[PartResult]
     failures: list[str]
     seconds: float
 
 
-def run_paper_bench(bench: PaperBench, command: str, stage: Stage) -> PaperResult:
+def run_paper_bench(bench: PaperBench, command: str, progress: Progress) -> PaperResult:
     """Run one bench after the other and write each one's results into a folder of its own.
 
-    What was described, learnt and released is kept for all of them, and for the next run.
+    What was described, learned and released is kept for all of them, and for the next run.
     """
     started = time.perf_counter()
     disc = read_disc21(
@@ -113,27 +113,27 @@ def run_paper_bench(bench: PaperBench, command: str, stage: Stage) -> PaperResul
         positives=bench.positives,
         negatives=bench.negatives,
         limit_references=bench.limit_references,
-        limit_taught=bench.limit_taught,
+        limit_train=bench.limit_train,
     )
-    for folder in folders(bench.disc21):
+    for folder in photo_folders(bench.disc21):
         refuse_inside(bench.out, folder)
     network = extractors.load(bench.extractor)
-    count = bench.descriptors or len(disc.taught)
-    untrained(bench.spec, dim=network.dim, descriptors=count)  # says at once what training would say in an hour
-    with writing(bench.kept):
-        bench.kept.mkdir(parents=True, exist_ok=True)
-    taught = _described(bench, network, disc.taught, count, "photos to learn from", stage)
-    book, _ = trained_codebook(bench.spec, _file(taught), network, bench.kept, stage)
+    count = bench.descriptors or len(disc.train_photos)
+    build_quantizer(bench.spec, dim=network.dim, descriptors=count)  # says at once what training would say in an hour
+    with report_write_errors(bench.cache_dir):
+        bench.cache_dir.mkdir(parents=True, exist_ok=True)
+    train_photos = _describe(bench, network, disc.train_photos, count, "photos to learn from", progress)
+    book, _ = trained_codebook(bench.spec, _descriptor_file(train_photos), network, bench.cache_dir, progress)
     book.write(bench.out / f"{bench.spec}.codebook")
-    others = _described(bench, network, disc.others, len(disc.others), "references", stage)
-    ready = _ready(bench, disc, others, command, stage)
-    parts = [_part(name, ready, bench.out / name) for name in dict.fromkeys(bench.parts)]
-    failures = [*taught.failures, *others.failures, *(line for part in parts for line in part.failures)]
+    others = _describe(bench, network, disc.others, len(disc.others), "references", progress)
+    setup = _setup(bench, disc, others, command, progress)
+    parts = [_part(name, setup, bench.out / name) for name in dict.fromkeys(bench.parts)]
+    failures = [*train_photos.failures, *others.failures, *(line for part in parts for line in part.failures)]
     return PaperResult(
         bench,
         len(disc.photos),
         len(disc.photos) + len(others.descriptors),
-        taught,
+        train_photos,
         len(disc.negatives),
         parts,
         list(dict.fromkeys(failures)),
@@ -141,38 +141,38 @@ def run_paper_bench(bench: PaperBench, command: str, stage: Stage) -> PaperResul
     )
 
 
-def _described(
-    bench: PaperBench, network: Extractor, photos: Sequence[Found], count: int, what: str, stage: Stage
-) -> Strangers:
-    with stage(f"describing the {what}", min(count, len(photos))) as advance:
-        return find_strangers(network, photos, count, bench.kept, advance)
+def _describe(
+    bench: PaperBench, network: Extractor, photos: Sequence[LocalPhoto], count: int, what: str, progress: Progress
+) -> DescriptorSet:
+    with progress(f"describing the {what}", min(count, len(photos))) as advance:
+        return compute_descriptor_set(network, photos, count, bench.cache_dir, advance)
 
 
-def _file(strangers: Strangers) -> Path:
+def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
     """Where these descriptors are kept."""
-    assert isinstance(strangers.descriptors, np.memmap)
-    return Path(str(strangers.descriptors.filename))
+    assert isinstance(descriptor_set.descriptors, np.memmap)
+    return Path(str(descriptor_set.descriptors.filename))
 
 
-def _ready(bench: PaperBench, disc: Disc21, others: Strangers, command: str, stage: Stage) -> Ready:
+def _setup(bench: PaperBench, disc: Disc21, others: DescriptorSet, command: str, progress: Progress) -> PaperSetup:
     """All that the parts share, as they are called with it."""
-    return Ready(
-        photos=link(disc.photos, bench.kept / "photos"),
-        negatives=link(disc.negatives, bench.kept / "negatives"),
-        background=_file(others),
-        strangers=len(others.descriptors),
+    return PaperSetup(
+        photos=link_photos(disc.photos, bench.cache_dir / "photos"),
+        negatives=link_photos(disc.negatives, bench.cache_dir / "negatives"),
+        distractor_photos=_descriptor_file(others),
+        distractors=len(others.descriptors),
         codebook=str(bench.out / f"{bench.spec}.codebook"),
-        out=bench.kept,
+        out=bench.cache_dir,
         probes=bench.probes,
         recipes=bench.recipes,
         command=command,
-        stage=stage,
+        progress=progress,
     )
 
 
-def _part(name: str, ready: Ready, folder: Path) -> Part:
-    results, lines = PARTS[name](ready)
+def _part(name: str, setup: PaperSetup, folder: Path) -> PartResult:
+    results, comparisons = PARTS[name](setup)
     write_results(results, folder)
     failures = results.numbers["failures"]
     assert isinstance(failures, list)
-    return Part(name, lines, results.figures[0], failures)
+    return PartResult(name, comparisons, results.figures[0], failures)

@@ -8,7 +8,7 @@ from html import escape
 from homing.evaluation.benches.paper import PaperResult
 from homing.evaluation.results import Results, Table
 
-_HEADINGS = ["part", "what", "recipe", "probes", "ours", "the paper's"]
+_HEADINGS = ["part", "metric", "recipe", "probes", "ours", "the paper's"]
 
 
 class _Link(str):
@@ -30,11 +30,13 @@ def results(result: PaperResult, command: str) -> Results:
     bench = result.bench
     return Results(
         title="Active Image Indexing on DISC21",
-        setting=f"{result.photos:,} photos among {result.references:,} references of DISC21; {bench.spec} of "
-        f"{bench.extractor}, learnt from {result.taught.photos:,} photos of train/; {result.negatives:,} negatives.",
+        summary=f"{result.photos:,} photos among {result.references:,} references of DISC21; {bench.spec} of "
+        f"{bench.extractor}, learned from {result.train_photos.photos:,} photos of train/; {result.negatives:,} negatives.",
         command=command,
         numbers={
-            "rows": [{"part": part.name, **line._asdict()} for part in result.parts for line in part.lines],
+            "rows": [
+                {"part": part.name, **comparison._asdict()} for part in result.parts for comparison in part.comparisons
+            ],
             "parts": {part.name: part.page for part in result.parts},
             "settings": {
                 "disc21": str(bench.disc21),
@@ -42,8 +44,8 @@ def results(result: PaperResult, command: str) -> Results:
                 "spec": bench.spec,
                 "photos": result.photos,
                 "references": result.references,
-                "taught": result.taught.photos,
-                "descriptors": len(result.taught.descriptors),
+                "train_photos": result.train_photos.photos,
+                "descriptors": len(result.train_photos.descriptors),
                 "negatives": f"{result.negatives}, the last of train/, which the codebook did not learn from; the "
                 "paper's are originals of DISC21's distractors, which the download does not hold",
                 "recipes": list(bench.recipes),
@@ -57,13 +59,13 @@ def results(result: PaperResult, command: str) -> Results:
     )
 
 
-def shown(result: PaperResult) -> list[list[str]]:
+def terminal_table(result: PaperResult) -> list[list[str]]:
     """The same table for a terminal."""
     return [_HEADINGS, *_rows(result)]
 
 
 def _table(result: PaperResult) -> Table:
-    starts = [sum(len(part.lines) for part in result.parts[:place]) for place in range(len(result.parts))]
+    starts = [sum(len(part.comparisons) for part in result.parts[:i]) for i in range(len(result.parts))]
     return Table(
         name="summary",
         caption="What was measured, beside what the paper prints for the same (Fernandez et al., 2023: SSCD, 10,000 "
@@ -76,7 +78,14 @@ def _table(result: PaperResult) -> Table:
 
 def _rows(result: PaperResult) -> list[list[str]]:
     return [
-        [_Link(part.name, part.page), line.what, line.recipe, str(line.probes or ""), line.ours, line.published]
+        [
+            _Link(part.name, part.page),
+            comparison.metric,
+            comparison.recipe,
+            str(comparison.probes or ""),
+            comparison.ours,
+            comparison.published,
+        ]
         for part in result.parts
-        for line in part.lines
+        for comparison in part.comparisons
     ]

@@ -12,10 +12,10 @@ import numpy as np
 from homing.activation import Recipe, recipe_named
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
+from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
 from homing.evaluation.protocol.lpips import measure_lpips
-from homing.evaluation.protocol.releasing import ReleasedFiles
-from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, Spread, precision_recall, rank_of, recall_intervals, spread
 from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
 from homing.perception.lpips import Distance, load_lpips
@@ -26,7 +26,7 @@ _UNEDITED = PAPER.index(parse("identity"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class QualityBench(Setting):
+class QualityBench(BenchConfig):
     """The setting, the recipes, and the strengths each is tried at beside its own: PSNRs, or the paper's alphas.
 
     Kinds of budgets are compared at one PSNR, by default that of the paper's picture: there L∞ moves whole steps of
@@ -52,7 +52,7 @@ class QualityBench(Setting):
             raise HomingError("strengths are stated as psnrs or as alphas, got both; leave one out")
         if self.probes < 1 or self.pictures < 0:
             raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
-        self.strengths(), self.compared()  # which refuse what cannot be
+        self.strengths(), self.compared_budgets()  # which refuse what cannot be
 
     def strengths(self) -> list[JND]:
         """As budgets."""
@@ -60,12 +60,12 @@ class QualityBench(Setting):
             return [JND(alpha=alpha) for alpha in self.alphas]
         return [JND(psnr=psnr) for psnr in (PSNRS if self.psnrs is None else self.psnrs)]
 
-    def compared(self) -> list[Budget]:
+    def compared_budgets(self) -> list[Budget]:
         """The budgets to set side by side."""
         return [budget_named(name)(psnr=self.budgets_at) for name in dict.fromkeys(self.budgets)]
 
 
-class PhotoLine(NamedTuple):
+class PhotoQuality(NamedTuple):
     """What came of one photo; how far its file is from its code, and how many of its copies came home."""
 
     photo: str
@@ -73,11 +73,11 @@ class PhotoLine(NamedTuple):
     quality: Quality | None
     lpips: float | None
     distance: float | None
-    home: int | None
+    copies_found: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class QualityRow:
     """The files of one recipe at one strength, its own or another, as written, and how well their copies are found.
 
     `release` names the folder of the files. PSNR, SSIM, L∞ and LPIPS are of the activated files. Recall at rank 1 is
@@ -91,7 +91,7 @@ class Row:
     recipe: str
     release: str
     budget: str | None
-    own: bool
+    own_budget: bool
     photos: int
     activated: int
     psnr: Spread | None
@@ -106,27 +106,27 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ReleaseQuality:
     """A row, the files it is about, and a line for each photo."""
 
-    row: Row
-    made: ReleasedFiles
-    lines: list[PhotoLine]
+    row: QualityRow
+    release_result: ReleaseResult
+    photos: list[PhotoQuality]
 
 
 @dataclass(frozen=True)
-class Examined:
+class CodebookQuality:
     """What was found for one codebook.
 
     First passive, then each recipe from gentle to strong; and each recipe under each kind of budget.
     """
 
-    subject: Subject
-    strengths: list[Measured]
-    budgets: list[Measured]
+    run: CodebookRun
+    strengths: list[ReleaseQuality]
+    budgets: list[ReleaseQuality]
 
     @property
-    def measured(self) -> list[Measured]:
+    def releases(self) -> list[ReleaseQuality]:
         """All of it."""
         return list({each.row.release: each for each in (*self.strengths, *self.budgets)}.values())
 
@@ -136,21 +136,21 @@ class QualityResult:
     """What a bench found, codebook by codebook."""
 
     bench: QualityBench
-    examined: list[Examined]
+    codebook_results: list[CodebookQuality]
     seconds: float
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[QualityRow]:
         """All rows."""
-        return [each.row for examined in self.examined for each in examined.measured]
+        return [each.row for codebook_result in self.codebook_results for each in codebook_result.releases]
 
 
-def run_quality_bench(bench: QualityBench, stage: Stage) -> QualityResult:
+def run_quality_bench(bench: QualityBench, progress: Progress) -> QualityResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
     lpips = load_lpips() if bench.lpips else None
-    examined = [_examine(bench, subject, lpips) for subject in subjects(bench, stage)]
-    return QualityResult(bench, examined, time.perf_counter() - started)
+    codebook_results = [_measure_codebook(bench, run, lpips) for run in codebook_runs(bench, progress)]
+    return QualityResult(bench, codebook_results, time.perf_counter() - started)
 
 
 def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
@@ -162,59 +162,63 @@ def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
     return replace(recipe, name=f"{recipe.name}{kind}-{strength}", budget=budget)
 
 
-def _examine(bench: QualityBench, subject: Subject, lpips: Distance | None) -> Examined:
-    examined = Examined(subject, [_measure(bench, subject, None, None, lpips)], [])
-    for recipe in (recipe_named(way) for way in subject.ways(bench.recipes) if way != PASSIVE):
+def _measure_codebook(bench: QualityBench, run: CodebookRun, lpips: Distance | None) -> CodebookQuality:
+    codebook_result = CodebookQuality(run, [_measure(bench, run, None, None, lpips)], [])
+    for recipe in (recipe_named(way) for way in run.supported_recipes(bench.recipes) if way != PASSIVE):
         varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
-        compared = [at_strength(recipe, budget) for budget in bench.compared()]
-        found = {each: _measure(bench, subject, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared])}
+        compared_budgets = [at_strength(recipe, budget) for budget in bench.compared_budgets()]
+        found = {
+            each: _measure(bench, run, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared_budgets])
+        }
         # What no file could be activated at stands with the gentlest.
-        examined.strengths.extend(sorted((found[each] for each in varied), key=_strength))
-        examined.budgets.extend(found[each] for each in compared)
-    return examined
+        codebook_result.strengths.extend(sorted((found[each] for each in varied), key=_strength))
+        codebook_result.budgets.extend(found[each] for each in compared_budgets)
+    return codebook_result
 
 
-def _strength(measured: Measured) -> float:
-    psnr = measured.row.psnr
+def _strength(release: ReleaseQuality) -> float:
+    psnr = release.row.psnr
     return -np.inf if psnr is None else -psnr.mean
 
 
 def _measure(
-    bench: QualityBench, subject: Subject, recipe: Recipe | None, varied: Recipe | None, lpips: Distance | None
-) -> Measured:
+    bench: QualityBench, run: CodebookRun, recipe: Recipe | None, varied: Recipe | None, lpips: Distance | None
+) -> ReleaseQuality:
     """Release the photos with a recipe at one strength, passive where there is none, and search for their copies."""
     name = PASSIVE if varied is None else varied.name
-    made = subject.release(PASSIVE if varied is None else varied)
-    copies = subject.copies(made, PAPER, name)
-    own = subject.own(made)
-    seen = [] if lpips is None else measure_lpips(subject, made, name, lpips)
-    found = subject.search(copies, NEAREST, bench.probes, name)
-    owns = own.repeat(len(PAPER))
-    home = rank_of(found.ids, owns).reshape(len(own), -1) == 0
+    release_result = run.release(PASSIVE if varied is None else varied)
+    copies = run.copies(release_result, PAPER, name)
+    true_ids = run.true_ids(release_result)
+    lpips_values = [] if lpips is None else measure_lpips(run, release_result, name, lpips)
+    found = run.search(copies, NEAREST, bench.probes, name)
+    query_true_ids = true_ids.repeat(len(PAPER))
+    correct = rank_of(found.ids, query_true_ids).reshape(len(true_ids), -1) == 0
     # The code that stands in the index is the original's.
     unedited = np.array(copies[:, _UNEDITED])
-    distances = subject.codebook.quantiser.apart(unedited, subject.descriptors[own].numpy()).tolist()
-    row = Row(
-        codebook=subject.codebook.name,
-        extractor=subject.codebook.extractor,
-        spec=subject.codebook.spec,
+    distances = run.codebook.quantizer.distances(unedited, run.descriptors[true_ids].numpy()).tolist()
+    row = QualityRow(
+        codebook=run.codebook.name,
+        extractor=run.codebook.extractor,
+        spec=run.codebook.spec,
         recipe=PASSIVE if recipe is None else recipe.name,
         release=name,
         budget=None if varied is None else str(varied.budget),
-        own=varied == recipe,
-        photos=len(made.files),
-        activated=len(made.activated),
-        psnr=_spread([quality.psnr for quality in made.qualities]),
-        ssim=_spread([quality.ssim for quality in made.qualities]),
-        linf=_spread([quality.linf for quality in made.qualities]),
-        lpips=_spread(seen),
-        seconds_per_photo=None if varied is None else made.seconds / len(made.files),
-        recall=float(home.mean()),
-        interval=recall_intervals(home).mean,
-        average_precision=precision_recall(found.ids, found.distances, owns).average_precision,
+        own_budget=varied == recipe,
+        photos=len(release_result.files),
+        activated=len(release_result.activated),
+        psnr=_spread([quality.psnr for quality in release_result.qualities]),
+        ssim=_spread([quality.ssim for quality in release_result.qualities]),
+        linf=_spread([quality.linf for quality in release_result.qualities]),
+        lpips=_spread(lpips_values),
+        seconds_per_photo=None if varied is None else release_result.seconds / len(release_result.files),
+        recall=float(correct.mean()),
+        interval=recall_intervals(correct).mean,
+        average_precision=precision_recall(found.ids, found.distances, query_true_ids).average_precision,
         distance=spread(distances),
     )
-    return Measured(row, made, list(_lines(subject, made, name, seen, distances, home)))
+    return ReleaseQuality(
+        row, release_result, list(_lines(run, release_result, name, lpips_values, distances, correct))
+    )
 
 
 def _spread(values: Sequence[float]) -> Spread | None:
@@ -222,21 +226,23 @@ def _spread(values: Sequence[float]) -> Spread | None:
 
 
 def _lines(
-    subject: Subject,
-    made: ReleasedFiles,
+    run: CodebookRun,
+    release_result: ReleaseResult,
     name: str,
     lpips: Sequence[float],
     distances: Sequence[float],
-    home: np.ndarray,
-) -> Iterator[PhotoLine]:
-    activated = {file.source: number for number, file in enumerate(made.activated)}
-    places = {file.source: place for place, file in enumerate(made.files)}
-    for original in subject.originals:
-        place, number = places.get(original.source), activated.get(original.source)
-        if place is None:
-            yield PhotoLine(original.source, "failed", None, None, None, None)
+    correct: np.ndarray,
+) -> Iterator[PhotoQuality]:
+    activated = {file.source: number for number, file in enumerate(release_result.activated)}
+    positions = {file.source: position for position, file in enumerate(release_result.files)}
+    for original in run.originals:
+        position, number = positions.get(original.source), activated.get(original.source)
+        if position is None:
+            yield PhotoQuality(original.source, "failed", None, None, None, None)
             continue
         state = PASSIVE if name == PASSIVE else "unchanged" if number is None else "activated"
-        quality = None if number is None else made.qualities[number]
-        seen = None if number is None or not lpips else lpips[number]
-        yield PhotoLine(original.source, state, quality, seen, distances[place], int(home[place].sum()))
+        quality = None if number is None else release_result.qualities[number]
+        lpips_value = None if number is None or not lpips else lpips[number]
+        yield PhotoQuality(
+            original.source, state, quality, lpips_value, distances[position], int(correct[position].sum())
+        )

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from homing.evaluation.benches.quality import Measured, QualityResult, Row
+from homing.evaluation.benches.quality import QualityResult, QualityRow, ReleaseQuality
 from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
-from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import numbered, searched
-from homing.evaluation.results import Figure, PictureRow, colours
+from homing.evaluation.protocol.config import PASSIVE
+from homing.evaluation.protocol.report import describe_probes, numbered_name
+from homing.evaluation.results import Figure, PictureRow, colors
 from homing.photo import Photo
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 # What the panels of the trade-off show of a row.
-_PANELS: dict[str, Callable[[Row], float]] = {
+_PANELS: dict[str, Callable[[QualityRow], float]] = {
     "recall at rank 1": lambda row: row.recall,
     "µAP": lambda row: row.average_precision,
     "distance to the code": lambda row: row.distance.mean,
@@ -39,17 +39,17 @@ class _Column(NamedTuple):
 
 def figures(result: QualityResult) -> Iterator[Figure]:
     """The trade-off of each codebook; and one photo under each budget."""
-    for number, examined in enumerate(result.examined, start=1):
-        codebook = examined.subject.codebook
-        what = f"{codebook.name}, {searched(result.bench.probes, codebook.has_cells)}"
-        yield _trade_off(numbered("trade-off", number), what, [each.row for each in examined.strengths])
+    for number, codebook_result in enumerate(result.codebook_results, start=1):
+        codebook = codebook_result.run.codebook
+        what = f"{codebook.name}, {describe_probes(result.bench.probes, codebook.has_cells)}"
+        yield _trade_off(numbered_name("trade-off", number), what, [each.row for each in codebook_result.strengths])
     yield from _budgets(result)
 
 
-def _trade_off(name: str, what: str, rows: Sequence[Row]) -> Figure:
+def _trade_off(name: str, what: str, rows: Sequence[QualityRow]) -> Figure:
     """The paper's figure: what is found, and the distance to the code, against the PSNR."""
     recipes = list(dict.fromkeys(row.recipe for row in rows))
-    colour = colours(recipes)
+    color = colors(recipes)
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(1, len(_PANELS))
@@ -57,14 +57,14 @@ def _trade_off(name: str, what: str, rows: Sequence[Row]) -> Figure:
             for recipe in recipes:
                 some = [row for row in rows if row.recipe == recipe]
                 if recipe == PASSIVE:
-                    axes.axhline(height(some[0]), color=colour[recipe], label=recipe)
+                    axes.axhline(height(some[0]), color=color[recipe], label=recipe)
                     continue
                 drawn = [(row.psnr.mean, row) for row in some if row.psnr is not None]
                 at = [psnr for psnr, _ in drawn]
                 if title.startswith("recall"):
                     low, high = ([row.interval[side] for _, row in drawn] for side in (0, 1))
-                    axes.fill_between(at, low, high, color=colour[recipe], alpha=0.18, linewidth=0)
-                axes.plot(at, [height(row) for _, row in drawn], "o-", color=colour[recipe], label=recipe)
+                    axes.fill_between(at, low, high, color=color[recipe], alpha=0.18, linewidth=0)
+                axes.plot(at, [height(row) for _, row in drawn], "o-", color=color[recipe], label=recipe)
             axes.set_title(title)
             axes.set_ylim(0, None if title.startswith("distance") else 1.03)
             axes.locator_params(axis="x", integer=True, nbins=6)
@@ -84,19 +84,21 @@ def _trade_off(name: str, what: str, rows: Sequence[Row]) -> Figure:
 
 def pictures(result: QualityResult) -> Iterator[PictureRow]:
     """The first photos, released with each recipe at its own budget, for the first codebook."""
-    examined = result.examined[0]
-    own = [each for each in examined.strengths if each.row.own and each.row.recipe != PASSIVE]
-    for number, original in enumerate(examined.subject.originals[: result.bench.pictures]):
-        before = Photo.load(original.file).view()
+    codebook_result = result.codebook_results[0]
+    own_budget_releases = [
+        each for each in codebook_result.strengths if each.row.own_budget and each.row.recipe != PASSIVE
+    ]
+    for number, original in enumerate(codebook_result.run.originals[: result.bench.pictures]):
+        before = Photo.load(original.file).pixels()
         captions, after, changed = [], {}, {}
-        for each in own:
-            line = each.lines[number]
+        for each in own_budget_releases:
+            line = each.photos[number]
             captions.append(f"{each.row.recipe} {line.quality or line.state}")
-            released = next((file for file in each.made.files if file.source == original.source), None)
+            released = next((file for file in each.release_result.files if file.source == original.source), None)
             if released is not None:
-                view = Photo.load(released.file).view()
-                after[f"after, {each.row.recipe}"] = _small(to_image(view))
-                changed[f"difference ×{MAGNIFY}, {each.row.recipe}"] = _small(difference(before, view))
+                pixels = Photo.load(released.file).pixels()
+                after[f"after, {each.row.recipe}"] = _small(to_image(pixels))
+                changed[f"difference ×{MAGNIFY}, {each.row.recipe}"] = _small(difference(before, pixels))
         first, last = {"before": _small(to_image(before))}, {"room (JND map)": _small(jnd_picture(before))}
         yield PictureRow(
             caption=f"{original.source}: {'; '.join(captions)}", pictures={**first, **after, **changed, **last}
@@ -105,17 +107,19 @@ def pictures(result: QualityResult) -> Iterator[PictureRow]:
 
 def _budgets(result: QualityResult) -> Iterator[Figure]:
     """The paper's other figure: one photo, released under each budget; for the first codebook and recipe."""
-    examined = result.examined[0]
-    compared = examined.budgets[: len(result.bench.compared())]
-    lines = zip(*(each.lines for each in compared), strict=True)
+    codebook_result = result.codebook_results[0]
+    compared = codebook_result.budgets[: len(result.bench.compared_budgets())]
+    lines = zip(*(each.photos for each in compared), strict=True)
     number = next((place for place, some in enumerate(lines) if all(line.quality for line in some)), None)
     if len(compared) < 2 or number is None:
         return
-    original = examined.subject.originals[number]
-    before = Photo.load(original.file).view()
+    original = codebook_result.run.originals[number]
+    before = Photo.load(original.file).pixels()
     columns = [_Column("as it was", to_image(before), jnd_picture(before), "room by the JND map")]
     for each in compared:
-        after = Photo.load(next(file.file for file in each.made.files if file.source == original.source)).view()
+        after = Photo.load(
+            next(file.file for file in each.release_result.files if file.source == original.source)
+        ).pixels()
         columns.append(_Column(str(each.row.budget), to_image(after), difference(before, after), _words(each, number)))
     yield Figure(
         name="budgets",
@@ -127,8 +131,8 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
     )
 
 
-def _words(measured: Measured, number: int) -> str:
-    line, row = measured.lines[number], measured.row
+def _words(release: ReleaseQuality, number: int) -> str:
+    line, row = release.photos[number], release.row
     assert line.quality is not None
     near = f"PSNR {line.quality.psnr:.1f} dB, SSIM {line.quality.ssim:.3f}"
     far = f"L∞ {line.quality.linf:.0f}" + ("" if line.lpips is None else f", LPIPS {line.lpips:.4f}")

@@ -6,30 +6,30 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from homing.evaluation.benches.quality import QualityResult, Row
+from homing.evaluation.benches.quality import QualityResult, QualityRow
 from homing.evaluation.benches.quality_figures import figures, pictures
-from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
+from homing.evaluation.protocol.config import PASSIVE
+from homing.evaluation.protocol.report import INTERVALS, common_numbers, summary_line
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, BUDGETS, QUALITY, TABLE
-from homing.evaluation.results import Lines, Results, Table
+from homing.evaluation.results import CsvTable, Results, Table
 
-_ABOUT = ["network", "index", "recipe", "budget"]
+_FIRST_HEADINGS = ["network", "index", "recipe", "budget"]
 
 
 def results(result: QualityResult, command: str) -> Results:
     """All there is to say."""
-    subjects = [examined.subject for examined in result.examined]
+    runs = [codebook_result.run for codebook_result in result.codebook_results]
     return Results(
         title="What activation costs the eye",
-        setting=f"The files as written, and copies of them searched for: {setting_line(subjects[0])}",
+        summary=f"The files as written, and copies of them searched for: {summary_line(runs[0])}",
         command=command,
-        numbers=numbers(
-            subjects,
+        numbers=common_numbers(
+            runs,
             rows=[asdict(row) for row in result.rows],
             settings={
                 "recipes": list(result.bench.recipes),
                 "strengths": [str(budget) for budget in result.bench.strengths()],
-                "budgets": [str(budget) for budget in result.bench.compared()],
+                "budgets": [str(budget) for budget in result.bench.compared_budgets()],
                 "probes": result.bench.probes,
                 "spread": "standard deviation over the photos",
                 "intervals": INTERVALS,
@@ -39,9 +39,9 @@ def results(result: QualityResult, command: str) -> Results:
         tables=[_quality(result), _trade_off(result), _budgets(result)],
         figures=list(figures(result)),
         pictures=list(pictures(result)),
-        lines=Lines(
+        csv_table=CsvTable(
             name="photos",
-            what="every photo and release",
+            content="every photo and release",
             headings=[
                 "codebook",
                 "recipe",
@@ -52,21 +52,21 @@ def results(result: QualityResult, command: str) -> Results:
                 "linf",
                 "lpips",
                 "distance",
-                "copies_home",
+                "copies_found",
             ],
             rows=_lines(result),
         ),
     )
 
 
-def shown(result: QualityResult) -> list[list[str]]:
+def terminal_table(result: QualityResult) -> list[list[str]]:
     """The trade-off, for a terminal."""
     headings = ["codebook", "release", *_headings(result), "activated", "recall", "µAP", "distance"]
     rows = [
         [
             row.codebook,
             row.release,
-            *_eye(result, row),
+            *_quality_cells(result, row),
             _activated(row),
             f"{row.recall:.3f}",
             f"{row.average_precision:.3f}",
@@ -81,22 +81,22 @@ def _headings(result: QualityResult) -> list[str]:
     return ["PSNR, dB", "SSIM", "L∞, of 255", *["LPIPS"] * result.bench.lpips]
 
 
-def _eye(result: QualityResult, row: Row) -> list[str]:
+def _quality_cells(result: QualityResult, row: QualityRow) -> list[str]:
     """What the eye may notice, under these headings."""
     spreads = [(row.psnr, ".1f"), (row.ssim, ".3f"), (row.linf, ".1f"), *[(row.lpips, ".4f")] * result.bench.lpips]
     return ["" if spread is None else format(spread, digits) for spread, digits in spreads]
 
 
-def _activated(row: Row) -> str:
+def _activated(row: QualityRow) -> str:
     return "" if row.recipe == PASSIVE else f"{row.activated:,} of {row.photos:,}"
 
 
 def _quality(result: QualityResult) -> Table:
     """Each recipe at its own budget, and the paper's figures."""
     ours = [
-        [*_about(row), _activated(row), *_eye(result, row), f"{row.seconds_per_photo:.2f}"]
+        [*_first_cells(row), _activated(row), *_quality_cells(result, row), f"{row.seconds_per_photo:.2f}"]
         for row in result.rows
-        if row.own and row.recipe != PASSIVE
+        if row.own_budget and row.recipe != PASSIVE
     ]
     known = next(row for row in TABLE if row.recipe == "paper" and row.activation_ms)
     published = ["SSCD", known.index, known.recipe, "JND with alpha 3", "10,000"]
@@ -106,7 +106,7 @@ def _quality(result: QualityResult) -> Table:
         name="quality",
         caption="The activated files as written: mean and standard deviation. The row named SSCD is as published "
         "(Fernandez et al., 2023): there one alpha holds for all photos, here each photo is brought to the same PSNR.",
-        headings=[*_ABOUT, "activated", *_headings(result), "s per photo"],
+        headings=[*_FIRST_HEADINGS, "activated", *_headings(result), "s per photo"],
         rows=[*ours, [*published, *[""] * result.bench.lpips, f"{known.activation_ms / 1000:.2f}"]],
         groups=[len(ours)],
     )
@@ -115,9 +115,9 @@ def _quality(result: QualityResult) -> Table:
 def _budgets(result: QualityResult) -> Table:
     """Each recipe under each budget, and the paper's two photos."""
     ours = [
-        [*_about(row), _activated(row), *_eye(result, row), _recall(row)]
-        for examined in result.examined
-        for row in (each.row for each in examined.budgets)
+        [*_first_cells(row), _activated(row), *_quality_cells(result, row), _recall(row)]
+        for codebook_result in result.codebook_results
+        for row in (each.row for each in codebook_result.budgets)
     ]
     published = [
         ["SSCD", "IVF4096,PQ8x8", "paper", each.budget, "1", f"{each.psnr:.1f}", f"{each.ssim:.2f}", f"{each.linf:g}"]
@@ -128,17 +128,17 @@ def _budgets(result: QualityResult) -> Table:
         caption="Budgets side by side: files as written, and recall at rank 1, mean of the fourteen edits. Files of 8 "
         "bits hold whole steps, so that L∞, where nearly all pixels move by as much as they may, cannot meet every "
         "PSNR. Rows named SSCD are as published, of one photo.",
-        headings=[*_ABOUT, "activated", *_headings(result), "recall, 95 % interval"],
+        headings=[*_FIRST_HEADINGS, "activated", *_headings(result), "recall, 95 % interval"],
         rows=[*ours, *([*row, *[""] * (1 + result.bench.lpips)] for row in published)],
         groups=[len(ours)],
     )
 
 
-def _about(row: Row) -> list[str]:
+def _first_cells(row: QualityRow) -> list[str]:
     return [Path(row.extractor).name, row.spec, row.recipe, str(row.budget)]
 
 
-def _recall(row: Row) -> str:
+def _recall(row: QualityRow) -> str:
     return f"{row.recall:.3f} ({row.interval.low:.3f}–{row.interval.high:.3f})"
 
 
@@ -146,8 +146,8 @@ def _trade_off(result: QualityResult) -> Table:
     """Every strength: what it costs and what it brings."""
     rows: list[list[str]] = []
     groups = []
-    for examined in result.examined:
-        some = examined.strengths
+    for codebook_result in result.codebook_results:
+        some = codebook_result.strengths
         passive = some[0].row
         for recipe in dict.fromkeys(each.row.recipe for each in some):
             groups.append(len(rows))
@@ -168,12 +168,12 @@ def _trade_off(result: QualityResult) -> Table:
     )
 
 
-def _strength(result: QualityResult, row: Row, passive: Row) -> list[str]:
+def _strength(result: QualityResult, row: QualityRow, passive: QualityRow) -> list[str]:
     gain = row.average_precision / passive.average_precision if passive.average_precision else None
     return [
         Path(row.extractor).name,
         row.release,
-        *_eye(result, row),
+        *_quality_cells(result, row),
         _activated(row),
         _recall(row),
         f"{row.average_precision:.3f}",
@@ -184,14 +184,14 @@ def _strength(result: QualityResult, row: Row, passive: Row) -> list[str]:
 
 def _lines(result: QualityResult) -> Iterator[list[object]]:
     """A line for each photo and release; nothing stands where there is no number."""
-    for examined in result.examined:
-        for measured in examined.measured:
-            for line in measured.lines:
+    for codebook_result in result.codebook_results:
+        for release in codebook_result.releases:
+            for line in release.photos:
                 quality = [""] * 3
                 if line.quality is not None:
                     quality = [f"{line.quality.psnr:.3f}", f"{line.quality.ssim:.5f}", f"{line.quality.linf:g}"]
                 lpips = "" if line.lpips is None else f"{line.lpips:.5f}"
                 distance = "" if line.distance is None else f"{line.distance:.5f}"
-                home = "" if line.home is None else line.home
-                about = [examined.subject.codebook.name, measured.row.release, line.photo, line.state]
-                yield [*about, *quality, lpips, distance, home]
+                found = "" if line.copies_found is None else line.copies_found
+                about = [codebook_result.run.codebook.name, release.row.release, line.photo, line.state]
+                yield [*about, *quality, lpips, distance, found]

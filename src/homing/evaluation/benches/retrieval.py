@@ -1,4 +1,4 @@
-"""The retrieval bench: edited copies of held-out photos, released in several ways, searched for among strangers."""
+"""The retrieval bench: edited copies of held-out photos, released in several ways, searched for among distractors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.protocol.references import Milliseconds, Nearest, Probes
-from homing.evaluation.protocol.releasing import ReleasedFiles
-from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.references import Milliseconds, Neighbors, Probes
+from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, ivf_failure, rank_of, recall_at, recall_intervals
 
 RANKS = (1, 10, 100)
@@ -23,7 +23,7 @@ LABELS = [edit.label for edit in PAPER]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalBench(Setting):
+class RetrievalBench(BenchConfig):
     """The setting, the ways to release, and how many cells a search looks into."""
 
     probes: Sequence[Probes] = (1, 16, "exact")
@@ -38,7 +38,7 @@ class RetrievalBench(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class RetrievalRow:
     """Recall of the copies of files released with one recipe, found with one codebook and number of probes.
 
     Recall, with its 95 % interval, and the share of copies that leave their cell (None for a codebook without) stand
@@ -68,21 +68,21 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Searched:
+class RetrievalSearch:
     """A row and the searches behind it: the files' names, the nearest of each copy, file by file, and ranks (P, E)."""
 
-    row: Row
+    row: RetrievalRow
     sources: list[str]
-    found: Nearest
+    found: Neighbors
     ranks: np.ndarray
 
 
 @dataclass(frozen=True)
-class Measured:
+class CodebookRetrieval:
     """What was found for one codebook."""
 
-    subject: Subject
-    searched: list[Searched]
+    run: CodebookRun
+    searches: list[RetrievalSearch]
 
 
 @dataclass(frozen=True)
@@ -90,61 +90,63 @@ class RetrievalResult:
     """What a bench found, codebook by codebook."""
 
     bench: RetrievalBench
-    measured: list[Measured]
+    codebook_results: list[CodebookRetrieval]
     seconds: float
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RetrievalRow]:
         """The table."""
-        return [each.row for measured in self.measured for each in measured.searched]
+        return [each.row for codebook_result in self.codebook_results for each in codebook_result.searches]
 
 
-def run_retrieval_bench(bench: RetrievalBench, stage: Stage) -> RetrievalResult:
+def run_retrieval_bench(bench: RetrievalBench, progress: Progress) -> RetrievalResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
-    measured = [Measured(subject, list(_searches(bench, subject))) for subject in subjects(bench, stage)]
-    return RetrievalResult(bench, measured, time.perf_counter() - started)
+    codebook_results = [CodebookRetrieval(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
+    return RetrievalResult(bench, codebook_results, time.perf_counter() - started)
 
 
-def _searches(bench: RetrievalBench, subject: Subject) -> Iterator[Searched]:
-    for recipe in subject.ways(bench.recipes):
-        made = subject.release(recipe)
-        copies = subject.copies(made, PAPER, recipe)
-        for probes in subject.probes(bench.probes):
-            yield _search(subject, recipe, made, copies, probes)
+def _searches(bench: RetrievalBench, run: CodebookRun) -> Iterator[RetrievalSearch]:
+    for recipe in run.supported_recipes(bench.recipes):
+        release_result = run.release(recipe)
+        copies = run.copies(release_result, PAPER, recipe)
+        for probes in run.probes(bench.probes):
+            yield _search(run, recipe, release_result, copies, probes)
 
 
-def _search(subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarray, probes: Probes) -> Searched:
+def _search(
+    run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, probes: Probes
+) -> RetrievalSearch:
     """Search for (P, E, D) copies of the files of one release."""
     queries = copies.reshape(-1, copies.shape[2])
-    own = subject.own(made)
-    found = subject.search(copies, max(RANKS), probes, recipe)
-    times = None if probes == "exact" else subject.references.milliseconds(queries, max(RANKS), probes)
-    ranks = rank_of(found.ids, own.repeat(len(LABELS))).reshape(len(own), -1)
-    home = ranks == 0
-    cells = subject.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(home.shape)
-    failure = ivf_failure(subject.codebook.cells(subject.descriptors).numpy()[own], cells)
-    intervals = recall_intervals(home)
-    recalls = {label: recall_at(ranks[:, place], 1) for place, label in enumerate(LABELS)}
-    row = Row(
-        codebook=subject.codebook.name,
-        extractor=subject.codebook.extractor,
-        spec=subject.codebook.spec,
+    true_ids = run.true_ids(release_result)
+    found = run.search(copies, max(RANKS), probes, recipe)
+    search_ms = None if probes == "exact" else run.references.search_ms(queries, max(RANKS), probes)
+    ranks = rank_of(found.ids, true_ids.repeat(len(LABELS))).reshape(len(true_ids), -1)
+    correct = ranks == 0
+    cells = run.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(correct.shape)
+    failure = ivf_failure(run.codebook.cells(run.descriptors).numpy()[true_ids], cells)
+    intervals = recall_intervals(correct)
+    recalls = {label: recall_at(ranks[:, i], 1) for i, label in enumerate(LABELS)}
+    row = RetrievalRow(
+        codebook=run.codebook.name,
+        extractor=run.codebook.extractor,
+        spec=run.codebook.spec,
         recipe=recipe,
         probes=probes,
         recall=recalls,
         interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
-        mean=float(home.mean()),
+        mean=float(correct.mean()),
         mean_interval=intervals.mean,
         recall_at={k: recall_at(ranks.ravel(), k) for k in RANKS},
         recall_at_interval={k: recall_intervals((ranks >= 0) & (ranks < k)).mean for k in RANKS},
-        failure=dict(zip(LABELS, failure.tolist(), strict=True)) if subject.codebook.has_cells else None,
-        photos=len(made.files),
-        activated=len(made.qualities),
-        psnr=fmean(quality.psnr for quality in made.qualities) if made.qualities else None,
-        ssim=fmean(quality.ssim for quality in made.qualities) if made.qualities else None,
-        seconds_per_photo=made.seconds / len(made.files) if recipe != PASSIVE else None,
-        bytes_per_vector=4 * subject.extractor.dim if probes == "exact" else subject.references.bytes_per_vector,
-        milliseconds=times,
+        failure=dict(zip(LABELS, failure.tolist(), strict=True)) if run.codebook.has_cells else None,
+        photos=len(release_result.files),
+        activated=len(release_result.qualities),
+        psnr=fmean(quality.psnr for quality in release_result.qualities) if release_result.qualities else None,
+        ssim=fmean(quality.ssim for quality in release_result.qualities) if release_result.qualities else None,
+        seconds_per_photo=release_result.seconds / len(release_result.files) if recipe != PASSIVE else None,
+        bytes_per_vector=4 * run.extractor.dim if probes == "exact" else run.references.bytes_per_vector,
+        milliseconds=search_ms,
     )
-    return Searched(row, [file.source for file in made.files], found.first(), ranks)
+    return RetrievalSearch(row, [file.source for file in release_result.files], found.top1(), ranks)

@@ -9,18 +9,18 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from homing.evaluation.benches.gains import gains, gains_table
-from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, Row
-from homing.evaluation.protocol.told import (
+from homing.evaluation.benches.retrieval import LABELS, RetrievalResult, RetrievalRow
+from homing.evaluation.protocol.report import (
     INTERVALS,
     SEARCH_HEADINGS,
-    numbers,
-    probed,
-    search_lines,
-    searched,
-    setting_line,
+    common_numbers,
+    describe_probes,
+    format_probes,
+    search_rows,
+    summary_line,
 )
 from homing.evaluation.published import TABLE, Published
-from homing.evaluation.results import Figure, Lines, Results, Table, bars
+from homing.evaluation.results import CsvTable, Figure, Results, Table, bars
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -31,11 +31,11 @@ _HEADINGS = ["network", "index", "probes", "bytes", "ms", "recipe", *LABELS, "me
 def results(result: RetrievalResult, command: str) -> Results:
     """All there is to say."""
     return Results(
-        title="How many edited copies come home",
-        setting=f"Recall at rank 1 of edited copies: {setting_line(result.measured[0].subject)}",
+        title="How many edited copies are found",
+        summary=f"Recall at rank 1 of edited copies: {summary_line(result.codebook_results[0].run)}",
         command=command,
-        numbers=numbers(
-            [each.subject for each in result.measured],
+        numbers=common_numbers(
+            [each.run for each in result.codebook_results],
             rows=[asdict(row) for row in result.rows],
             settings={
                 "edits": LABELS,
@@ -45,22 +45,22 @@ def results(result: RetrievalResult, command: str) -> Results:
             },
             seconds=result.seconds,
         )
-        | {"gains": [asdict(gain) for measured in result.measured for gain in gains(measured)]},
-        tables=[_table(result), *([told] if (told := gains_table(result)).rows else []), _details(result)],
+        | {"gains": [asdict(gain) for codebook_result in result.codebook_results for gain in gains(codebook_result)]},
+        tables=[_table(result), *([table] if (table := gains_table(result)).rows else []), _details(result)],
         figures=[_figure(result)],
-        lines=Lines(headings=SEARCH_HEADINGS, rows=_searches(result)),
+        csv_table=CsvTable(headings=SEARCH_HEADINGS, rows=_searches(result)),
     )
 
 
-def shown(result: RetrievalResult) -> list[list[str]]:
+def terminal_table(result: RetrievalResult) -> list[list[str]]:
     """The table for a terminal: of several codebooks what they gain; of one its edits, on their side."""
-    told = gains_table(result)
-    if len(result.measured) > 1 and told.rows:
-        return [list(told.headings), *map(list, told.rows)]
+    table = gains_table(result)
+    if len(result.codebook_results) > 1 and table.rows:
+        return [list(table.headings), *map(list, table.rows)]
     rows = result.rows
     headings = [
         "edit",
-        *(f"{row.codebook},\n{row.recipe},\n{searched(row.probes, row.failure is not None)}" for row in rows),
+        *(f"{row.codebook},\n{row.recipe},\n{describe_probes(row.probes, row.failure is not None)}" for row in rows),
     ]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
     lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
@@ -90,10 +90,10 @@ def _comparable(result: RetrievalResult) -> list[Published]:
     return [row for row in TABLE if (row.recipe, row.probes) in wanted]
 
 
-def _line(row: Row) -> list[str]:
+def _line(row: RetrievalRow) -> list[str]:
     milliseconds = "" if row.milliseconds is None else f"{row.milliseconds.homing:.2f}"
     index = "none" if row.probes == "exact" else row.spec
-    probes = probed(row.probes, row.failure is not None)
+    probes = format_probes(row.probes, row.failure is not None)
     head = [Path(row.extractor).name, index, probes, str(row.bytes_per_vector), milliseconds, row.recipe]
     return [*head, *(f"{recall:.2f}" for recall in row.recall.values()), f"{row.mean:.3f}"]
 
@@ -123,7 +123,7 @@ def _details(result: RetrievalResult) -> Table:
     )
 
 
-def _detail(row: Row, usual: float | None) -> list[str]:
+def _detail(row: RetrievalRow, usual: float | None) -> list[str]:
     """`usual` are the seconds per photo of the recipe `paper`."""
     times = ["", ""] if row.milliseconds is None else [f"{each:.3f}" for each in row.milliseconds]
     quality = [""] * 5
@@ -135,7 +135,7 @@ def _detail(row: Row, usual: float | None) -> list[str]:
     return [
         Path(row.extractor).name,
         "none" if row.probes == "exact" else row.spec,
-        probed(row.probes, row.failure is not None),
+        format_probes(row.probes, row.failure is not None),
         row.recipe,
         f"{row.mean:.3f} ({low:.3f}–{high:.3f})",
         f"{row.recall_at[10]:.3f}",
@@ -159,9 +159,9 @@ def _time(seconds: float, usual: float | None) -> list[str]:
 
 def _figure(result: RetrievalResult) -> Figure:
     """Recall by edit with intervals, at the fewest probes, of the first codebook."""
-    first = result.measured[0].searched[0].row
+    first = result.codebook_results[0].searches[0].row
     rows = [row for row in result.rows if (row.codebook, row.probes) == (first.codebook, first.probes)]
-    how = f"{first.codebook}, {searched(first.probes, first.failure is not None)}"
+    how = f"{first.codebook}, {describe_probes(first.probes, first.failure is not None)}"
     shares = {row.recipe: [(row.recall[label], *row.interval[label]) for label in LABELS] for row in rows}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -181,9 +181,9 @@ def _figure(result: RetrievalResult) -> Figure:
 
 
 def _searches(result: RetrievalResult) -> Iterator[list[object]]:
-    for measured in result.measured:
-        for each in measured.searched:
+    for codebook_result in result.codebook_results:
+        for each in codebook_result.searches:
             row = each.row
-            yield from search_lines(
-                measured.subject, row.recipe, row.probes, each.sources, LABELS, each.found, each.ranks
+            yield from search_rows(
+                codebook_result.run, row.recipe, row.probes, each.sources, LABELS, each.found, each.ranks
             )

@@ -10,27 +10,27 @@ from functools import cached_property
 import numpy as np
 
 from homing import codebooks
-from homing.collection.turning import TURNS
+from homing.collection.query_variants import VARIANTS
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.protocol.references import Nearest, Probes
-from homing.evaluation.protocol.releasing import ReleasedFiles
-from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, check_recipes, subjects
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.references import Neighbors, Probes
+from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, gain_interval, rank_of, recall_at, recall_intervals
 
 LABELS = [edit.label for edit in PAPER]
-AGAIN = 100  # how many are compared again
-_MATCHES = 10  # that a search gives, as one does that is asked for nothing else
+RERANK = 100  # how many are compared again
+_TOP_K = 10  # that a search gives, as one does that is asked for nothing else
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
+class SearchOption:
     """One way to search: the options of `Collection.search`, or exact."""
 
     probes: Probes | None = None
-    margin: float | None = None
-    turned: bool = False
+    probe_radius: float | None = None
+    variants: bool = False
     rerank: int | None = None
 
     @property
@@ -39,29 +39,31 @@ class Option:
         if self.probes == "exact":
             return "exact"
         cells = (
-            f"margin {self.margin:g}" if self.margin is not None else f"{self.probes} probe" + "s" * (self.probes != 1)
+            f"probe radius {self.probe_radius:g}"
+            if self.probe_radius is not None
+            else f"{self.probes} probe" + "s" * (self.probes != 1)
         )
-        return cells + ", turned" * self.turned + ", ranked again" * (self.rerank is not None)
+        return cells + ", variants" * self.variants + ", re-ranked" * (self.rerank is not None)
 
 
 # The first is what the others are compared with.
-OPTIONS = (
-    Option(probes=1),
-    Option(margin=0.05),
-    Option(margin=0.1),
-    Option(margin=0.2),
-    Option(probes=16),
-    Option(probes=1, turned=True),
-    Option(probes=1, rerank=AGAIN),
-    Option(margin=0.1, rerank=AGAIN),
-    Option(probes=16, rerank=AGAIN),
-    Option(margin=0.1, turned=True, rerank=AGAIN),
-    Option(probes="exact"),
+SEARCH_OPTIONS = (
+    SearchOption(probes=1),
+    SearchOption(probe_radius=0.05),
+    SearchOption(probe_radius=0.1),
+    SearchOption(probe_radius=0.2),
+    SearchOption(probes=16),
+    SearchOption(probes=1, variants=True),
+    SearchOption(probes=1, rerank=RERANK),
+    SearchOption(probe_radius=0.1, rerank=RERANK),
+    SearchOption(probes=16, rerank=RERANK),
+    SearchOption(probe_radius=0.1, variants=True, rerank=RERANK),
+    SearchOption(probes="exact"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchBench(Setting):
+class SearchBench(BenchConfig):
     """The setting, and the recipe that photos are activated with; they are released as they are, too."""
 
     recipe: str = "homing"
@@ -72,7 +74,7 @@ class SearchBench(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class SearchRow:
     """Recall at rank 1 of the copies of files released with one recipe, found by one way to search, and its cost.
 
     `adds` is what the mean recall gains over one probe. Costs are per query: codes and full descriptors compared, the
@@ -85,15 +87,15 @@ class Row:
     recipe: str
     search: str
     probes: Probes | None
-    margin: float | None
-    turned: bool
+    probe_radius: float | None
+    variants: bool
     rerank: int | None
     recall: dict[str, float]
     interval: dict[str, Interval]
     mean: float
     mean_interval: Interval
-    adds: float
-    adds_interval: Interval
+    gain: float
+    gain_interval: Interval
     codes: float
     descriptors: float
     milliseconds: float | None
@@ -103,45 +105,45 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Searched:
+class OptionSearch:
     """The searches for the copies of one release: the nearest of each copy, file by file, and ranks (P, E)."""
 
-    subject: Subject
+    run: CodebookRun
     recipe: str
-    option: Option
-    made: ReleasedFiles
-    found: Nearest
+    option: SearchOption
+    release_result: ReleaseResult
+    found: Neighbors
     ranks: np.ndarray
     codes: float
     descriptors: float
     milliseconds: float | None
-    first: Searched | None  # by the first option; None for that one itself
+    first: OptionSearch | None  # by the first option; None for that one itself
 
     @cached_property
-    def row(self) -> Row:
+    def row(self) -> SearchRow:
         """What there is to say of them."""
-        home = self.ranks == 0
-        before = home if self.first is None else self.first.ranks == 0
-        intervals = recall_intervals(home)
-        return Row(
-            codebook=self.subject.codebook.name,
-            extractor=self.subject.codebook.extractor,
-            spec=self.subject.codebook.spec,
+        correct = self.ranks == 0
+        correct_before = correct if self.first is None else self.first.ranks == 0
+        intervals = recall_intervals(correct)
+        return SearchRow(
+            codebook=self.run.codebook.name,
+            extractor=self.run.codebook.extractor,
+            spec=self.run.codebook.spec,
             recipe=self.recipe,
             search=self.option.name,
             **vars(self.option),
-            recall={label: recall_at(self.ranks[:, place], 1) for place, label in enumerate(LABELS)},
+            recall={label: recall_at(self.ranks[:, i], 1) for i, label in enumerate(LABELS)},
             interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
-            mean=float(home.mean()),
+            mean=float(correct.mean()),
             mean_interval=intervals.mean,
-            adds=float(home.mean() - before.mean()),
-            adds_interval=gain_interval(before, home),
+            gain=float(correct.mean() - correct_before.mean()),
+            gain_interval=gain_interval(correct_before, correct),
             codes=self.codes,
             descriptors=self.descriptors,
             milliseconds=self.milliseconds,
-            passes=TURNS if self.option.turned else 1,
-            photos=len(self.made.files),
-            activated=len(self.made.qualities),
+            passes=VARIANTS if self.option.variants else 1,
+            photos=len(self.release_result.files),
+            activated=len(self.release_result.qualities),
         )
 
 
@@ -150,17 +152,17 @@ class SearchResult:
     """What a bench found, for each codebook, recipe and option."""
 
     bench: SearchBench
-    subjects: list[Subject]
-    searched: list[Searched]
+    runs: list[CodebookRun]
+    searches: list[OptionSearch]
     seconds: float
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[SearchRow]:
         """The table."""
-        return [each.row for each in self.searched]
+        return [each.row for each in self.searches]
 
 
-def run_search_bench(bench: SearchBench, stage: Stage) -> SearchResult:
+def run_search_bench(bench: SearchBench, progress: Progress) -> SearchResult:
     """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
     for book in map(codebooks.load, bench.codebooks):
@@ -168,44 +170,51 @@ def run_search_bench(bench: SearchBench, stage: Stage) -> SearchResult:
             raise HomingError(
                 f"'{book.name}' ({book.spec}) has no cells to choose from; measure one that begins with IVF"
             )
-    measured = [(subject, list(_searches(bench, subject))) for subject in subjects(bench, stage)]
-    searched = [each for _, some in measured for each in some]
-    return SearchResult(bench, [subject for subject, _ in measured], searched, time.perf_counter() - started)
+    measured = [(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
+    searches = [each for _, some in measured for each in some]
+    return SearchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
 
 
-def _searches(bench: SearchBench, subject: Subject) -> Iterator[Searched]:
-    for recipe in subject.ways([PASSIVE, bench.recipe]):
-        made = subject.release(recipe)
-        copies = subject.copies(made, PAPER, f"{recipe}, in all turns", turned=True)
+def _searches(bench: SearchBench, run: CodebookRun) -> Iterator[OptionSearch]:
+    for recipe in run.supported_recipes([PASSIVE, bench.recipe]):
+        release_result = run.release(recipe)
+        copies = run.copies(release_result, PAPER, f"{recipe}, all variants", variants=True)
         first = None
-        with subject.stage(f"{subject.codebook.name}: searching, {recipe}", len(OPTIONS)) as advance:
-            for option in OPTIONS:
-                searched = _search(subject, recipe, made, copies, option, first)
-                first = first or searched
+        with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
+            for option in SEARCH_OPTIONS:
+                search = _search(run, recipe, release_result, copies, option, first)
+                first = first or search
                 advance()
-                yield searched
+                yield search
 
 
 def _search(
-    subject: Subject, recipe: str, made: ReleasedFiles, copies: np.ndarray, option: Option, first: Searched | None
-) -> Searched:
-    """Search for (P, E, T, D) copies, which begin with those that are not turned."""
-    references, own = subject.references, subject.own(made)
-    queries = copies.reshape(-1, *copies.shape[2:]) if option.turned else copies[:, :, 0].reshape(-1, copies.shape[3])
-    probes, margin, rerank = option.probes, option.margin, option.rerank
-    found = references.search(queries, rerank or _MATCHES, probes, margin=margin, rerank=rerank)
+    run: CodebookRun,
+    recipe: str,
+    release_result: ReleaseResult,
+    copies: np.ndarray,
+    option: SearchOption,
+    first: OptionSearch | None,
+) -> OptionSearch:
+    """Search for (P, E, T, D) copies, whose first variant is the copy itself."""
+    references, true_ids = run.references, run.true_ids(release_result)
+    queries = copies.reshape(-1, *copies.shape[2:]) if option.variants else copies[:, :, 0].reshape(-1, copies.shape[3])
+    probes, probe_radius, rerank = option.probes, option.probe_radius, option.rerank
+    found = references.search(queries, rerank or _TOP_K, probes, probe_radius=probe_radius, rerank=rerank)
     codes, descriptors, milliseconds = 0.0, float(len(references)), None
     if probes != "exact":
-        codes = float(references.looked_at(queries, probes, margin).mean())
+        codes = float(references.codes_scanned(queries, probes, probe_radius).mean())
         descriptors = float((found.ids >= 0).sum(axis=1).mean()) if rerank is not None else 0.0
-        milliseconds = references.milliseconds_with(queries, _MATCHES, probes=probes, margin=margin, rerank=rerank)
-    return Searched(
-        subject,
+        milliseconds = references.search_ms_with(
+            queries, _TOP_K, probes=probes, probe_radius=probe_radius, rerank=rerank
+        )
+    return OptionSearch(
+        run,
         recipe,
         option,
-        made,
-        found.first(),
-        rank_of(found.ids, own.repeat(len(LABELS))).reshape(copies.shape[:2]),
+        release_result,
+        found.top1(),
+        rank_of(found.ids, true_ids.repeat(len(LABELS))).reshape(copies.shape[:2]),
         codes,
         descriptors,
         milliseconds,

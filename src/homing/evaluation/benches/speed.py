@@ -14,20 +14,20 @@ import torch
 from PIL import Image
 
 from homing import codebooks, extractors
-from homing._files import make_out
+from homing._io.files import prepare_output_folder
 from homing.activation import recipe_named
-from homing.activation.pipeline import size_for
+from homing.activation.pipeline import batch_size_for
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
-from homing.evaluation.benches.speed_files import FilesFound, time_files
-from homing.evaluation.benches.speed_loop import PLAIN, LoopRow, Way, time_loops, with_memory
+from homing.evaluation.benches.speed_files import FilesResult, time_files
+from homing.evaluation.benches.speed_loop import PLAIN, LoopConfig, LoopRow, measure_memory, time_loops
 from homing.evaluation.demo import demo_photos
-from homing.evaluation.protocol.setting import refuse_inside
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.protocol.config import refuse_inside
+from homing.evaluation.protocol.progress import Progress
 from homing.objectives import has_objective
-from homing.photo import Photo, gather
+from homing.photo import Photo, find_photos
 
-SAME_WORK = "paper"  # the recipe that the plain loop runs: always measured
+ENGINE_RECIPE = "paper"  # the recipe that the plain loop runs: always measured
 _QUALITY = 90  # of the demo's photos as JPEG files, as cameras and agencies write them
 
 
@@ -53,9 +53,9 @@ class SpeedBench:
             raise HomingError(f"rounds and limit must be at least 1, got {self.rounds} and {self.limit}")
 
     @property
-    def ways(self) -> list[Way]:
+    def loop_configs(self) -> list[LoopConfig]:
         """The plain loop, then the engine with each recipe."""
-        return [PLAIN, *(Way(recipe_named(name)) for name in dict.fromkeys([SAME_WORK, *self.recipes]))]
+        return [PLAIN, *(LoopConfig(recipe_named(name)) for name in dict.fromkeys([ENGINE_RECIPE, *self.recipes]))]
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class SpeedResult:
     photos: int
     megapixels: float
     loop: list[LoopRow]
-    files: FilesFound
+    files: FilesResult
     failures: list[str]
     seconds: float
 
 
-def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
+def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
     """Measure loops, memory, files and recall; photos and collections are copies that do not outlast the run."""
     started = time.perf_counter()
     codebook = codebooks.load(bench.codebook)
@@ -83,19 +83,19 @@ def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
     codebook.check(extractor)
     if bench.photos is not None:
         refuse_inside(bench.out, bench.photos)
-    make_out(bench.out)
-    ways = bench.ways
-    batches = list(dict.fromkeys(bench.batches or (size_for(extractor.device).photos,)))
+    prepare_output_folder(bench.out)
+    loop_configs = bench.loop_configs
+    batches = list(dict.fromkeys(bench.batches or (batch_size_for(extractor.device).photos,)))
     with tempfile.TemporaryDirectory(dir=bench.out, prefix=".speed-") as temporary:
         folder = Path(temporary)
         source = _demo_jpegs(folder / "demo") if bench.photos is None else bench.photos
         pixels, failures = _copied(source, bench.limit, folder / "photos")
         photos = sorted((folder / "photos").iterdir())
-        views = [Photo.load(photo).view() for photo in photos[: max(batches)]]
-        with stage("The loop", (1 + bench.rounds) * len(ways) * len(batches)) as advance:
+        images = [Photo.load(photo).pixels() for photo in photos[: max(batches)]]
+        with progress("The loop", (1 + bench.rounds) * len(loop_configs) * len(batches)) as advance:
             rows = time_loops(
-                ways,
-                views,
+                loop_configs,
+                images,
                 batches=batches,
                 rounds=bench.rounds,
                 extractor=extractor,
@@ -103,16 +103,16 @@ def run_speed_bench(bench: SpeedBench, stage: Stage) -> SpeedResult:
                 advance=advance,
             )
         if extractor.device.type == "cpu" and sys.platform == "linux":  # others do not tell
-            with stage("Memory of the loop", len(rows)) as advance:
-                rows = with_memory(rows, ways, photos, codebook=bench.codebook, advance=advance)
+            with progress("Memory of the loop", len(rows)) as advance:
+                rows = measure_memory(rows, loop_configs, photos, codebook=bench.codebook, advance=advance)
         files = time_files(
-            ways,
+            loop_configs,
             folder / "photos",
             folder,
             rounds=bench.rounds,
             extractor=extractor,
             codebook=codebook,
-            stage=stage,
+            progress=progress,
         )
     return SpeedResult(
         bench=bench,
@@ -131,14 +131,14 @@ def _copied(source: Path, limit: int | None, folder: Path) -> tuple[list[int], l
     """Copy the photos that can be read, each under a name of its own; gives their pixels, and tells of the others."""
     folder.mkdir()
     pixels, failures = [], []
-    for number, found in enumerate(gather([source])[:limit]):
+    for number, found in enumerate(find_photos([source])[:limit]):
         try:
             photo = Photo.load(found.path)
         except PhotoError as error:
             failures.append(str(error))
             continue
         (folder / f"{number:06}-{found.path.name}").write_bytes(photo.data)
-        pixels.append(photo.pixels.shape[0] * photo.pixels.shape[1])
+        pixels.append(photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1])
     if not pixels:
         raise HomingError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
     return pixels, failures

@@ -1,4 +1,4 @@
-"""File to file: what releasing photos costs, where the time goes, and how many edited copies come home for it."""
+"""File to file: what releasing photos costs, where the time goes, and how many edited copies are found for it."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from statistics import median
 from typing import Any
 
 from homing import codebooks
-from homing._files import write_atomically
-from homing.activation.courses import answer_together
+from homing._io.files import write_atomically
+from homing.activation.coroutines import run_coroutines
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection.catalogue import Catalogue
+from homing.collection.catalog import Catalog
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.benches.speed_loop import Way
-from homing.evaluation.demo import before_and_after
-from homing.evaluation.protocol.setting import PASSIVE
-from homing.evaluation.protocol.stage import Stage
+from homing.evaluation.benches.speed_loop import LoopConfig
+from homing.evaluation.demo import passive_and_released
+from homing.evaluation.protocol.config import PASSIVE
+from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.retrieval import Probes, recall, search_copies
 from homing.evaluation.stopwatch import Stopwatch
 from homing.extractors import Extractor, describe
 from homing.perception import Budget
-from homing.perception.quality import measure_each
+from homing.perception.quality import measure_batch
 from homing.photo import Photo
 
 COLLECTION = "speed.homing"
 ONE_PROBE: Probes = 1
 STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
-    "decode": (Photo.decode, Photo.view),
+    "decode": (Photo.decode, Photo.pixels),
     "describe": (describe,),
     "loop": (),  # given to the job as it is timed
-    "room": (Budget.room, Budget.rooms),
-    "write and check": (answer_together,),
-    "measure": (measure_each,),
-    "catalogue": (
-        *(Catalogue.find, Catalogue.find_released, Catalogue.release, Catalogue.plan_releases),
-        *(Catalogue.confirm_releases, Collection.record, write_atomically),
+    "pixel bound": (Budget.pixel_bound, Budget.pixel_bounds),
+    "write and check": (run_coroutines,),
+    "measure": (measure_batch,),
+    "catalog": (
+        *(Catalog.find, Catalog.find_released, Catalog.find_release, Catalog.plan_releases),
+        *(Catalog.confirm_releases, Collection.record, write_atomically),
     ),
 }
 """What releasing a photo consists of, by the functions that do it."""
@@ -54,7 +54,7 @@ class FileRow:
     Stages that run beside each other in threads add up to more than the time that passed.
     """
 
-    way: str
+    name: str
     ms: float
     photos_per_second: float
     rounds: list[float]
@@ -62,59 +62,61 @@ class FileRow:
 
 
 @dataclass(frozen=True)
-class FilesFound:
-    """Rows; the recall by way, passive too, or None where there are no strangers; why photos could not be released."""
+class FilesResult:
+    """Rows; the recall by way, passive too, or None where there are no distractors; why photos could not be released."""
 
     rows: list[FileRow]
     recall: dict[str, float | None]
-    strangers: int
+    distractors: int
     failures: list[str]
 
 
 def time_files(
-    ways: Sequence[Way],
+    loop_configs: Sequence[LoopConfig],
     photos: Path,
     folder: Path,
     *,
     rounds: int,
     extractor: Extractor,
     codebook: Codebook,
-    stage: Stage,
-) -> FilesFound:
+    progress: Progress,
+) -> FilesResult:
     """Release the photos of a folder with each way in turn, as a user does, each time for a new collection.
 
     The first round is not counted; its files are those that others edit.
     """
     release = partial(_release, photos=photos, extractor=extractor, codebook=codebook)
     count = sum(1 for _ in photos.iterdir())
-    firsts: dict[str, list[Outcome]] = {}
-    took: dict[str, list[float]] = {way.name: [] for way in ways}
-    stopwatches = {way.name: Stopwatch(list(STAGES)) for way in ways}
-    with stage("File to file", (1 + rounds) * len(ways) * count) as advance:
-        for way in ways:
-            firsts[way.name], _ = release(
-                way, folder=folder / way.name, stopwatch=Stopwatch(list(STAGES)), advance=advance
+    first_rounds: dict[str, list[Outcome]] = {}
+    ms_per_photo: dict[str, list[float]] = {config.name: [] for config in loop_configs}
+    stopwatches = {config.name: Stopwatch(list(STAGES)) for config in loop_configs}
+    with progress("File to file", (1 + rounds) * len(loop_configs) * count) as advance:
+        for config in loop_configs:
+            first_rounds[config.name], _ = release(
+                config, folder=folder / config.name, stopwatch=Stopwatch(list(STAGES)), advance=advance
             )
-        failures = [str(each.reason) for outcomes in firsts.values() for each in outcomes if each.state == "failed"]
-        if len(failures) == count * len(ways):
+        failures = [
+            str(each.reason) for outcomes in first_rounds.values() for each in outcomes if each.state == "failed"
+        ]
+        if len(failures) == count * len(loop_configs):
             raise HomingError(f"no photo could be released; the first says: {failures[0]}")
-        for way in [*ways] * rounds:
+        for config in [*loop_configs] * rounds:
             with tempfile.TemporaryDirectory(dir=folder) as again:
                 outcomes, seconds = release(
-                    way, folder=Path(again, way.name), stopwatch=stopwatches[way.name], advance=advance
+                    config, folder=Path(again, config.name), stopwatch=stopwatches[config.name], advance=advance
                 )
-            took[way.name].append(1000 * seconds / len(outcomes))
-    rows = [_row(name, each, stopwatches[name], rounds * count) for name, each in took.items()]
-    strangers = len(codebooks.bundled_background(codebook)) if codebooks.has_background(codebook) else 0
-    recalls: dict[str, float | None] = dict.fromkeys([PASSIVE, *firsts])
-    if strangers:
-        with stage("Editing and searching", (1 + len(ways)) * count) as advance:
-            recalls |= _recalls(firsts, folder, extractor, advance)
-    return FilesFound(rows, recalls, strangers, failures)
+            ms_per_photo[config.name].append(1000 * seconds / len(outcomes))
+    rows = [_row(name, each, stopwatches[name], rounds * count) for name, each in ms_per_photo.items()]
+    distractors = len(codebooks.bundled_distractors(codebook)) if codebooks.has_distractors(codebook) else 0
+    recalls: dict[str, float | None] = dict.fromkeys([PASSIVE, *first_rounds])
+    if distractors:
+        with progress("Editing and searching", (1 + len(loop_configs)) * count) as advance:
+            recalls |= _recalls(first_rounds, folder, extractor, advance)
+    return FilesResult(rows, recalls, distractors, failures)
 
 
 def _release(
-    way: Way,
+    config: LoopConfig,
     *,
     photos: Path,
     folder: Path,
@@ -129,17 +131,17 @@ def _release(
         Collection.create(
             folder / COLLECTION,
             codebook=codebook,
-            with_background=codebooks.has_background(codebook),
+            with_distractors=codebooks.has_distractors(codebook),
             extractor=extractor,
         ) as collection,
-        stopwatch.watching(STAGES),
+        stopwatch.timing(STAGES),
     ):
         started = time.perf_counter()
         outcomes = collection.activate(
             photos,
             folder / "released",
-            recipe=way.recipe,
-            loop=stopwatch.timed("loop", way.loop),
+            recipe=config.recipe,
+            loop=stopwatch.timed("loop", config.loop),
             report=lambda _: advance(),
         )
         return outcomes, time.perf_counter() - started
@@ -148,17 +150,17 @@ def _release(
 def _row(name: str, rounds: list[float], stopwatch: Stopwatch, released: int) -> FileRow:
     ms = median(rounds)
     stages = {stage: 1000 * seconds / released for stage, seconds in stopwatch.seconds.items()}
-    return FileRow(way=name, ms=ms, photos_per_second=1000 / ms, rounds=rounds, stages=stages)
+    return FileRow(name=name, ms=ms, photos_per_second=1000 / ms, rounds=rounds, stages=stages)
 
 
 def _recalls(
-    firsts: dict[str, list[Outcome]], folder: Path, extractor: Extractor, advance: Callable[[], None]
+    first_rounds: dict[str, list[Outcome]], folder: Path, extractor: Extractor, advance: Callable[[], None]
 ) -> dict[str, float]:
     """The share of edited copies of the files of each way that come home with one probe; passive before all."""
     recalls: dict[str, float] = {}
-    for name, outcomes in firsts.items():
+    for name, outcomes in first_rounds.items():
         with Collection.open(folder / name / COLLECTION, extractor=extractor) as collection:
-            before, after = before_and_after(outcomes)
+            before, after = passive_and_released(outcomes)
             search = partial(collection.search_descriptors, k=1, probes=ONE_PROBE)
             sets = {name: after} if recalls else {PASSIVE: before, name: after}
             for each, released in sets.items():

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from homing.evaluation.benches.speed import SAME_WORK, SpeedResult
+from homing.evaluation.benches.speed import ENGINE_RECIPE, SpeedResult
 from homing.evaluation.benches.speed_files import STAGES, FileRow
 from homing.evaluation.benches.speed_loop import PLAIN, LoopRow
 from homing.evaluation.results import PALETTE, Figure, Results, Table
@@ -25,7 +25,7 @@ def results(result: SpeedResult, command: str) -> Results:
     """All there is to say."""
     return Results(
         title="Speed: the plain loop and the engine",
-        setting=_setting(result),
+        summary=_summary(result),
         command=command,
         numbers={
             "loop": _loop(result.loop),
@@ -38,10 +38,10 @@ def results(result: SpeedResult, command: str) -> Results:
                 "codebook": result.codebook.name,
                 "extractor": result.codebook.extractor,
                 "device": result.device,
-                "recipes": [str(way.recipe) for way in result.bench.ways],
+                "recipes": [str(config.recipe) for config in result.bench.loop_configs],
                 "batches": list(dict.fromkeys(row.batch for row in result.loop)),
                 "rounds": result.bench.rounds,
-                "strangers": result.files.strangers,
+                "distractors": result.files.distractors,
             },
             "seconds": round(result.seconds, 1),
             "failures": result.failures,
@@ -51,17 +51,17 @@ def results(result: SpeedResult, command: str) -> Results:
     )
 
 
-def shown(result: SpeedResult) -> list[list[str]]:
+def terminal_table(result: SpeedResult) -> list[list[str]]:
     """The table for a terminal: each way file to file, and its loop at the batch that suits it."""
-    loops = {row.way: _best(result.loop, row.way) for row in result.files.rows}
+    loops = {row.name: _best(result.loop, row.name) for row in result.files.rows}
     headings = ["loop", "batch", "loop,\nms per photo", "plain ÷ it", "memory,\nMB", "file to file,\nms per photo"]
     lines = [[*headings, "plain ÷ it", "photos/s", "recall,\none probe"]]
     first = result.files.rows[0]
     for row in result.files.rows:
-        loop = loops[row.way]
+        loop = loops[row.name]
         lines.append(
             [
-                _name(row.way),
+                _name(row.name),
                 str(loop.batch),
                 f"{loop.ms:.2f}",
                 f"{loops[PLAIN.name].ms / loop.ms:.2f}",
@@ -69,7 +69,7 @@ def shown(result: SpeedResult) -> list[list[str]]:
                 f"{row.ms:.1f}",
                 f"{first.ms / row.ms:.2f}",
                 f"{row.photos_per_second:.1f}",
-                _share(result.files.recall[row.way]),
+                _share(result.files.recall[row.name]),
             ]
         )
     return lines
@@ -77,12 +77,12 @@ def shown(result: SpeedResult) -> list[list[str]]:
 
 def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
     """The plain loop and the engine at the same work, each with the batch that suits it best."""
-    ours, theirs = _best(rows, SAME_WORK), _best(rows, PLAIN.name)
+    ours, theirs = _best(rows, ENGINE_RECIPE), _best(rows, PLAIN.name)
     return {
         "plain_ms": theirs.ms,
         "engine_ms": ours.ms,
         "ratio": theirs.ms / ours.ms,
-        "recipe": SAME_WORK,
+        "recipe": ENGINE_RECIPE,
         "plain_batch": theirs.batch,
         "engine_batch": ours.batch,
         "rows": [asdict(row) for row in rows],
@@ -92,32 +92,32 @@ def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
 def _files(result: SpeedResult) -> dict[str, object]:
     """The plain loop, and the fastest recipe whose recall is no lower; none where nothing vouches for the recall."""
     plain, *others = result.files.rows
-    needed = result.files.recall[plain.way]
-    vouched = [row for row in others if needed is not None and (result.files.recall[row.way] or 0) >= needed]
-    fastest = min(vouched, key=lambda row: row.ms, default=None)
+    needed = result.files.recall[plain.name]
+    qualified = [row for row in others if needed is not None and (result.files.recall[row.name] or 0) >= needed]
+    fastest = min(qualified, key=lambda row: row.ms, default=None)
     return {
         "plain_ms": plain.ms,
         "engine_ms": fastest.ms if fastest else None,
         "ratio": plain.ms / fastest.ms if fastest else None,
-        "recipe": fastest.way if fastest else None,
+        "recipe": fastest.name if fastest else None,
         "rows": [asdict(row) for row in result.files.rows],
     }
 
 
 def _memory(rows: Sequence[LoopRow]) -> dict[str, object]:
-    ours, theirs = _best(rows, SAME_WORK), _best(rows, PLAIN.name)
+    ours, theirs = _best(rows, ENGINE_RECIPE), _best(rows, PLAIN.name)
     return {"plain_mb": theirs.memory_mb, "engine_mb": ours.memory_mb, "how": _MEMORY}
 
 
-def _best(rows: Sequence[LoopRow], way: str) -> LoopRow:
-    return min((row for row in rows if row.way == way), key=lambda row: row.ms)
+def _best(rows: Sequence[LoopRow], name: str) -> LoopRow:
+    return min((row for row in rows if row.name == name), key=lambda row: row.ms)
 
 
-def _setting(result: SpeedResult) -> str:
+def _summary(result: SpeedResult) -> str:
     among = (
-        f"recall at one probe among {result.files.strangers:,} strangers, mean of 14 edits"
-        if result.files.strangers
-        else f"no recall: codebook '{result.codebook.name}' comes with no strangers to search among"
+        f"recall at one probe among {result.files.distractors:,} distractors, mean of 14 edits"
+        if result.files.distractors
+        else f"no recall: codebook '{result.codebook.name}' comes with no distractors to search among"
     )
     return (
         f"{result.photos:,} photos of {result.megapixels:.2f} megapixels, {result.codebook.extractor}, "
@@ -126,14 +126,20 @@ def _setting(result: SpeedResult) -> str:
 
 
 def _loop_table(result: SpeedResult) -> Table:
-    plain = {row.batch: row.ms for row in result.loop if row.way == PLAIN.name}
+    plain = {row.batch: row.ms for row in result.loop if row.name == PLAIN.name}
     return Table(
         name="loop",
-        caption="The loop alone: from photos and rooms on the device to what the rooms are filled with; the engine's "
+        caption="The loop alone: from photos and pixel bounds on the device to patterns that fill them; the engine's "
         f"is brought to the size of the photo afterwards, file to file. Memory: {_MEMORY}.",
         headings=["loop", "batch", "ms per photo", "plain ÷ it", "memory, MB"],
         rows=[
-            [_name(row.way), str(row.batch), f"{row.ms:.2f}", f"{plain[row.batch] / row.ms:.2f}", _whole(row.memory_mb)]
+            [
+                _name(row.name),
+                str(row.batch),
+                f"{row.ms:.2f}",
+                f"{plain[row.batch] / row.ms:.2f}",
+                _whole(row.memory_mb),
+            ]
             for row in result.loop
         ],
         groups=[at for at, (one, other) in enumerate(pairwise(result.loop), 1) if one.batch != other.batch],
@@ -145,18 +151,18 @@ def _files_table(result: SpeedResult) -> Table:
     passive = _share(result.files.recall["passive"])
     return Table(
         name="files",
-        caption="File to file: read, decode, loop, write, verify, catalogue; and the share of edited copies that come "
+        caption="File to file: read, decode, loop, write, verify, catalog; and the share of edited copies that come "
         "home.",
         headings=["loop", "ms per photo", "photos/s", "plain ÷ it", "recall, one probe"],
         rows=[
             ["passive", "–", "–", "–", passive],
             *(
                 [
-                    _name(row.way),
+                    _name(row.name),
                     f"{row.ms:.1f}",
                     f"{row.photos_per_second:.1f}",
                     f"{plain.ms / row.ms:.2f}",
-                    _share(result.files.recall[row.way]),
+                    _share(result.files.recall[row.name]),
                 ]
                 for row in result.files.rows
             ),
@@ -167,15 +173,15 @@ def _files_table(result: SpeedResult) -> Table:
 def _figure(rows: Sequence[FileRow]) -> Figure:
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
-        places = range(len(rows))
+        bar_positions = range(len(rows))
         begins = [0.0] * len(rows)
-        for stage, colour in zip(STAGES, PALETTE, strict=True):
+        for stage, color in zip(STAGES, PALETTE, strict=True):
             widths = [row.stages[stage] for row in rows]
-            axes.barh(places, widths, 0.6, left=begins, color=colour, label=stage)
+            axes.barh(bar_positions, widths, 0.6, left=begins, color=color, label=stage)
             begins = [begin + width for begin, width in zip(begins, widths, strict=True)]
-        ends = [place + 0.4 for place in places]
+        ends = [place + 0.4 for place in bar_positions]
         axes.vlines([row.ms for row in rows], [end - 0.8 for end in ends], ends, "black", label="time that passed")
-        axes.set_yticks(places, [_name(row.way) for row in rows])
+        axes.set_yticks(bar_positions, [_name(row.name) for row in rows])
         axes.invert_yaxis()
         axes.set_xlim(left=0)
         axes.set_xlabel("ms per photo")
@@ -185,14 +191,14 @@ def _figure(rows: Sequence[FileRow]) -> Figure:
     return Figure(
         name="stages",
         caption="Where the time goes, file to file: what each stage takes, added up over all threads. The loop is "
-        "without the room; what is handed to a GPU counts where it is waited for.",
+        "without the pixel bound; what is handed to a GPU counts where it is waited for.",
         draw=draw,
         size=(8.0, 1.8 + 0.5 * len(rows)),
     )
 
 
-def _name(way: str) -> str:
-    return "plain loop" if way == PLAIN.name else f"engine, {way}"
+def _name(name: str) -> str:
+    return "plain loop" if name == PLAIN.name else f"engine, {name}"
 
 
 def _whole(value: float | None) -> str:

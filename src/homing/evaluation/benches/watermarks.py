@@ -18,28 +18,28 @@ from homing.activation.recipe import PAPER_BUDGET
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError, UnknownNameError
+from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
 from homing.evaluation.protocol.copies import describe_copies
-from homing.evaluation.protocol.releasing import ReleasedFiles, release_moved
-from homing.evaluation.protocol.setting import PASSIVE, Setting, Subject, subjects
-from homing.evaluation.protocol.stage import Stage
-from homing.evaluation.protocol.strangers import find_strangers, read_strangers
+from homing.evaluation.protocol.descriptor_set import compute_descriptor_set, read_descriptor_set
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.release import ReleaseResult, release_modified
 from homing.evaluation.scores import Interval, rank_of, recall_intervals
 from homing.extractors import Extractor
-from homing.photo import gather
+from homing.photo import find_photos
 from homing.watermarks.base import Watermark, identifier
+from homing.watermarks.embedding import mark
 from homing.watermarks.hidden import HiddenWatermark
-from homing.watermarks.marking import mark
 from homing.watermarks.settings import BITS
-from homing.watermarks.ssl import Carriers, SslWatermark
+from homing.watermarks.ssl import SSLDecoder, SSLWatermark
 
 LABELS = [edit.label for edit in PAPER]
 WATERMARKS = ("ssl", "hidden")
 METHODS = {PASSIVE: PASSIVE, "activated": "paper"}  # by an index, each with its recipe
-WHITENED_ON = 10_000  # strangers at most: more say nothing new of the variance of 512 numbers
+MAX_WHITENING_ROWS = 10_000  # distractors at most: more say nothing new of the variance of 512 numbers
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatermarksBench(Setting):
+class WatermarksBench(BenchConfig):
     """The setting, and which watermarks stand beside activation.
 
     `hidden` is a file of HiDDeN's networks, by default that inside the package. `ssl_extractor` names the network of
@@ -61,7 +61,7 @@ class WatermarksBench(Setting):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class WatermarksRow:
     """How many copies of the files of one method come home, by edit.
 
     With a watermark a copy is home when all bits of its identifier are read right; the share of single bits stands
@@ -78,20 +78,20 @@ class Row:
     mean_interval: Interval
     bit_accuracy: dict[str, float] | None
     photos: int
-    moved: int
+    modified: int
     psnr: float | None
     ssim: float | None
     seconds_per_photo: float | None
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodResult:
     """A row and the copies behind it: the files' names, which copies (P, E) came home, and right bits of each."""
 
-    row: Row
+    row: WatermarksRow
     sources: list[str]
-    home: np.ndarray
-    right: np.ndarray | None
+    correct: np.ndarray
+    correct_bits: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -99,81 +99,91 @@ class WatermarksResult:
     """What a bench found: for each codebook passive and activated, then each watermark."""
 
     bench: WatermarksBench
-    subjects: list[Subject]
-    measured: list[Measured]
+    runs: list[CodebookRun]
+    method_results: list[MethodResult]
     seconds: float
 
 
-def run_watermarks_bench(bench: WatermarksBench, stage: Stage) -> WatermarksResult:
+def run_watermarks_bench(bench: WatermarksBench, progress: Progress) -> WatermarksResult:
     """Measure each method in turn; what was described and released stays in the out folder for the next run."""
     started = time.perf_counter()
     # Before any work: hours later it would be late to hear that a network is missing.
     hidden = _hidden(bench) if "hidden" in bench.watermarks else None
     network = _ssl_network(bench) if "ssl" in bench.watermarks else None
-    waiting = subjects(bench, stage)
-    ssl = None if network is None else _ssl(bench, network, stage)
-    met: list[Subject] = []
-    measured: list[Measured] = []
-    for subject in waiting:
-        met.append(subject)
-        ways = subject.ways(list(METHODS.values()))
-        measured += [_searched(subject, method, recipe) for method, recipe in METHODS.items() if recipe in ways]
-    measured += [_read(met[0], watermark) for watermark in (ssl, hidden) if watermark is not None]
-    return WatermarksResult(bench, met, measured, time.perf_counter() - started)
+    waiting_runs = codebook_runs(bench, progress)
+    ssl = None if network is None else _ssl(bench, network, progress)
+    runs: list[CodebookRun] = []
+    method_results: list[MethodResult] = []
+    for run in waiting_runs:
+        runs.append(run)
+        recipes = run.supported_recipes(list(METHODS.values()))
+        method_results += [
+            _measure_search(run, method, recipe) for method, recipe in METHODS.items() if recipe in recipes
+        ]
+    method_results += [_measure_watermark(runs[0], watermark) for watermark in (ssl, hidden) if watermark is not None]
+    return WatermarksResult(bench, runs, method_results, time.perf_counter() - started)
 
 
-def _searched(subject: Subject, method: str, recipe: str) -> Measured:
+def _measure_search(run: CodebookRun, method: str, recipe: str) -> MethodResult:
     """Files that are found by searching for their copies, with one probe."""
-    made = subject.release(recipe)
-    copies = subject.copies(made, PAPER, recipe)
-    found = subject.search(copies, 1, 1, recipe)
-    home = rank_of(found.ids, subject.own(made).repeat(len(PAPER))).reshape(len(made.files), -1) == 0
-    return _measured(method, subject.codebook, made, home, None)
+    release_result = run.release(recipe)
+    copies = run.copies(release_result, PAPER, recipe)
+    found = run.search(copies, 1, 1, recipe)
+    correct = (
+        rank_of(found.ids, run.true_ids(release_result).repeat(len(PAPER))).reshape(len(release_result.files), -1) == 0
+    )
+    return _method_result(method, run.codebook, release_result, correct, None)
 
 
-def _read(subject: Subject, watermark: Watermark) -> Measured:
+def _measure_watermark(run: CodebookRun, watermark: Watermark) -> MethodResult:
     """Files that are found by reading the identifier of their copies."""
-    folder = subject.setting.out / "released" / "watermarks" / watermark.name
-    with subject.stage(f"{watermark.name}: hiding identifiers", len(subject.originals)) as advance:
-        made = release_moved(
-            subject.originals,
+    folder = run.config.out / "released" / "watermarks" / watermark.name
+    with run.progress(f"{watermark.name}: hiding identifiers", len(run.originals)) as advance:
+        release_result = release_modified(
+            run.originals,
             folder,
-            move=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
+            modify=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
             key=f"{watermark.fingerprint} {PAPER_BUDGET}",
             advance=advance,
         )
-    if not made.files:
-        raise HomingError(f"no photo could be given a watermark; the first says: {made.failures[0]}")
-    subject.failures.extend(made.failures)
-    with subject.stage(f"{watermark.name}: editing", len(made.files)) as advance:
-        scores = describe_copies(watermark.decoder, made.files, PAPER, subject.setting.out, advance)
-    files = {original.source: original.file for original in subject.originals}
-    hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in made.files]
+    if not release_result.files:
+        raise HomingError(f"no photo could be given a watermark; the first says: {release_result.failures[0]}")
+    run.failures.extend(release_result.failures)
+    with run.progress(f"{watermark.name}: editing", len(release_result.files)) as advance:
+        scores = describe_copies(watermark.decoder, release_result.files, PAPER, run.config.out, advance)
+    files = {original.source: original.file for original in run.originals}
+    hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in release_result.files]
     messages = torch.stack([identifier(each, watermark.decoder.dim) for each in hashes]).numpy()
-    right = ((scores > 0) == messages[:, None]).sum(axis=2)
-    return _measured(watermark.name, None, made, right == watermark.decoder.dim, right)
+    correct_bits = ((scores > 0) == messages[:, None]).sum(axis=2)
+    return _method_result(watermark.name, None, release_result, correct_bits == watermark.decoder.dim, correct_bits)
 
 
-def _measured(
-    method: str, codebook: Codebook | None, made: ReleasedFiles, home: np.ndarray, right: np.ndarray | None
-) -> Measured:
-    intervals = recall_intervals(home)
-    row = Row(
+def _method_result(
+    method: str,
+    codebook: Codebook | None,
+    release_result: ReleaseResult,
+    correct: np.ndarray,
+    correct_bits: np.ndarray | None,
+) -> MethodResult:
+    intervals = recall_intervals(correct)
+    row = WatermarksRow(
         method=method,
         codebook=None if codebook is None else codebook.name,
         index=None if codebook is None else codebook.spec,
-        recall=dict(zip(LABELS, home.mean(axis=0).tolist(), strict=True)),
+        recall=dict(zip(LABELS, correct.mean(axis=0).tolist(), strict=True)),
         interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
-        mean=float(home.mean()),
+        mean=float(correct.mean()),
         mean_interval=intervals.mean,
-        bit_accuracy=None if right is None else dict(zip(LABELS, (right / BITS).mean(axis=0).tolist(), strict=True)),
-        photos=len(made.files),
-        moved=len(made.qualities),
-        psnr=fmean(quality.psnr for quality in made.qualities) if made.qualities else None,
-        ssim=fmean(quality.ssim for quality in made.qualities) if made.qualities else None,
-        seconds_per_photo=None if method == PASSIVE else made.seconds / len(made.files),
+        bit_accuracy=None
+        if correct_bits is None
+        else dict(zip(LABELS, (correct_bits / BITS).mean(axis=0).tolist(), strict=True)),
+        photos=len(release_result.files),
+        modified=len(release_result.qualities),
+        psnr=fmean(quality.psnr for quality in release_result.qualities) if release_result.qualities else None,
+        ssim=fmean(quality.ssim for quality in release_result.qualities) if release_result.qualities else None,
+        seconds_per_photo=None if method == PASSIVE else release_result.seconds / len(release_result.files),
     )
-    return Measured(row, [file.source for file in made.files], home, right)
+    return MethodResult(row, [file.source for file in release_result.files], correct, correct_bits)
 
 
 def _hidden(bench: WatermarksBench) -> HiddenWatermark:
@@ -190,15 +200,15 @@ def _ssl_network(bench: WatermarksBench) -> Extractor:
     return network
 
 
-def _ssl(bench: WatermarksBench, network: Extractor, stage: Stage) -> SslWatermark:
-    """Whitened on the strangers that come with the network, or where none do on those of the bench."""
+def _ssl(bench: WatermarksBench, network: Extractor, progress: Progress) -> SSLWatermark:
+    """Whitened on the distractors that come with the network, or where none do on those of the bench."""
     if network.name in codebooks.available():
         book = codebooks.load(network.name)
-        rows = book.decode(codebooks.bundled_background(book).codes[:WHITENED_ON]).numpy()
-    elif bench.background.is_file():
-        rows = read_strangers(bench.background, network, WHITENED_ON).descriptors
+        rows = book.decode(codebooks.bundled_distractors(book).codes[:MAX_WHITENING_ROWS]).numpy()
+    elif bench.distractor_photos.is_file():
+        rows = read_descriptor_set(bench.distractor_photos, network, MAX_WHITENING_ROWS).descriptors
     else:
-        photos = gather([bench.background])[:WHITENED_ON]
-        with stage(f"{network.name}: describing the background", len(photos)) as advance:
-            rows = find_strangers(network, photos, len(photos), bench.out, advance).descriptors
-    return SslWatermark(Carriers(network, rows, bits=BITS, key=bench.key))
+        photos = find_photos([bench.distractor_photos])[:MAX_WHITENING_ROWS]
+        with progress(f"{network.name}: describing the distractors", len(photos)) as advance:
+            rows = compute_descriptor_set(network, photos, len(photos), bench.out, advance).descriptors
+    return SSLWatermark(SSLDecoder(network, rows, bits=BITS, key=bench.key))

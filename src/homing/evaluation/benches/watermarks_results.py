@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from homing.activation.recipe import PAPER_BUDGET
-from homing.evaluation.benches.watermarks import LABELS, METHODS, Row, WatermarksResult
-from homing.evaluation.protocol.told import INTERVALS, numbers, setting_line
+from homing.evaluation.benches.watermarks import LABELS, METHODS, WatermarksResult, WatermarksRow
+from homing.evaluation.protocol.report import INTERVALS, common_numbers, summary_line
 from homing.evaluation.published import TABLE, WATERMARKS, Published, PublishedWatermark
-from homing.evaluation.results import Figure, Lines, Results, Table, bars
+from homing.evaluation.results import CsvTable, Figure, Results, Table, bars
 from homing.watermarks.settings import BITS
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ _BY_PROBE = "IVF4096,PQ8x8"  # the paper's index, one probe
 
 def results(result: WatermarksResult, command: str) -> Results:
     """All there is to say."""
-    rows = [each.row for each in result.measured]
+    rows = [each.row for each in result.method_results]
     bits = [row for row in rows if row.bit_accuracy is not None]
     return Results(
         title="Activation beside watermarks",
-        setting="Share of edited copies that are found, by one probe or by an identifier of "
-        f"{BITS} bits: {setting_line(result.subjects[0])}",
+        summary="Share of edited copies that are found, by one probe or by an identifier of "
+        f"{BITS} bits: {summary_line(result.runs[0])}",
         command=command,
-        numbers=numbers(
-            result.subjects,
+        numbers=common_numbers(
+            result.runs,
             rows=[asdict(row) for row in rows],
             settings={
                 "edits": LABELS,
@@ -45,18 +45,18 @@ def results(result: WatermarksResult, command: str) -> Results:
         ),
         tables=[_table(rows), _details(rows), *([_bits(bits)] if bits else [])],
         figures=[_figure(rows)],
-        lines=Lines(
+        csv_table=CsvTable(
             name="copies",
-            what="every copy",
-            headings=["method", "codebook", "photo", "edit", "home", "right bits"],
+            content="every copy",
+            headings=["method", "codebook", "photo", "edit", "is_correct", "correct_bits"],
             rows=_copies(result),
         ),
     )
 
 
-def shown(result: WatermarksResult) -> list[list[str]]:
+def terminal_table(result: WatermarksResult) -> list[list[str]]:
     """The table for a terminal, on its side: there are more edits than it has room for."""
-    rows = [each.row for each in result.measured]
+    rows = [each.row for each in result.method_results]
     headings = ["edit", *(_name(row) if row.codebook is None else f"{row.method},\n{row.codebook}" for row in rows)]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
     lines.append(["mean", *(f"{row.mean:.3f}" for row in rows)])
@@ -65,7 +65,7 @@ def shown(result: WatermarksResult) -> list[list[str]]:
     return [headings, *lines]
 
 
-def _table(rows: list[Row]) -> Table:
+def _table(rows: list[WatermarksRow]) -> Table:
     """The paper's last table: ours, then as published."""
     ours = [
         [_name(row), _index(row), *(f"{share:.2f}" for share in row.recall.values()), f"{row.mean:.3f}"] for row in rows
@@ -92,26 +92,35 @@ def _published(head: list[str], row: Published | PublishedWatermark) -> list[str
     return [*head, *(f"{row.recall[label]:.2f}" for label in LABELS), f"{row.mean:.2f}"]
 
 
-def _details(rows: list[Row]) -> Table:
+def _details(rows: list[WatermarksRow]) -> Table:
     return Table(
         name="details",
         caption="The mean over the edits with its interval, the share of single bits that are read right, and the "
         "files as written: all methods have the same budget and the same PSNR.",
-        headings=["method", "index", "mean, 95 % interval", "bit accuracy", "PSNR, dB", "SSIM", "moved", "s per photo"],
+        headings=[
+            "method",
+            "index",
+            "mean, 95 % interval",
+            "bit accuracy",
+            "PSNR, dB",
+            "SSIM",
+            "modified",
+            "s per photo",
+        ],
         rows=[_detail(row) for row in rows],
     )
 
 
-def _detail(row: Row) -> list[str]:
+def _detail(row: WatermarksRow) -> list[str]:
     low, high = row.mean_interval
     quality = [""] * 4
     if row.psnr is not None and row.ssim is not None and row.seconds_per_photo is not None:
-        moved = f"{row.moved} of {row.photos}"
-        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", moved, f"{row.seconds_per_photo:.2f}"]
+        modified = f"{row.modified} of {row.photos}"
+        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", modified, f"{row.seconds_per_photo:.2f}"]
     return [_name(row), _index(row), f"{row.mean:.3f} ({low:.3f}–{high:.3f})", _accuracy(row), *quality]
 
 
-def _bits(rows: list[Row]) -> Table:
+def _bits(rows: list[WatermarksRow]) -> Table:
     return Table(
         name="bits",
         caption=f"The share of the {BITS} bits that are read right, by edit; half of them would be by chance.",
@@ -124,7 +133,7 @@ def _bits(rows: list[Row]) -> Table:
     )
 
 
-def _figure(rows: list[Row]) -> Figure:
+def _figure(rows: list[WatermarksRow]) -> Figure:
     """By edit with intervals; of the codebooks the first."""
     first = rows[0].codebook
     drawn = [row for row in rows if row.codebook in (first, None)]
@@ -143,23 +152,23 @@ def _figure(rows: list[Row]) -> Figure:
     )
 
 
-def _name(row: Row) -> str:
+def _name(row: WatermarksRow) -> str:
     return _NAMES.get(row.method, row.method)
 
 
-def _index(row: Row) -> str:
+def _index(row: WatermarksRow) -> str:
     """By its name as well, where it has one: several codebooks may be of one spec."""
     return ", ".join(dict.fromkeys(each for each in (row.codebook, row.index) if each))
 
 
-def _accuracy(row: Row) -> str:
+def _accuracy(row: WatermarksRow) -> str:
     return "" if row.bit_accuracy is None else f"{fmean(row.bit_accuracy.values()):.3f}"
 
 
 def _copies(result: WatermarksResult) -> Iterator[list[object]]:
-    for each in result.measured:
+    for each in result.method_results:
         for photo, source in enumerate(each.sources):
-            for place, label in enumerate(LABELS):
-                right = "" if each.right is None else int(each.right[photo, place])
-                home = int(each.home[photo, place])
-                yield [each.row.method, each.row.codebook or "", source, label, home, right]
+            for i, label in enumerate(LABELS):
+                correct_bits = "" if each.correct_bits is None else int(each.correct_bits[photo, i])
+                is_correct = int(each.correct[photo, i])
+                yield [each.row.method, each.row.codebook or "", source, label, is_correct, correct_bits]

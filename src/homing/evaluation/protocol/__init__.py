@@ -1,1 +1,1 @@
-"""What every bench does: photos are described, released, edited, and searched for among strangers."""
+"""What every bench does: photos are described, released, edited, and searched for among distractors."""

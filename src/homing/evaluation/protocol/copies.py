@@ -13,71 +13,72 @@ from torch import Tensor
 
 from homing import __version__
 from homing._extras import version_of_extra
-from homing._parallel import map_ahead
-from homing.collection.turning import TURNS, turns
+from homing._io.parallel import prefetch_map
+from homing.collection.query_variants import VARIANTS, query_variants
 from homing.edits import Edit
-from homing.evaluation.pictures import to_image, to_view
-from homing.evaluation.protocol.kept import KeptRows, key_of, state_of
-from homing.evaluation.protocol.releasing import Released
+from homing.evaluation.pictures import to_image, to_pixels
+from homing.evaluation.protocol.cache import CachedArray, cache_key, file_state
+from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.extractors import Extractor
-from homing.extractors.base import images_at_once
+from homing.extractors.base import default_batch_size
 from homing.photo import Photo
 
 
 def describe_copies(
     extractor: Extractor,
-    released: Sequence[Released],
+    released: Sequence[ReleasedPhoto],
     edits: Sequence[Edit],
     folder: Path,
     advance: Callable[[], None],
     *,
-    turned: bool = False,
+    variants: bool = False,
 ) -> np.ndarray:
     """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file.
 
     With `turned` each copy is described in all its turns: (P, E, T, dim).
     """
-    files = [[item.source, item.seed, *state_of(item.file)] for item in released]
-    key = key_of(
+    files = [[item.source, item.seed, *file_state(item.file)] for item in released]
+    key = cache_key(
         extractor.fingerprint,
         [edit.label for edit in edits],
         files,
         __version__,
         PIL.__version__,
         version_of_extra("augly", extra="bench"),
-        *(["turned"] if turned else []),
+        *(["variants"] if variants else []),
     )
     file = folder / f"copies-{key}.npy"
-    shape = (len(edits), TURNS) if turned else (len(edits),)
-    kept = KeptRows(file, (len(released), *shape, extractor.dim), np.float32)
-    for _ in range(kept.count):
+    shape = (len(edits), VARIANTS) if variants else (len(edits),)
+    cache = CachedArray(file, (len(released), *shape, extractor.dim), np.float32)
+    for _ in range(cache.count):
         advance()
-    for batch in edited_copies(extractor, released[kept.count :], edits, turned=turned):
-        kept.add(batch.view(len(batch), *shape, -1).numpy())
+    for batch in edited_copies(extractor, released[cache.count :], edits, variants=variants):
+        cache.append(batch.view(len(batch), *shape, -1).numpy())
         for _ in batch:
             advance()
-    return kept.rows
+    return cache.rows
 
 
 def edited_copies(
-    extractor: Extractor, released: Iterable[Released], edits: Sequence[Edit], *, turned: bool = False
+    extractor: Extractor, released: Iterable[ReleasedPhoto], edits: Sequence[Edit], *, variants: bool = False
 ) -> Iterator[Tensor]:
     """Batches (B, E, dim) of descriptors of files edited in E ways; the network sees several files at once.
 
     With `turned` the turns of each copy follow each other: (B, E * T, dim).
     """
 
-    def edited(item: Released) -> Tensor:
-        image = to_image(Photo.load(item.file).view())
-        squares = [extractor.resize(to_view(edit(image, item.seed))) for edit in edits]
-        return torch.stack([turn for square in squares for turn in turns(square)] if turned else squares)
+    def edited(item: ReleasedPhoto) -> Tensor:
+        image = to_image(Photo.load(item.file).pixels())
+        inputs = [extractor.resize(to_pixels(edit(image, item.seed))) for edit in edits]
+        return torch.stack([turn for square in inputs for turn in query_variants(square)] if variants else inputs)
 
-    coming = map_ahead(edited, released)
-    count = len(edits) * (TURNS if turned else 1)
-    while some := list(islice(coming, max(images_at_once(extractor) // count, 1))):
-        squares = torch.cat(some)
+    edited_files = prefetch_map(edited, released)
+    count = len(edits) * (VARIANTS if variants else 1)
+    while batch := list(islice(edited_files, max(default_batch_size(extractor) // count, 1))):
+        inputs = torch.cat(batch)
         with torch.inference_mode():
             parts = [
-                extractor(part.to(extractor.device)).cpu() for part in torch.split(squares, images_at_once(extractor))
+                extractor(part.to(extractor.device)).cpu()
+                for part in torch.split(inputs, default_batch_size(extractor))
             ]
-        yield torch.cat(parts).view(len(some), count, -1)
+        yield torch.cat(parts).view(len(batch), count, -1)

@@ -1,20 +1,20 @@
 """What every bench hands over when it is done, and the one way it is written."""
 
-from homing.evaluation.results.document import Figure, Lines, PictureRow, Results, Table
-from homing.evaluation.results.figures import PALETTE, bars, colours
+from homing.evaluation.results.document import CsvTable, Figure, PictureRow, Results, Table
+from homing.evaluation.results.figures import PALETTE, bars, colors
 from homing.evaluation.results.markdown import markdown
 from homing.evaluation.results.writing import as_json, provenance, write_results
 
 __all__ = [
     "PALETTE",
+    "CsvTable",
     "Figure",
-    "Lines",
     "PictureRow",
     "Results",
     "Table",
     "as_json",
     "bars",
-    "colours",
+    "colors",
     "markdown",
     "provenance",
     "write_results",

@@ -58,11 +58,11 @@ class PictureRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class CsvTable:
     """A CSV file of what the numbers were made from: by default a line for each search."""
 
     name: str = "queries"  # of its file, without a suffix
-    what: str = "every search"  # that has a line
+    content: str = "every search"  # that has a line
     headings: Sequence[str]
     rows: Iterable[Sequence[object]]
 
@@ -78,13 +78,13 @@ class Results:
     """
 
     title: str
-    setting: str  # one line: what was measured, among how many references, from how many distinct photos
+    summary: str  # one line: what was measured, among how many references, from how many distinct photos
     command: str  # that does it again
     numbers: Mapping[str, object]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
     pictures: Sequence[PictureRow] = ()
-    lines: Lines | None = None
+    csv_table: CsvTable | None = None
 
     def __post_init__(self) -> None:
         for some in (self.tables, self.figures):

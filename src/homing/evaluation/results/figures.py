@@ -14,11 +14,11 @@ from homing.evaluation.results.document import Figure
 if TYPE_CHECKING:
     import matplotlib.axes
 
-GREY, STRONG = "#858c96", "#1f5fa8"
+GRAY, ACCENT = "#858c96", "#1f5fa8"
 _OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")  # after Okabe and Ito: told apart by all eyes
-PALETTE = (STRONG, *_OTHERS, GREY)
+PALETTE = (ACCENT, *_OTHERS, GRAY)
 _INK, _LINE = "#3c4450", "#e3e6ea"
-_LOOK = {
+_STYLE = {
     "font.size": 10,
     "text.color": _INK,
     "axes.titlesize": 11,
@@ -30,7 +30,7 @@ _LOOK = {
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "axes.prop_cycle": f"cycler('color', {[STRONG, *_OTHERS]})",
+    "axes.prop_cycle": f"cycler('color', {[ACCENT, *_OTHERS]})",
     "grid.color": _LINE,
     "grid.linewidth": 0.6,
     **{
@@ -55,10 +55,10 @@ class Drawing:
     png: bytes
 
 
-def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name: passive is grey; activated, or the paper's recipe, is strong; the others follow."""
+def colors(names: Sequence[str]) -> dict[str, str]:
+    """A color for each name: passive is gray; activated, or the paper's recipe, is strong; the others follow."""
     strong = next((name for name in names if name in ("activated", "paper")), None)
-    known, others = {"passive": GREY, strong: STRONG}, cycle(_OTHERS)
+    known, others = {"passive": GRAY, strong: ACCENT}, cycle(_OTHERS)
     return {name: known.get(name) or next(others) for name in names}
 
 
@@ -69,16 +69,16 @@ def bars(
 
     Gives where the bars of each name stand.
     """
-    colour, width = colours(list(shares)), 0.8 / len(shares)
-    places = {}
+    color, width = colors(list(shares)), 0.8 / len(shares)
+    bar_positions = {}
     for shift, (name, measured) in enumerate(shares.items()):
-        places[name] = [group + width * (shift + 0.5) - 0.4 for group in range(len(measured))]
+        bar_positions[name] = [group + width * (shift + 0.5) - 0.4 for group in range(len(measured))]
         heights = [share for share, _, _ in measured]
         reach = [[share - low for share, low, _ in measured], [high - share for share, _, high in measured]]
-        axes.bar(places[name], heights, width, color=colour[name], label=name)
-        axes.errorbar(places[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
+        axes.bar(bar_positions[name], heights, width, color=color[name], label=name)
+        axes.errorbar(bar_positions[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
     axes.grid(visible=False, axis="x")
-    return places
+    return bar_positions
 
 
 def draw(figure: Figure) -> Drawing:
@@ -87,7 +87,7 @@ def draw(figure: Figure) -> Drawing:
     import matplotlib.figure
     import matplotlib.style
 
-    with matplotlib.style.context(["default", _LOOK]):  # and not in the look of somebody's matplotlibrc
+    with matplotlib.style.context(["default", _STYLE]):  # and not in the look of somebody's matplotlibrc
         canvas = matplotlib.figure.Figure(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
         svg, png = BytesIO(), BytesIO()

@@ -26,7 +26,7 @@ def page(results: Results, document: Mapping[str, object], drawings: Mapping[str
         "rows": [
             (row.caption, {name: embed(picture) for name, picture in row.pictures.items()}) for row in results.pictures
         ],
-        "facts": dict(_facts(document)),
+        "metadata": dict(_metadata(document)),
         "failures": document.get("failures", ()),
     }
     return render("results.html", values)
@@ -55,17 +55,17 @@ def _inline(name: str, svg: str) -> str:
     return _TAG.sub(lambda tag: _ID.sub(rf"\g<1>{name}-", tag[0]), inner)
 
 
-def _facts(document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _metadata(document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """What was set, then what it ran on, in words."""
     settings = document.get("settings", {})
     assert isinstance(settings, Mapping)
     for name, value in {**settings, "versions": document["versions"], "hardware": document["hardware"]}.items():
-        yield str(name).replace("_", " "), _words(value)
+        yield str(name).replace("_", " "), _as_text(value)
 
 
-def _words(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_words(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {_as_text(each)}" for name, each in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(_words(each) for each in value)
+        return ", ".join(_as_text(each) for each in value)
     return "none" if value is None else str(value)

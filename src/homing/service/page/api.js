@@ -12,21 +12,21 @@ export class Problem extends Error {
 }
 
 /**
- * The answer to a request. `say` is told what is being waited for.
+ * The answer to a request. `setStatus` is told what is being waited for.
  * A service that asks for a key gets one from the person; one that is busy is asked again when it says.
  */
-export async function request(address, { say = () => {}, ...options } = {}) {
+export async function request(address, { setStatus = () => {}, ...options } = {}) {
   for (let tries = 1; ;) {
     const used = key();
-    const answer = await send(address, options, used);
-    if (answer.ok) return answer;
-    if (answer.status === 401) {
+    const response = await send(address, options, used);
+    if (response.ok) return response;
+    if (response.status === 401) {
       if (used !== null) forgetKey(used);
       if (!(await askForKey(used !== null))) throw new Problem("The service asks for a key, and was given none.");
-    } else if (answer.status === 429 && tries++ < TRIES) {
-      await wait(Number(answer.headers.get("Retry-After")) || 1, say, options.signal);
+    } else if (response.status === 429 && tries++ < TRIES) {
+      await wait(Number(response.headers.get("Retry-After")) || 1, setStatus, options.signal);
     } else {
-      throw new Problem(await told(answer), answer.status);
+      throw new Problem(await errorMessage(response), response.status);
     }
   }
 }
@@ -49,30 +49,30 @@ export function form(fields) {
 }
 
 /** Whether a request was given up for another one, which is no problem. */
-export const givenUp = (error) => error.name === "AbortError";
+export const isAborted = (error) => error.name === "AbortError";
 
 async function send(address, options, used) {
   const headers = used === null ? {} : { Authorization: `Bearer ${used}` };
   try {
     return await fetch(address, { ...options, headers });
   } catch (error) {
-    if (givenUp(error)) throw error;
+    if (isAborted(error)) throw error;
     throw new Problem("The service cannot be reached; is it still running?");
   }
 }
 
-async function told(answer) {
-  const type = answer.headers.get("Content-Type") ?? "";
-  if (!type.includes("json")) return `The service answered ${answer.status} ${answer.statusText}`.trim() + ".";
-  const { detail, title } = await answer.json();
-  return detail ?? title ?? `The service answered ${answer.status}.`;
+async function errorMessage(response) {
+  const type = response.headers.get("Content-Type") ?? "";
+  if (!type.includes("json")) return `The service answered ${response.status} ${response.statusText}`.trim() + ".";
+  const { detail, title } = await response.json();
+  return detail ?? title ?? `The service answered ${response.status}.`;
 }
 
-async function wait(seconds, say, signal) {
+async function wait(seconds, setStatus, signal) {
   for (let left = Math.ceil(seconds); left > 0; left--) {
-    say(`The service is busy. Trying again in ${left} s.`);
+    setStatus(`The service is busy. Trying again in ${left} s.`);
     await new Promise((done) => setTimeout(done, 1000));
     signal?.throwIfAborted();
   }
-  say("Trying again.");
+  setStatus("Trying again.");
 }

@@ -1,29 +1,29 @@
 /** The third view: what the collection holds. */
-import { givenUp, json, request } from "./api.js";
-import { at, figure, heard, make, notice } from "./element.js";
-import { served } from "./pictures.js";
-import { bytes, capital, count, day, many, time } from "./words.js";
+import { isAborted, json, request } from "./api.js";
+import { byId, figure, announce, make, notice } from "./dom.js";
+import { serviceImage } from "./images.js";
+import { capitalize, formatBytes, formatCount, formatDay, formatTime, plural } from "./format.js";
 
-const AT_ONCE = 30;
-const PAUSE = 250; // milliseconds without a key pressed, then the name is searched for
-const { say, problem, clear } = notice("collection-notice");
+const PAGE_SIZE = 30;
+const DEBOUNCE = 250; // milliseconds without a key pressed, then the name is searched for
+const { setStatus, setProblem, clear } = notice("collection-notice");
 let running = new AbortController();
 let next = null;
-let coming = false;
+let loading = false;
 
 /** Make the view ready; it is filled each time it is shown. */
 export function startCollection() {
   let typing;
-  at("name").addEventListener("input", () => {
+  byId("name").addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(list, PAUSE);
+    typing = setTimeout(list, DEBOUNCE);
   });
-  at("name-form").addEventListener("submit", (event) => {
+  byId("name-form").addEventListener("submit", (event) => {
     event.preventDefault();
     clearTimeout(typing);
     list();
   });
-  at("more").addEventListener("click", showMore);
+  byId("more").addEventListener("click", showMore);
 }
 
 /** Show the counts and the latest photos. */
@@ -34,56 +34,56 @@ export async function showCollection() {
 async function counts() {
   try {
     const info = await json("/v1/info");
-    at("counts").replaceChildren(
-      figure("Photos", count(info.photos), "in this collection"),
-      figure("Activated", count(info.activated), "made easier to find"),
-      figure("Unchanged", count(info.unchanged), "released as they were"),
-      figure("Passive", count(info.passive), "not released"),
-      figure("Strangers", count(info.background), "to search among"),
-      figure("Storage", bytes(info.bytes_on_disk), "on the disk"),
+    byId("counts").replaceChildren(
+      figure("Photos", formatCount(info.photos), "in this collection"),
+      figure("Activated", formatCount(info.activated), "made easier to find"),
+      figure("Unchanged", formatCount(info.unchanged), "released as they were"),
+      figure("Passive", formatCount(info.passive), "not released"),
+      figure("Distractors", formatCount(info.distractors), "to search among"),
+      figure("Storage", formatBytes(info.bytes_on_disk), "on the disk"),
     );
   } catch (error) {
-    problem(error.message);
+    setProblem(error.message);
   }
 }
 
 async function list() {
-  const name = at("name").value.trim();
-  at("photos-title").textContent = name ? `Photos named “${name}”` : "Latest photos";
-  const query = new URLSearchParams({ limit: AT_ONCE, ...(name && { name }) });
+  const name = byId("name").value.trim();
+  byId("photos-title").textContent = name ? `Photos named “${name}”` : "Latest photos";
+  const query = new URLSearchParams({ limit: PAGE_SIZE, ...(name && { name }) });
   running.abort();
   running = new AbortController();
-  say("Looking…");
+  setStatus("Looking…");
   await page(`/v1/photos?${query}`, (cards, total) => {
-    at("photos").replaceChildren(...cards);
-    if (total > 0) heard(many(total, "photo"));
+    byId("photos").replaceChildren(...cards);
+    if (total > 0) announce(plural(total, "photo"));
   });
 }
 
 async function showMore() {
-  if (coming) return; // whoever clicks twice wants what comes once
-  coming = true;
+  if (loading) return; // whoever clicks twice wants what comes once
+  loading = true;
   await page(next, (cards) => {
-    at("photos").append(...cards);
+    byId("photos").append(...cards);
     cards[0]?.querySelector("button").focus();
   });
-  coming = false;
+  loading = false;
 }
 
-async function page(address, put) {
-  const options = { say, signal: running.signal };
+async function page(address, render) {
+  const options = { setStatus, signal: running.signal };
   try {
     const found = await json(address, options);
     next = found.next;
-    put(
+    render(
       found.photos.map((photo) => card(photo, options)),
       found.total,
     );
-    at("more").hidden = next === null;
+    byId("more").hidden = next === null;
     if (found.total > 0) clear();
-    else say(at("name").value.trim() ? "No photo has a name like this." : "There are no photos yet: activate one.");
+    else setStatus(byId("name").value.trim() ? "No photo has a name like this." : "There are no photos yet: activate one.");
   } catch (error) {
-    if (!givenUp(error)) problem(error.message);
+    if (!isAborted(error)) setProblem(error.message);
   }
 }
 
@@ -92,9 +92,9 @@ function card(photo, options) {
   const item = make(
     "li",
     {},
-    make("div", { class: "thumb" }, served(photo.thumbnail, "", options)),
+    make("div", { class: "thumb" }, serviceImage(photo.thumbnail, "", options)),
     make("h3", { title: photo.photo }, name),
-    make("p", { class: "soft small" }, `${capital(photo.state)} · `, added(photo.added)),
+    make("p", { class: "soft small" }, `${capitalize(photo.state)} · `, added(photo.added)),
     make(
       "button",
       { type: "button", class: "quiet", onclick: () => confirmRemoval(photo, item) },
@@ -105,24 +105,24 @@ function card(photo, options) {
   return item;
 }
 
-const added = (when) => make("time", { datetime: when, title: time(when) }, day(when));
+const added = (when) => make("time", { datetime: when, title: formatTime(when) }, formatDay(when));
 
 function confirmRemoval(photo, item) {
-  const dialog = at("remove");
-  const yes = at("remove-yes");
-  const told = notice("remove-notice");
-  told.clear();
-  at("remove-title").textContent = `Remove ${photo.photo}?`;
+  const dialog = byId("remove");
+  const yes = byId("remove-confirm");
+  const dialogNotice = notice("remove-notice");
+  dialogNotice.clear();
+  byId("remove-title").textContent = `Remove ${photo.photo}?`;
   yes.disabled = false;
   const remove = async () => {
     yes.disabled = true;
     try {
-      await request(`/v1/photos/${photo.id}`, { method: "DELETE", say: told.say });
+      await request(`/v1/photos/${photo.id}`, { method: "DELETE", setStatus: dialogNotice.setStatus });
       if (yes.onclick === remove) dialog.close(); // else it asks about another one by now
-      gone(photo, item);
+      removeCard(photo, item);
     } catch (error) {
-      if (yes.onclick !== remove) return problem(error.message);
-      told.problem(error.message);
+      if (yes.onclick !== remove) return setProblem(error.message);
+      dialogNotice.setProblem(error.message);
       yes.disabled = false;
     }
   };
@@ -130,10 +130,10 @@ function confirmRemoval(photo, item) {
   dialog.showModal();
 }
 
-function gone(photo, item) {
-  const neighbour = item.nextElementSibling ?? item.previousElementSibling;
+function removeCard(photo, item) {
+  const neighbor = item.nextElementSibling ?? item.previousElementSibling;
   item.remove();
-  (neighbour?.querySelector("button") ?? at("photos-title")).focus();
-  say(`Removed ${photo.photo}.`);
+  (neighbor?.querySelector("button") ?? byId("photos-title")).focus();
+  setStatus(`Removed ${photo.photo}.`);
   counts();
 }

@@ -1,71 +1,71 @@
 /** Two pictures beside each other, in turn at the same place, and what differs between them. */
-import { form, givenUp, json, request } from "./api.js";
-import { at, heard, image, make, notice } from "./element.js";
-import { local, served } from "./pictures.js";
+import { form, isAborted, json, request } from "./api.js";
+import { byId, announce, image, make, notice } from "./dom.js";
+import { fileImage, serviceImage } from "./images.js";
 
-const PERIOD = 600; // milliseconds: fewer than three flashes a second, which nobody's eyes or nerves should mind
-const still = matchMedia("(prefers-reduced-motion: reduce)");
-const { say, problem, clear } = notice("compare-notice");
+const FLIP_INTERVAL = 600; // milliseconds: fewer than three flashes a second, which nobody's eyes or nerves should mind
+const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
+const { setStatus, setProblem, clear } = notice("compare-notice");
 let running = new AbortController();
-let ticking = null;
+let flipTimer = null;
 let figures = {};
 
 /** Make the dialog ready. */
 export function startComparison() {
-  const dialog = at("compare");
-  at("compare-close").addEventListener("click", () => dialog.close());
+  const dialog = byId("compare");
+  byId("compare-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("close", () => {
     running.abort();
-    flickerByItself(false);
+    setAutoFlip(false);
   });
   dialog.addEventListener("keydown", (event) => {
-    if (event.key.toLowerCase() === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) flipByHand();
+    if (event.key.toLowerCase() === "f" && !event.ctrlKey && !event.metaKey && !event.altKey) flipManually();
   });
-  at("compare-modes").addEventListener("change", arrange);
-  at("flip").addEventListener("click", flipByHand);
-  at("flicker").addEventListener("click", () => flickerByItself(ticking === null));
+  byId("compare-modes").addEventListener("change", arrange);
+  byId("flip").addEventListener("click", flipManually);
+  byId("flicker").addEventListener("click", () => setAutoFlip(flipTimer === null));
 }
 
 /** Compare the file of a query with a match of it: at once as they are, then laid over each other. */
 export async function openComparison(file, match) {
   running = new AbortController();
-  const options = { say, signal: running.signal };
-  at("compare-title").textContent = `Your picture and ${match.photo}`;
-  const large = `${match.thumbnail}?side=1024`;
+  const options = { setStatus, signal: running.signal };
+  byId("compare-title").textContent = `Your picture and ${match.photo}`;
+  const largeAddress = `${match.thumbnail}?side=1024`;
   const beside = () => [
-    panel(local(file, "Your picture"), "Your picture"),
-    panel(served(large, match.photo, options), match.photo),
+    panel(fileImage(file, "Your picture"), "Your picture"),
+    panel(serviceImage(largeAddress, match.photo, options), match.photo),
   ];
-  figures = { beside: beside(), turns: beside() };
-  at("compare-differs").hidden = true;
+  figures = { beside: beside(), flip: beside() };
+  byId("compare-difference").hidden = true;
   choose("beside");
-  say("Laying the two over each other…");
-  at("compare").showModal();
+  setStatus("Laying the two over each other…");
+  byId("compare").showModal();
   try {
-    const second = await (await request(large, options)).blob();
+    const second = await (await request(largeAddress, options)).blob();
     const body = form({ first: file, second: new File([second], "match.jpg") }); // its own name may be none to upload
-    lay(await json("/v1/compare", { ...options, method: "POST", body }), match.photo);
+    showAligned(await json("/v1/compare", { ...options, method: "POST", body }), match.photo);
   } catch (error) {
-    if (!givenUp(error)) problem(error.message);
+    if (!isAborted(error)) setProblem(error.message);
   }
 }
 
-function lay({ aligned, pictures }, name) {
+function showAligned({ aligned, pictures }, name) {
   clear();
   if (!aligned) {
-    say("Too little of the two agrees for them to be laid over each other.");
+    setStatus("Too little of the two agrees for them to be laid over each other.");
     return;
   }
-  const drawn = (picture, caption) => panel(image({ src: picture, alt: caption }), caption);
-  figures.turns = [drawn(pictures.first, "Your picture"), drawn(pictures.overlay, `The same part of ${name}`)];
-  figures.differs = [
-    drawn(pictures.framed, `Where your picture lies in ${name}`),
-    drawn(pictures.difference, "What differs; mid-grey is the same"),
+  const captioned = (picture, caption) => panel(image({ src: picture, alt: caption }), caption);
+  figures.flip = [captioned(pictures.first, "Your picture"), captioned(pictures.overlay, `The same part of ${name}`)];
+  figures.difference = [
+    captioned(pictures.framed, `Where your picture lies in ${name}`),
+    captioned(pictures.difference, "What differs; mid-gray is the same"),
   ];
-  at("compare-differs").hidden = false;
+  byId("compare-difference").hidden = false;
   if (mode() !== "flicker") return;
-  at("compare-stage").replaceChildren(...figures.turns); // whoever flips already goes on
-  turn(Number(at("compare-stage").dataset.side));
+  byId("compare-stage").replaceChildren(...figures.flip); // whoever flips already goes on
+  showSide(Number(byId("compare-stage").dataset.side));
 }
 
 function panel(picture, caption) {
@@ -81,32 +81,32 @@ const mode = () => document.querySelector('input[name="compare-mode"]:checked').
 
 function arrange() {
   const flickers = mode() === "flicker";
-  flickerByItself(false);
-  at("compare-stage").className = `stage ${mode()}`;
-  at("compare-stage").replaceChildren(...figures[flickers ? "turns" : mode()]);
-  at("compare-flips").hidden = !flickers;
-  at("flicker").hidden = still.matches;
-  at("still").hidden = !still.matches;
-  if (flickers) turn(0);
+  setAutoFlip(false);
+  byId("compare-stage").className = `stage ${mode()}`;
+  byId("compare-stage").replaceChildren(...figures[flickers ? "flip" : mode()]);
+  byId("compare-flips").hidden = !flickers;
+  byId("flicker").hidden = reducedMotion.matches;
+  byId("reduced-motion").hidden = !reducedMotion.matches;
+  if (flickers) showSide(0);
 }
 
-function turn(side) {
-  at("compare-stage").dataset.side = side;
-  figures.turns.forEach((each, rank) => (each.ariaHidden = rank !== side));
+function showSide(side) {
+  byId("compare-stage").dataset.side = side;
+  figures.flip.forEach((each, rank) => (each.ariaHidden = rank !== side));
 }
 
-const flip = () => turn(1 - Number(at("compare-stage").dataset.side));
+const flip = () => showSide(1 - Number(byId("compare-stage").dataset.side));
 
-function flipByHand() {
+function flipManually() {
   if (mode() !== "flicker") choose("flicker");
-  flickerByItself(false);
+  setAutoFlip(false);
   flip();
-  const seen = figures.turns[at("compare-stage").dataset.side];
-  heard(seen.querySelector("figcaption").textContent, "compare-heard");
+  const visible = figures.flip[byId("compare-stage").dataset.side];
+  announce(visible.querySelector("figcaption").textContent, "compare-announcer");
 }
 
-function flickerByItself(on) {
-  clearInterval(ticking);
-  ticking = on && !still.matches ? setInterval(flip, PERIOD) : null;
-  at("flicker").setAttribute("aria-pressed", ticking !== null);
+function setAutoFlip(on) {
+  clearInterval(flipTimer);
+  flipTimer = on && !reducedMotion.matches ? setInterval(flip, FLIP_INTERVAL) : null;
+  byId("flicker").setAttribute("aria-pressed", flipTimer !== null);
 }

@@ -1,8 +1,8 @@
 /** The key that the service may ask for: asked for once, kept until the tab is closed. */
-import { at, notice } from "./element.js";
+import { byId, notice } from "./dom.js";
 
 const NAME = "homing-key";
-let asking = null;
+let pending = null;
 
 /** The key that was given, or null. */
 export const key = () => sessionStorage.getItem(NAME);
@@ -15,22 +15,22 @@ export function forgetKey(refused) {
 /** Ask the person for a key, once for all requests that wait for one; gives whether there is one. */
 export function askForKey(refused) {
   if (key() !== null) return Promise.resolve(true);
-  asking ??= ask(refused).finally(() => (asking = null));
-  return asking;
+  pending ??= showKeyDialog(refused).finally(() => (pending = null));
+  return pending;
 }
 
-function ask(refused) {
-  const dialog = at("key");
-  const value = at("key-value");
+function showKeyDialog(refused) {
+  const dialog = byId("key");
+  const value = byId("key-value");
   value.value = "";
-  notice("key-notice").problem(refused ? "The service does not know this key." : "");
+  notice("key-notice").setProblem(refused ? "The service does not know this key." : "");
   return new Promise((done) => {
-    at("key-form").onsubmit = (event) => {
+    byId("key-form").onsubmit = (event) => {
       event.preventDefault();
       sessionStorage.setItem(NAME, value.value.trim());
       dialog.close();
     };
-    at("key-cancel").onclick = () => dialog.close();
+    byId("key-cancel").onclick = () => dialog.close();
     dialog.onclose = () => done(key() !== null);
     dialog.showModal();
   });

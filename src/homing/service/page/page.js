@@ -2,19 +2,19 @@
 import { startActivation, showActivation } from "./activate.js";
 import { showCollection, startCollection } from "./collection.js";
 import { startComparison } from "./compare.js";
-import { at } from "./element.js";
+import { byId } from "./dom.js";
 import { startSearch } from "./search.js";
 
 const VIEWS = { search: () => {}, activate: showActivation, collection: showCollection };
 const links = [...document.querySelectorAll("nav a")];
 
-function shown() {
+function currentView() {
   const name = location.hash.slice(1) || "search";
   return name in VIEWS ? name : null;
 }
 
 function show(name) {
-  for (const view of Object.keys(VIEWS)) at(`view-${view}`).hidden = view !== name;
+  for (const view of Object.keys(VIEWS)) byId(`view-${view}`).hidden = view !== name;
   for (const link of links) {
     if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -24,15 +24,15 @@ function show(name) {
 }
 
 addEventListener("hashchange", () => {
-  const name = shown();
+  const name = currentView();
   if (name === null) return; // the link that skips to the content
   show(name);
   scrollTo(0, 0);
-  at(`${name}-title`).focus();
+  byId(`${name}-title`).focus();
 });
 
 startSearch();
 startActivation();
 startCollection();
 startComparison();
-show(shown() ?? "search");
+show(currentView() ?? "search");

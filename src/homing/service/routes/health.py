@@ -9,10 +9,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from homing import __version__
 from homing.activation import RECIPES
-from homing.service.access import Admin, Searcher
-from homing.service.answers import Health, Info
-from homing.service.problems import ProblemError, responses
-from homing.service.state import Here
+from homing.service.auth import Admin, Searcher
+from homing.service.problems import ProblemError, problem_responses
+from homing.service.schemas import Health, ServiceInfo
+from homing.service.state import ServiceDep
 
 router = APIRouter()
 
@@ -23,8 +23,8 @@ async def healthz() -> Health:
     return Health()
 
 
-@router.get("/readyz", summary="Whether requests are answered", responses={503: responses(503)[503]})
-async def readyz(service: Here) -> Health:
+@router.get("/readyz", summary="Whether requests are answered", responses={503: problem_responses(503)[503]})
+async def readyz(service: ServiceDep) -> Health:
     """They are; 503 while the service stops. Before it is ready it does not listen."""
     if not service.ready:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service stops")
@@ -35,26 +35,29 @@ async def readyz(service: Here) -> Health:
     "/metrics",
     summary="Figures for Prometheus",
     response_class=Response,
-    responses={**responses(), 200: {"content": {"text/plain": {}}, "description": "In Prometheus's own format."}},
+    responses={
+        **problem_responses(),
+        200: {"content": {"text/plain": {}}, "description": "In Prometheus's own format."},
+    },
 )
-async def metrics(_: Admin, service: Here) -> Response:
+async def metrics(_: Admin, service: ServiceDep) -> Response:
     """Requests, times by route and stage, what waits, sizes of batches, references."""
-    return Response(await service.lanes.browse(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
+    return Response(await service.executors.browse(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/info", summary="What the collection holds", responses=responses())
-async def info(_: Searcher, service: Here) -> Info:
-    """Counts by state, strangers, bytes on disk, codebook and recipes."""
+@router.get("/v1/info", summary="What the collection holds", responses=problem_responses())
+async def info(_: Searcher, service: ServiceDep) -> ServiceInfo:
+    """Counts by state, distractors, bytes on disk, codebook and recipes."""
 
-    def look() -> Info:
+    def read_info() -> ServiceInfo:
         # By the connection that others look through all with, which no search waits for.
-        counts, folder = service.browsing.counts(), service.collection.folder
-        background = 0 if folder.background is None else len(folder.background)
-        return Info(
+        counts, folder = service.scan_listing.counts(), service.collection.folder
+        distractors = 0 if folder.distractors is None else len(folder.distractors)
+        return ServiceInfo(
             **counts,
             passive=counts["photos"] - counts["activated"] - counts["unchanged"],
-            references=counts["photos"] + background,
-            background=background,
+            references=counts["photos"] + distractors,
+            distractors=distractors,
             bytes_on_disk=service.bytes_on_disk(),
             codebook=folder.codebook.name,
             extractor=folder.codebook.extractor,
@@ -62,4 +65,4 @@ async def info(_: Searcher, service: Here) -> Info:
             version=__version__,
         )
 
-    return await service.lanes.browse(look)
+    return await service.executors.browse(read_info)

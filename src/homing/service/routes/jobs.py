@@ -9,13 +9,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from homing.service.access import Contributor
-from homing.service.adding import examined
-from homing.service.answers import JobStarted, Outcome, Progress
+from homing.service.add import check_uploads
+from homing.service.auth import Contributor
 from homing.service.jobs import Job
-from homing.service.limits import Held
-from homing.service.problems import responses
-from homing.service.state import Here, Service
+from homing.service.limits import Reservation
+from homing.service.problems import problem_responses
+from homing.service.schemas import JobStarted, JobStatus, PhotoOutcome
+from homing.service.state import Service, ServiceDep
 from homing.service.uploads import Upload
 
 router = APIRouter()
@@ -25,24 +25,26 @@ async def start_job(
     service: Service,
     job: Job,
     uploads: Sequence[Upload],
-    do: Callable[[list[Upload]], list[Outcome]],
-    held: Held,
+    step: Callable[[list[Upload]], list[PhotoOutcome]],
+    reservation: Reservation,
     response: Response,
     *,
-    together: int = 1,
+    batch_size: int = 1,
 ) -> JobStarted:
     """Answer with the address of a job that does so many uploads together; those that are no photos are told of."""
-    good, bad = await examined(service, uploads, alone=False)
+    good, bad = await check_uploads(service, uploads, alone=False)
     job.outcomes.extend(bad.values())
-    steps = [partial(do, good[start : start + together]) for start in range(0, len(good), together)]
-    service.start_job(job, steps, held)
+    steps = [partial(step, good[start : start + batch_size]) for start in range(0, len(good), batch_size)]
+    service.start_job(job, steps, reservation)
     response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, job.address
     return JobStarted(job=job.address)
 
 
-@router.get("/v1/jobs/{id}", summary="How far a job is", responses=responses(404))
-async def job(_: Contributor, service: Here, id: Annotated[str, Path(max_length=40)]) -> Progress:
+@router.get("/v1/jobs/{id}", summary="How far a job is", responses=problem_responses(404))
+async def job(_: Contributor, service: ServiceDep, id: Annotated[str, Path(max_length=40)]) -> JobStatus:
     """Its state, how many photos of how many are done, and what came of each."""
     found = service.jobs.find(id)
     state, outcomes = found.state, list(found.outcomes)  # in this order: of a job that is done all is told
-    return Progress(id=found.id, kind=found.kind, state=state, done=len(outcomes), total=found.total, outcomes=outcomes)
+    return JobStatus(
+        id=found.id, kind=found.kind, state=state, done=len(outcomes), total=found.total, outcomes=outcomes
+    )

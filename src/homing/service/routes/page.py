@@ -11,7 +11,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 
 from homing.service.problems import ProblemError
-from homing.service.showing import tagged_response
+from homing.service.responses import etag_response
 
 router = APIRouter()
 _TYPES = {
@@ -23,21 +23,21 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class _File:
+class _PageFile:
     data: bytes
     media_type: str
     tag: str
 
 
 @cache
-def _page() -> dict[str, _File]:
+def _page_files() -> dict[str, _PageFile]:
     """The files of the page by name, read once; only what has a known type is served."""
     found = {}
     for file in files("homing.service").joinpath("page").iterdir():
         kind = file.name.rpartition(".")[2]
         if file.is_file() and kind in _TYPES:
             data = file.read_bytes()
-            found[file.name] = _File(data, _TYPES[kind], hashlib.sha256(data).hexdigest()[:32])
+            found[file.name] = _PageFile(data, _TYPES[kind], hashlib.sha256(data).hexdigest()[:32])
     return found
 
 
@@ -45,11 +45,11 @@ def _page() -> dict[str, _File]:
 @router.get("/page/{name}", include_in_schema=False)
 async def page(request: Request, name: str = "index.html") -> Response:
     """A file of the page. Browsers ask whether it has changed, and are not sent again what has not."""
-    file = _page().get(name)
+    file = _page_files().get(name)
     if file is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")
 
     async def data() -> bytes:
         return file.data
 
-    return await tagged_response(request, file.tag, file.media_type, data, kept="no-cache")
+    return await etag_response(request, file.tag, file.media_type, data, cache_control="no-cache")

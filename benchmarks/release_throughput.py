@@ -1,0 +1,74 @@
+"""How many photos a second are released, JPEG file to JPEG file, where there are very many of them.
+
+python benchmarks/release_throughput.py PHOTOS                                    # 20,000 files made of the photos of a folder
+python benchmarks/release_throughput.py PHOTOS --count 4000 --size 1024x768       # fewer, all of one size
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from homing._io.device import hardware
+from homing.collection import Collection, Outcome
+from homing.evaluation.results import markdown
+
+MARGIN = 8  # files of one photo are cut differently at two sides, by less than so many pixels
+
+
+def main() -> None:
+    """Make the files, release them, print a table."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("photos", type=Path)
+    asked.add_argument("--count", type=int, default=20_000)
+    asked.add_argument("--size", help="such as 1024x768; as they are by default")
+    asked.add_argument("--recipe", default="homing-fast")
+    given = asked.parse_args()
+    with TemporaryDirectory() as folder:
+        photos, released = Path(folder, "photos"), Path(folder, "released")
+        photos.mkdir()
+        sources = sorted(path for path in given.photos.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
+        files = [(*pair, photos, given.size) for pair in enumerate(islice(cycle(sources), given.count))]
+        with ProcessPoolExecutor() as pool:
+            list(pool.map(_make, files, chunksize=64))
+        times, states = list[float](), list[str]()
+
+        def report(outcome: Outcome) -> None:
+            times.append(time.perf_counter())
+            states.append(outcome.state)
+
+        with Collection.create(Path(folder, "many.homing")) as collection:
+            times.append(time.perf_counter())
+            collection.activate([photos], released, recipe=given.recipe, report=report, processes=True)
+    begin, end = len(times) // 10, len(times) * 9 // 10
+    rows = [
+        ["photos", f"{len(states):,}"],
+        ["activated", f"{states.count('activated'):,}"],
+        ["seconds in all", f"{times[-1] - times[0]:.1f}"],
+        ["photos a second, the start of workers included", f"{len(states) / (times[-1] - times[0]):.0f}"],
+        ["photos a second, from a tenth to nine tenths of them", f"{(end - begin) / (times[end] - times[begin]):.0f}"],
+    ]
+    print(f"{hardware()}; {given.recipe}, {given.size or 'as they are'}\n")
+    print(markdown(["what", "measured"], rows))
+
+
+def _make(file: tuple[int, Path, Path, str | None]) -> None:
+    number, source, folder, size = file
+    with Image.open(source) as opened:
+        image = opened.convert("RGB")
+    if size:
+        width, height = (int(side) for side in size.split("x"))
+        image = image.resize((width + MARGIN, height + MARGIN), Image.Resampling.LANCZOS)
+    left, top = number % MARGIN, number // MARGIN % MARGIN
+    cut = image.crop((left, top, image.width - MARGIN + left, image.height - MARGIN + top))
+    cut.save(folder / f"{number:06}.jpg", quality=90)
+
+
+if __name__ == "__main__":
+    main()

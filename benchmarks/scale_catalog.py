@@ -1,0 +1,68 @@
+"""What the one writer of a collection takes for each photo, in bytes and in time, for benchmarks/scale.py."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from million import descriptors_of_photos
+
+from homing.codebooks import Codebook
+from homing.collection import Collection
+from homing.collection.catalog import Catalog, NewPhotos, ReleaseRow
+from homing.collection.lance.collection import LanceCollection
+
+COUNTS = {"faiss": 20_000, "lance": 4_000}  # every batch is a version of a dataset: fewer tell as much
+BATCH = 16  # photos that are recorded together: as many as travel together in a job of many machines
+_KINDS = {"passive": False, "activated": True}
+
+
+def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Bytes a photo and photos a second, of those that are only added and of those that are released as well."""
+    for engine in engines:
+        for kind, activated in _KINDS.items():
+            with TemporaryDirectory(dir=Path.cwd()) as folder:
+                home, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
+                with Collection.create(home, codebook=codebook) as collection:
+                    took = _fill(collection.folder.catalog, codebook, count, activated=activated)
+                    if isinstance(collection, LanceCollection):  # of 16 photos, files are mostly what frames them
+                        collection.compact(older_than=timedelta(0))
+                files = [file for file in home.rglob("*") if file.is_file() and _holds_photos(file)]
+                size = sum(file.stat().st_size for file in files)
+                yield {"engine": engine, "kind": kind, "bytes": size / count, "per_second": count / took}
+
+
+def _fill(catalog: Catalog, codebook: Codebook, count: int, *, activated: bool) -> float:
+    """Seconds in which a catalog takes so many photos."""
+    descriptors = descriptors_of_photos(codebook, count)
+    codes = codebook.encode(descriptors)
+    begun = time.perf_counter()
+    for first in range(0, count, BATCH):
+        some = slice(first, first + BATCH)
+        names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)[some]]
+        rows = descriptors[some].numpy()
+        ids = catalog.add(NewPhotos([_hash(each) for each in names], names, codes[some], rows))
+        if activated:
+            planned = [(number, _release(name)) for number, name in zip(ids, names, strict=True) if number]
+            catalog.plan_releases(planned, list(rows))
+            catalog.confirm_releases(planned)
+    return time.perf_counter() - begun
+
+
+def _holds_photos(file: Path) -> bool:
+    """Neither a codebook nor an index, which are counted by themselves."""
+    return file.name.startswith("catalog.sqlite") or "data" in file.parts
+
+
+def _release(name: str) -> ReleaseRow:
+    path = name.replace("photos", "released")
+    return ReleaseRow("activated", path, _hash(path), "homing", psnr=43.8, ssim=0.99, linf=9.0, reason=None)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,53 @@
+"""Images of one size are processed together: a GPU gets one call for all of them, and is waited for once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+_MAX_PIXELS = 8_000_000  # of a stack
+
+
+def map_by_shape(work: Callable[..., Tensor], *tensors: Sequence[Tensor], size_multiple: int = 1) -> list[Tensor]:
+    """What `work` makes of (B, C, H, W) stacks, one for each sequence of (C, H, W) tensors; one by one.
+
+    Sizes are rounded up to multiples of `size_multiple` pixels: smaller tensors are padded below and to the right with
+    their edge pixels, and `work` must leave the padding out.
+    """
+    results: dict[int, Tensor] = {}
+    for indices in _group_by_shape(tensors, size_multiple):
+        stacks = (_stack([tensor[index] for index in indices]) for tensor in tensors)
+        results.update(zip(indices, work(*stacks), strict=True))
+    return [results[index] for index in range(len(results))]
+
+
+def _stack(tensors: list[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0][None]
+    if len({each.shape for each in tensors}) > 1:
+        height, width = (max(each.shape[side] for each in tensors) for side in (-2, -1))
+        more = ((0, width - each.shape[-1], 0, height - each.shape[-2]) for each in tensors)
+        tensors = [F.pad(each, pad, mode="replicate") for each, pad in zip(tensors, more, strict=True)]
+    return torch.stack(tensors)
+
+
+def _group_by_shape(tensors: Sequence[Sequence[Tensor]], size_multiple: int) -> Iterator[list[int]]:
+    """Indices of tensors of one size, rounded up to `size_multiple`; as many at a time as fit a stack."""
+    indices: dict[tuple[torch.Size, ...], list[int]] = {}
+    for index, each in enumerate(zip(*tensors, strict=True)):
+        indices.setdefault(tuple(_rounded_up(one.shape, size_multiple) for one in each), []).append(index)
+    for shapes, some in indices.items():
+        count = _stack_size(max(shape[-2:].numel() for shape in shapes), tensors[0][0].device)
+        yield from (some[start : start + count] for start in range(0, len(some), count))
+
+
+def _rounded_up(shape: torch.Size, size_multiple: int) -> torch.Size:
+    return torch.Size([*shape[:-2], *(-(-side // size_multiple) * size_multiple for side in shape[-2:])])
+
+
+def _stack_size(pixels: int, device: torch.device) -> int:
+    """How many of so many pixels each: on a CPU one alone, as what is made of it then stays in the caches."""
+    return max(1, _MAX_PIXELS // pixels) if device.type == "cuda" else 1

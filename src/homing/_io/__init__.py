@@ -1,0 +1,1 @@
+"""Files, addresses, threads and devices: what every package builds on."""

@@ -1,0 +1,127 @@
+"""The one loop: gradient descent on pixels, under a budget. Tensors in, tensors out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from homing._batching import map_by_shape
+from homing.activation.eot import EditFunction, eot_samples_of, random_edit
+from homing.activation.optimizers import make_optimizer
+from homing.activation.recipe import Recipe
+from homing.edits.differentiable import Views
+from homing.extractors import Extractor
+from homing.extractors.base import batch_indices, default_batch_size, forward_fast
+from homing.objectives import Objective
+from homing.perception.budgets import is_grayscale
+
+_SEED = 0
+_gpu_lock = threading.Lock()  # two loops on one GPU would wait for each other, and take twice the memory
+
+
+@dataclass(frozen=True)
+class NetworkInputs:
+    """What the loop knows of B photos: all of one size, that of the network, whatever a camera makes."""
+
+    pixels: Tensor
+    """(B, 3, S, S), as the network sees the photos."""
+    pixel_bounds: Tensor
+    """(B, 3, S, S): how far each pixel may move."""
+    gray: Tensor
+    """(B, 1, 1, 1), whether a photo has no color: its channels then move as one."""
+    ratio: Tensor
+    """(B,), the width of each photo over its height."""
+
+    @classmethod
+    def of(cls, images: Sequence[Tensor], pixel_bounds: Sequence[Tensor], extractor: Extractor) -> NetworkInputs:
+        """Of (3, H, W) images and their pixel bounds, as a budget gives them."""
+        device = extractor.device
+        return cls(
+            torch.stack([extractor.resize(image) for image in images]).to(device),
+            torch.stack([_resize(pixel_bound, extractor.size) for pixel_bound in pixel_bounds]).to(device),
+            torch.stack(map_by_shape(is_grayscale, images)).to(device)[:, None, None, None],
+            torch.tensor([image.shape[2] / image.shape[1] for image in images], device=device),
+        )
+
+    def select(self, indices: Tensor) -> NetworkInputs:
+        """Those of the photos with these indices, which may come more than once."""
+        return NetworkInputs(self.pixels[indices], self.pixel_bounds[indices], self.gray[indices], self.ratio[indices])
+
+
+def optimize(
+    images: Sequence[Tensor],
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
+    edit: EditFunction = random_edit,
+) -> list[Tensor]:
+    """The change of each (3, H, W) image that brings its descriptor home, within the recipe's budget.
+
+    Images may differ in size. On a CPU, the same photos in the same order give the same change. `edit` makes the
+    copies, where the recipe looks at any.
+    """
+    pixel_bounds = map_by_shape(recipe.budget.pixel_bounds, images)
+    indices = batch_indices(len(images), extractor.device)
+    inputs, objective = NetworkInputs.of(images, pixel_bounds, extractor).select(indices), objective.select(indices)
+    with _gpu_lock if extractor.device.type == "cuda" else nullcontext():
+        patterns = gradient_descent(inputs, extractor=extractor, objective=objective, recipe=recipe, edit=edit)
+    patterns = patterns[: len(images)].to(images[0].device)
+    return [
+        pixel_bound * _resize(pattern, *pixel_bound.shape[1:])
+        for pixel_bound, pattern in zip(pixel_bounds, patterns, strict=True)
+    ]
+
+
+def gradient_descent(
+    inputs: NetworkInputs,
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
+    edit: EditFunction = random_edit,
+) -> Tensor:
+    """The pattern (B, 3, S, S) that each photo's bound is to be filled with: its change is pixel_bound · pattern."""
+    rng = np.random.default_rng(_SEED)
+    optimizer = make_optimizer(recipe, inputs.pixel_bounds)
+    for _ in range(recipe.steps):
+        current = Views(inputs.pixels.addcmul(inputs.pixel_bounds, optimizer.pattern), inputs.ratio)
+        gradient = _gradient(current, recipe.eot_samples, extractor, objective, rng, edit)
+        optimizer.step(torch.where(inputs.gray, gradient.mean(dim=1, keepdim=True), gradient))
+    return optimizer.result()
+
+
+def _gradient(
+    inputs: Views,
+    count: int,
+    extractor: Extractor,
+    objective: Objective,
+    rng: np.random.Generator,
+    edit: EditFunction,
+) -> Tensor:
+    """The gradient of the objective at (B, 3, S, S) inputs, mean over so many EOT samples of each."""
+    pixels = inputs.pixels.requires_grad_()
+    at_once = max(1, default_batch_size(extractor) // len(inputs))
+    for chunk, samples in enumerate(eot_samples_of(inputs, count, at_once, rng, edit)):
+        # Batch by batch, so that memory does not grow with the number of EOT samples.
+        leaf = samples.detach().requires_grad_()
+        parts = torch.split(forward_fast(extractor, leaf), len(inputs))
+        # The first of all is the photo itself.
+        losses = [(objective if chunk == index == 0 else objective.copy_loss)(part) for index, part in enumerate(parts)]
+        (torch.cat(losses).sum() / count).backward()  # type: ignore[no-untyped-call]
+        samples.backward(leaf.grad)  # type: ignore[no-untyped-call]
+    assert pixels.grad is not None
+    return pixels.grad
+
+
+def _resize(image: Tensor, height: int, width: int | None = None) -> Tensor:
+    """A (C, H, W) image at another size."""
+    size = [height, width or height]
+    return F.interpolate(image[None], size, mode="bilinear", antialias=True, align_corners=False)[0]

@@ -1,0 +1,179 @@
+"""From a change of pixels to bytes that may be released: written, decoded again, measured, accepted or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing.activation.coroutines import Coroutine
+from homing.activation.jpeg_psnr import JpegPsnr
+from homing.activation.recipe import Recipe
+from homing.activation.requests import (
+    Candidate,
+    Evaluator,
+    IndexPosition,
+    LocateInIndex,
+    MeasureQuality,
+    PredictPsnr,
+    WriteCandidate,
+)
+from homing.activation.strength import write_at_psnr
+from homing.perception import Quality
+from homing.perception.quality import UNCHANGED
+from homing.photo import QUICK_FORMATS, Photo, format_name
+
+MIN_LOSS_DECREASE = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
+_WEAKER = (0.5, 0.25)
+_MIN_GAIN_KEPT = 0.5  # share of the gain that must be left after writing, or finer tables are tried
+
+
+@dataclass(frozen=True)
+class Activation:
+    """What came of one photo: the bytes to release, and how they were found to be."""
+
+    sha256: str
+    """Of the photo's own file."""
+    data: bytes
+    state: Literal["activated", "unchanged"]
+    reason: str | None
+    quality: Quality
+    descriptor: np.ndarray
+    descriptor_after: np.ndarray | None
+    """Of what is released, where it is activated."""
+    code: np.ndarray
+    loss_before: float  # what the recipe's objective says of the original, and of what is released
+    loss_after: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseCheck:
+    """The way one photo goes from its change to a file.
+
+    Image and change, (3, H, W), lie on one device: what is measured is measured there.
+    """
+
+    photo: Photo
+    image: Tensor
+    change: Tensor
+    change_rms: float
+    """Of the change."""
+    original: IndexPosition
+    code: np.ndarray
+    evaluator: Evaluator
+    index: int
+    """Of the photo in its batch."""
+    recipe: Recipe
+    format: str | None = None
+
+    def run(self) -> Coroutine[Activation]:
+        """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
+        candidate: Candidate = yield from self._write_at_budget(finer=False)
+        position, before_writing = yield self._locate(candidate.decoded, self._before_writing(candidate.psnr))
+        rejection = self._rejection_reason(candidate, position)
+        if not rejection and self._gain(position) >= _MIN_GAIN_KEPT * self._gain(before_writing):
+            return (yield from self._accept(candidate, position, None))
+        finer = weaker = None
+        lossy: bool = yield from self._can_write_finer(candidate)
+        if lossy:
+            finer = "written finer than usual, the gain did not survive otherwise"
+            candidate = yield from self._write_at_budget(finer=True)
+            (position,) = yield self._locate(candidate.decoded)
+            rejection = self._rejection_reason(candidate, position)
+        full = candidate.strength
+        for share in _WEAKER:
+            if not rejection:
+                break
+            weaker = f"moved by {share:g} of what the budget allows"
+            candidate = yield self._write(finer=lossy)(share * full)
+            (position,) = yield self._locate(candidate.decoded)
+            rejection = self._rejection_reason(candidate, position)
+        if not rejection:
+            return (yield from self._accept(candidate, position, "; ".join(filter(None, (finer, weaker))) or None))
+        if self.format is None:
+            return self._make_activation(self.photo.data, "unchanged", rejection, UNCHANGED, self.original)
+        candidate = yield self._write(finer=True, quick=False)(0.0)
+        quality: Quality = yield MeasureQuality(self.image, candidate.decoded)
+        return self._make_activation(candidate.data, "unchanged", rejection, quality, self.original)
+
+    def _write_at_budget(self, *, finer: bool) -> Coroutine[Candidate]:
+        """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
+        predictor = (
+            None if self._target_psnr is None else JpegPsnr.of(self.photo, self.image, self.change, self.format, finer)
+        )
+        predict = None if predictor is None else partial(PredictPsnr, predictor)
+        return write_at_psnr(self._write(finer), self._target_psnr, self.change_rms, predict)
+
+    def _can_write_finer(self, candidate: Candidate) -> Coroutine[bool]:
+        """Whether the format can keep more of the change than it kept in this candidate."""
+        usual, finest = (self.photo.jpeg_tables(self.format, finer) for finer in (False, True))
+        if usual is not None:
+            return usual != finest
+        again: Candidate = yield self._write(finer=True)(candidate.strength)
+        return again.data != candidate.data
+
+    def _write(self, finer: bool, quick: bool = True) -> partial[WriteCandidate]:
+        """What asks for a file, given a strength."""
+        return partial(WriteCandidate, self.photo, self.image, self.change, self.format, finer, quick=quick)
+
+    def _locate(self, *images: Tensor) -> LocateInIndex:
+        return LocateInIndex(self.evaluator, self.index, [self.evaluator.extractor.resize(image) for image in images])
+
+    @property
+    def _target_psnr(self) -> float | None:
+        """The PSNR to keep, if one is asked for."""
+        return self.recipe.budget.psnr
+
+    def _before_writing(self, psnr: float) -> Tensor:
+        """What would be seen at this PSNR were it not for writing."""
+        strength = 10 ** (-psnr / 20) / self.change_rms if self.change_rms else 0.0
+        return (self.image + strength * self.change).clamp(0, 1)
+
+    def _gain(self, position: IndexPosition) -> float:
+        return self.original.loss - position.loss
+
+    def _rejection_reason(self, candidate: Candidate, position: IndexPosition) -> str:
+        """Why this candidate may not be released as activated; empty when it may."""
+        if self._target_psnr is not None and candidate.psnr < self._target_psnr:
+            return (
+                f"the written file has {candidate.psnr:.1f} dB, under the {self._target_psnr:g} dB asked for; "
+                "try a format without loss (--format png) or a lower PSNR"
+            )
+        if position.cell != self.original.cell:
+            return "moving its pixels takes it out of its own cell"
+        if position.loss > self.original.loss - MIN_LOSS_DECREASE * abs(self.original.loss):
+            return "moving its pixels within the budget brings it no nearer to its place in the index"
+        return ""
+
+    def _accept(self, candidate: Candidate, position: IndexPosition, note: str | None) -> Coroutine[Activation]:
+        quality: Quality = yield MeasureQuality(self.image, candidate.decoded)
+        data = candidate.data
+        if format_name(self.format or self.photo.format) in QUICK_FORMATS:
+            smaller: Candidate = yield self._write(candidate.finer, quick=False)(candidate.strength)
+            data = smaller.data if torch.equal(smaller.decoded, candidate.decoded) else data
+        return self._make_activation(data, "activated", note, quality, position)
+
+    def _make_activation(
+        self,
+        data: bytes,
+        state: Literal["activated", "unchanged"],
+        reason: str | None,
+        quality: Quality,
+        now: IndexPosition,
+    ) -> Activation:
+        return Activation(
+            sha256=self.photo.sha256,
+            data=data,
+            state=state,
+            reason=reason,
+            quality=quality,
+            descriptor=self.original.descriptor.numpy(),
+            descriptor_after=now.descriptor.numpy() if state == "activated" else None,
+            code=self.code,
+            loss_before=self.original.loss,
+            loss_after=now.loss,
+        )

@@ -1,0 +1,180 @@
+"""homing estimate: what very many photos take, before they are begun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from homing.cli._console import JsonFlag, console, one_line, print_json, print_key_values, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from homing.estimate import Estimate
+
+_DAY, _YEAR = 24, 24 * 365
+
+
+def estimate(
+    photos: Annotated[float, typer.Option(help="How many, such as 1e9.")],
+    gpu: Annotated[str, typer.Option(help="Of each machine: h200, or none.")] = "none",
+    cores: Annotated[
+        int | None, typer.Option(help="Of each machine without a GPU.", show_default="2, as measured")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="To activate with; passive: photos are only added.")] = "homing",
+    megapixels: Annotated[float, typer.Option(help="Of a photo.")] = 1.0,
+    photo_bytes: Annotated[
+        int | None, typer.Option(help="Of a photo's file.", show_default="half a byte for each pixel")
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option(help="In which all is to be done.", show_default="as one machine takes")
+    ] = None,
+    cells: Annotated[int, typer.Option(help="Of the codebook.")] = 4096,
+    code_bytes: Annotated[int, typer.Option(help="Of a code, but for its cell.")] = 8,
+    probes: Annotated[
+        int | None, typer.Option(help="Cells that a search looks into.", show_default="as many as stay fast")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="That searches.")] = "faiss",
+    queries_per_second: Annotated[float, typer.Option(help="Photos that are searched for.")] = 0.0,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STAGE=NUMBER", help="Photos a second that one of your machines does, such as activate=250."
+        ),
+    ] = None,
+    gpu_hour: Annotated[float | None, typer.Option(help="Price of a GPU for an hour.")] = None,
+    core_hour: Annotated[float | None, typer.Option(help="Price of a core for an hour.")] = None,
+    terabyte_month: Annotated[float | None, typer.Option(help="Price of a terabyte for a month.")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """Say what very many photos take: machines, hours, storage, search, what drives the cost.
+
+    From rates that were measured, and says which of them are carried further. It looks at no photo.
+
+    Examples:
+
+        homing estimate --photos 1e9 --gpu h200 --days 30
+
+        homing estimate --photos 5e6 --cores 64 --recipe passive --queries-per-second 50 --core-hour 0.04
+    """
+    from homing.estimate import EstimateRequest, Prices
+    from homing.estimate import estimate as compute_estimate
+
+    result = compute_estimate(
+        EstimateRequest(
+            photos=_whole(photos),
+            gpu=gpu,
+            cores=cores,
+            recipe=recipe,
+            megapixels=megapixels,
+            photo_bytes=photo_bytes,
+            days=days,
+            cells=cells,
+            code_bytes=code_bytes,
+            probes=probes,
+            engine=engine,
+            queries_per_second=queries_per_second,
+            rates=dict(map(_rate, rate or [])),
+            prices=Prices(gpu_hour=gpu_hour, core_hour=core_hour, terabyte_month=terabyte_month),
+        )
+    )
+    if json:
+        print_json(asdict(result))
+    else:
+        _show(result)
+
+
+def _whole(photos: float) -> int:
+    from homing.errors import HomingError
+
+    if not (photos >= 1 and photos.is_integer()):
+        raise HomingError(f"photos must be a whole number, at least 1, got {photos:g}")
+    return int(photos)
+
+
+def _rate(text: str) -> tuple[str, float]:
+    from homing.errors import HomingError
+
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise HomingError(f"a rate is text as STAGE=PHOTOS_A_SECOND, got {text!a}") from None
+
+
+def _show(estimate: Estimate) -> None:
+    request = estimate.request
+    machine = f"{request.machine_cores} cores" + ("" if request.gpu == "none" else f" and one {request.gpu}")
+    many = f"{estimate.machines:,} machine{'s' * (estimate.machines > 1)} of {machine}"
+    late = "" if estimate.meets_deadline is not False else f", later than the {request.days:g} days wanted"
+    print_key_values(
+        {
+            "photos": f"{request.photos:,} of {request.megapixels:g} megapixels, recipe {request.recipe}",
+            "machines": f"{many}; more than {estimate.max_machines:,} would wait for the one writer",
+            "time": f"{_time(estimate.hours)} from start to end{late}; bottleneck: {estimate.bottleneck}",
+            "traffic": f"{estimate.megabytes_per_second:,.3g} MB a second of each machine, read and written",
+        }
+    )
+    for shown in _tables(estimate):
+        console.print()
+        console.print(shown, highlight=False)
+    if request.queries_per_second:
+        cores = f"{estimate.search_cores:,.1f} cores busy with {request.queries_per_second:g} queries a second"
+        console.print()
+        console.print(one_line(f"{cores}; each machine that searches holds the index in memory"))
+    console.print()
+    for remark in _remarks(estimate):
+        console.print(one_line(remark), soft_wrap=True)
+
+
+def _tables(estimate: Estimate) -> Iterator[Table]:
+    """Stages, storage, search, cost items."""
+    stages = table("stage", "on one machine", "photos a second", "shared by machines", "")
+    for stage in estimate.stages:
+        shares = "yes" if stage.parallel else "no"
+        stages.add_row(stage.name, _time(stage.hours), _number(1 / stage.seconds), shares, stage.basis)
+    yield stages
+    storage = table("kept", "where", "", "")
+    for part in estimate.storage:
+        storage.add_row(part.name, part.where, _bytes(part.bytes), part.basis)
+    yield storage
+    search = table("references", "cells", "probes", "codes scanned", "p50, ms", "p99, ms", "")
+    for each in estimate.search:
+        counts = (each.references, each.cells, each.probes, round(each.codes_scanned))
+        search.add_row(*(f"{count:,}" for count in counts), f"{each.p50_ms:.2f}", f"{each.p99_ms:.2f}", each.basis)
+    yield search
+    priced = any(item.cost is not None for item in estimate.cost_items)
+    cost_items = table("cost items" + ", the dearest first" * priced, "amount", "", "cost" * priced)
+    for item in estimate.cost_items:
+        cost = "" if item.cost is None else f"{item.cost:,.2f}"
+        every = " each month" if item.period == "month" else ""
+        cost_items.add_row(item.name, _number(item.amount), item.unit + every, cost)
+    yield cost_items
+
+
+def _remarks(estimate: Estimate) -> Iterator[str]:
+    yield "Assumed:"
+    yield from (f"- {each}" for each in estimate.assumptions)
+    yield "Measured by (docs/scale.md has all of it):"
+    yield from (f"- {each}" for each in dict.fromkeys(source for stage in estimate.stages for source in stage.sources))
+
+
+def _time(hours: float) -> str:
+    """In the unit that a person would say it in."""
+    units = ((_YEAR, "years"), (_DAY, "days"), (1, "hours"), (1 / 60, "minutes"), (1 / 3600, "seconds"))
+    size, name = next((each for each in units if hours >= 2 * each[0]), units[-1])
+    return f"{_number(hours / size)} {name}"
+
+
+def _bytes(count: float) -> str:
+    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+    size, name = next((each for each in units if count >= each[0]), units[-1])
+    return f"{_number(count / size)} {name}"
+
+
+def _number(value: float) -> str:
+    """Three digits that count, and all of those before the point."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

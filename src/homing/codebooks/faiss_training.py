@@ -1,0 +1,100 @@
+"""From a FAISS factory string to a quantizer that has learned from descriptors."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import faiss
+import numpy as np
+
+from homing.codebooks.quantizer import Quantizer
+from homing.errors import CodebookError
+
+MIN_GRAPH_LINKS = 8  # with fewer a graph loses much of what it holds, and FAISS crashes with 1
+_SAMPLE_SIZE = 1_000  # descriptors whose codes tell whether codes tell anything
+
+
+def train_quantizer(spec: str, descriptors: np.ndarray) -> Quantizer:
+    """A quantizer of this spec that has learned from (N, D) descriptors."""
+    count, dim = descriptors.shape
+    quantizer = build_quantizer(spec, dim=dim, descriptors=count)
+    _skip_needless_training(quantizer)
+    try:
+        quantizer.index.train(descriptors)
+    except RuntimeError as error:
+        reason = str(error).rpartition("failed: ")[2].strip()
+        raise CodebookError(f"{spec} cannot be trained on {count} descriptors of {dim} dimensions: {reason}") from error
+    quantizer = Quantizer(quantizer.index, spec)
+    _refuse_one_code(quantizer, descriptors[:_SAMPLE_SIZE], spec)
+    return quantizer
+
+
+def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
+    """A quantizer of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
+    if re.search(r"(?<!\d)0+(?!\d)", spec):  # with which FAISS crashes, or keeps nothing
+        raise CodebookError(f"'{spec}' asks for 0 of something; ask for at least 1")
+    if any(int(links) < MIN_GRAPH_LINKS for links in re.findall(r"HNSW(\d+)", spec)):
+        raise CodebookError(f"'{spec}' asks for a graph of too few links; ask for HNSW{MIN_GRAPH_LINKS} at least")
+    try:
+        quantizer = Quantizer(faiss.index_factory(dim, spec), spec)
+    except RuntimeError as error:
+        if "HNSW code description" in str(error):
+            raise CodebookError(
+                f"'{spec}': FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"
+            ) from error
+        raise CodebookError(
+            f"'{spec}' is no FAISS factory string for {dim}-d descriptors; docs/method.md lists the families, "
+            "IVF1024,PQ8x8 is one"
+        ) from error
+    for each in quantizer.transforms:
+        if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:
+            raise CodebookError(f"'{spec}' makes {each.d_out} dimensions of {each.d_in}; ask for {each.d_in} at most")
+    # FAISS crashes over a rotation learned from fewer descriptors than dimensions.
+    rotated = [each.d_in for each in quantizer.transforms if isinstance(each, faiss.OPQMatrix)]
+    needed = max(256, 0 if quantizer.ivf is None else quantizer.ivf.nlist, *rotated)
+    if descriptors < needed:
+        raise CodebookError(
+            f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "
+            "give it more photos, or more crops of them with --descriptors"
+        )
+    return quantizer
+
+
+def _refuse_one_code(quantizer: Quantizer, rows: np.ndarray, spec: str) -> None:
+    """Refuse a quantizer that cannot tell what it has learned from apart, such as SQ8_direct, made for whole numbers."""
+    codes = quantizer.encode(rows)[:, -quantizer.codec.code_size :]  # the number of the cell stands before
+    if np.unique(codes, axis=0, return_counts=True)[1].max() > 0.9 * len(codes):
+        raise CodebookError(
+            f"{spec} gives nearly all descriptors the same code; choose another spec, such as IVF1024,PQ8x8, or give "
+            "it more photos that differ"
+        )
+
+
+def _skip_needless_training(quantizer: Quantizer) -> None:
+    """Leave out of training what helps nobody here."""
+    clusterings = []
+    cells = [] if quantizer.ivf is None else [faiss.downcast_index(quantizer.ivf.quantizer)]
+    for part in (quantizer.inner, quantizer.codec, *cells):
+        learning = [part, getattr(part, "pq", None), getattr(part, "rq", None)]
+        if many := getattr(part, "prq", None):
+            cast: Any = faiss.downcast_Quantizer  # type: ignore[attr-defined]
+            learning += [cast(many.subquantizer(i)) for i in range(many.nsplits)]
+        clusterings += [each.cp for each in learning if hasattr(each, "cp")]
+        if hasattr(part, "do_polysemous_training"):
+            # It numbers codewords so that codes compare by their bits, which no index here does; it takes most of the
+            # time.
+            part.do_polysemous_training = False
+    if hasattr(quantizer.codec, "pq"):
+        rotations = [each for each in quantizer.transforms if isinstance(each, faiss.OPQMatrix)]
+        clusterings += [_product_quantizer(each, quantizer.codec.pq.nbits).cp for each in rotations]
+    for clustering in clusterings:
+        # FAISS warns, line after line, of fewer than 39 photos per centroid; whoever trains on so few knows.
+        clustering.min_points_per_centroid = 1
+
+
+def _product_quantizer(rotation: Any, bits: int) -> Any:
+    """The product quantizer that a rotation learns for: by itself one of 8 bits, whatever the codes have."""
+    rotation.pq = product = faiss.ProductQuantizer(rotation.d_out, rotation.M, bits)
+    rotation.referenced_objects = [product]
+    return product

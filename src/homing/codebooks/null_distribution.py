@@ -1,0 +1,241 @@
+"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from homing.codebooks.pairs import NO_PAIRS, DistanceBlocks
+from homing.codebooks.quantizer import Quantizer
+from homing.errors import CodebookError
+
+ComparedBy = Literal["code", "descriptor"]
+MAX_PHOTOS = 14_000  # two hundred million pairs
+MIN_REFERENCES = 100  # that tell how much alike photos are
+_NEAREST_SHARE = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
+_SAMPLE_STRIDE = 101  # one pair in so many
+_CURVE_POINTS = 400  # that a curve is kept as, beside the nearest pairs
+_TAIL_SHARE = 1e-5  # the share of pairs, the nearest, to which the tail is fitted, and for which it stands
+_MIN_TAIL_PAIRS = 500  # to which it is fitted
+_FLOOR = 1e-3  # of the smallest share that was seen: what is rarer nobody can tell from these pairs
+_MIN_SHAPE_PAIRS = 50  # pairs that tell how unevenly they fall to queries, at least
+_EVEN_SHAPE = 1e6  # a shape that makes no difference
+_DENSITY_SHARES = (
+    1e-3,
+    1e-2,
+)  # shares of the nearest pairs at which the density ratio is measured: of many photos, of few
+_MIN_EXPECTED_PAIRS = 100  # pairs that would be counted, at least, if photos were as those a codebook knows
+
+
+@dataclass(frozen=True)
+class PairDistances:
+    """Distances (K,) of unrelated pairs, ascending, and the shares (K,) of all pairs that lie no farther apart.
+
+    Some photos lie near many others: of one such query many pairs count where it has one nearest. How near each comes
+    to its share of the pairs is spread over queries as a gamma distribution, of which these are the shapes (K,).
+    """
+
+    distances: np.ndarray
+    shares: np.ndarray
+    shapes: np.ndarray
+
+    @classmethod
+    def measure(cls, queries: np.ndarray, references: np.ndarray, related: np.ndarray = NO_PAIRS) -> PairDistances:
+        """From the points (P, D) that stand for P photos as queries to those that stand for them as references.
+
+        Pairs (R, 2) that are related are not counted.
+        """
+        blocks = DistanceBlocks(queries, references, related)
+        pairs = blocks.pairs
+        wanted = max(int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS))  # a pair may lie both ways as near
+        nearest, sample = np.empty(0, np.float32), []
+        for block in blocks:
+            sample.append(block.ravel()[::_SAMPLE_STRIDE])
+            nearest = np.concatenate([nearest, block[np.isfinite(block)]])
+            if len(nearest) > wanted:
+                nearest = np.partition(nearest, wanted - 1)[:wanted]
+        nearest.sort()
+        ranks = np.concatenate(
+            [np.arange(min(_MIN_TAIL_PAIRS, wanted)), np.geomspace(1, wanted, _CURVE_POINTS).astype(int) - 1]
+        )
+        ranks = np.unique(ranks)
+        shares = np.linspace(wanted / pairs, 1, _CURVE_POINTS)[1:] if wanted < pairs else np.empty(0)
+        others = np.concatenate(sample)
+        farther = np.quantile(others[np.isfinite(others)], shares) if len(shares) else shares
+        distances = np.maximum.accumulate(np.concatenate([nearest[ranks], farther]).astype(np.float64))
+        shares = np.concatenate([(ranks + 1) / pairs, shares])
+        distances, shares = _distinct(distances, shares)
+        return cls(distances, shares, _shapes(blocks, distances, shares))
+
+    @classmethod
+    def from_sorted(cls, distances: np.ndarray) -> PairDistances:
+        """From the distances of all pairs there are, ascending; nothing is known of whose they are."""
+        shares = np.arange(1, len(distances) + 1) / len(distances)
+        distances, shares = _distinct(distances.astype(np.float64), shares)
+        return cls(distances, shares, np.full(len(distances), _EVEN_SHAPE))
+
+    def cdf(self, distances: np.ndarray) -> np.ndarray:
+        """How many of all unrelated pairs lie no farther apart than this: the curve, below its edge the tail."""
+        edge, shape, scale = self._tail
+        within = np.interp(distances, self.distances[edge:], np.log(self.shares[edge:]))
+        beyond = np.maximum(self.distances[edge] - distances, 0) / scale
+        with np.errstate(divide="ignore"):  # at a distance of 0
+            tail = np.log1p(np.maximum(shape * beyond, -1)) / shape if shape else beyond
+        shares: np.ndarray = np.maximum(np.exp(within - tail), _FLOOR * self.shares[0])
+        return shares
+
+    def false_match_probability(self, distances: np.ndarray, tries: float | np.ndarray) -> np.ndarray:
+        """How likely the nearest of so many references lies no farther from a photo that is related to none."""
+        # The share of each query is its own: the mean of 1 - (1 - share) ** tries over their gamma distribution.
+        hits = -tries * np.log1p(-np.minimum(self.cdf(distances), 1 - 1e-12))
+        shapes = np.interp(distances, self.distances, self.shapes)
+        probabilities: np.ndarray = -np.expm1(-shapes * np.log1p(hits / shapes))
+        return probabilities
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether these are distances and shares in order, as they were measured."""
+        rows = np.stack([self.distances, self.shares, self.shapes])
+        in_order = bool((np.diff(rows[:2]) >= 0).all() and (rows[1:] > 0).all() and (rows[1] <= 1).all())
+        return rows.shape[1] > 0 and in_order and bool(np.isfinite(rows).all())
+
+    @cached_property
+    def _tail(self) -> tuple[int, float, float]:
+        """A generalized Pareto tail, by probability-weighted moments: the place of its edge, its shape and scale."""
+        if self.distances[0] == 0:  # nothing lies nearer than what was seen: the curve tells all
+            return 0, 0.0, 1.0
+        fitted = max(_TAIL_SHARE, _MIN_TAIL_PAIRS * self.shares[0])
+        edge = int(np.searchsorted(self.shares, min(fitted, self.shares[-1])))
+        near, left = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
+        # Of how far pairs lie below the edge: the mean, and that of each times the share that lies farther below.
+        mean, weighted = _area(near, left), _area(near, left**2) / 2
+        if mean - 2 * weighted < 1e-9:  # all lie on the edge
+            return edge, 0.0, 1e-6
+        # However light, a tail does not end before a distance of 0, at which any two photos may lie.
+        shape = max(2 - mean / (mean - 2 * weighted), -mean / float(self.distances[edge] - mean))
+        return edge, shape, mean * (1 - shape)
+
+
+@dataclass(frozen=True)
+class NullDistribution:
+    """Distances of unrelated photos as queries to the codes of others, and to their descriptors.
+
+    Codebooks of an earlier homing know the first alone.
+    """
+
+    code: PairDistances
+    descriptor: PairDistances | None
+
+    @classmethod
+    def measure(cls, quantizer: Quantizer, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> NullDistribution:
+        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough.
+
+        Pairs (R, 2) of them that are related are left out.
+        """
+        if len(photos) < 2:
+            raise CodebookError("how far unrelated photos lie apart takes two at least; give it more photos")
+        some = np.random.default_rng(0).permutation(len(photos))[:MAX_PHOTOS]
+        rows = np.ascontiguousarray(photos[some], dtype=np.float32)
+        positions = np.full(len(photos), -1)
+        positions[some] = np.arange(len(some))
+        related = positions[related]
+        related = related[(related >= 0).all(axis=1)]
+        return cls(
+            PairDistances.measure(*quantizer.comparison_points(rows, rows), related),
+            PairDistances.measure(rows, rows, related),
+        )
+
+    def density_ratio(self, photos: np.ndarray) -> float:
+        """How many times as often photos, of (P, D) descriptors, lie near each other as those known here do.
+
+        It is 1 at least, and where they are too few to tell.
+        """
+        pairs = len(photos) * (len(photos) - 1)
+        if self.descriptor is None or len(photos) < MIN_REFERENCES:
+            return 1.0
+        # Nearer pairs are left to the tail: many of them would be photos of one series, which are not unrelated.
+        share = float(np.clip(_MIN_EXPECTED_PAIRS / pairs, *_DENSITY_SHARES))
+        nearest, farthest = np.interp([_TAIL_SHARE, share], self.descriptor.shares, self.descriptor.distances)
+        counted = sum(int(((block > nearest) & (block <= farthest)).sum()) for block in DistanceBlocks(photos, photos))
+        return max(counted / (pairs * (share - _TAIL_SHARE)), 1.0)
+
+    def false_match_probability(
+        self, by: ComparedBy, distances: np.ndarray, tries: int, density_ratio: float | np.ndarray = 1.0
+    ) -> np.ndarray:
+        """How likely the nearest of so many references lies no farther from a photo that is related to none.
+
+        Photos that are so many times as often near each other have as many times the tries, by descriptors: codes come
+        too seldom near each other to follow.
+        """
+        if by == "code":
+            return self.code.false_match_probability(distances, tries)
+        return self.by_descriptor.false_match_probability(distances, tries * density_ratio)
+
+    @property
+    def by_descriptor(self) -> PairDistances:
+        """Those to descriptors, where they are known to be known."""
+        assert self.descriptor is not None, "nothing is compared by descriptors of which nothing is known"
+        return self.descriptor
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether these are distances and shares in order, as they were measured."""
+        return all(each.is_valid for each in (self.code, self.descriptor) if each is not None)
+
+    def to_tensors(self) -> dict[str, np.ndarray]:
+        """What a codebook's file keeps of it."""
+        both = {"code": self.code, "descriptor": self.descriptor}
+        return {
+            f"null_distribution.{name}": np.stack([each.distances, each.shares, each.shapes])
+            for name, each in both.items()
+            if each is not None
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> NullDistribution:
+        """What a codebook's file kept; a file of an earlier homing holds the distances to codes, one by one."""
+        if "null_distribution" in tensors:
+            return cls(PairDistances.from_sorted(tensors["null_distribution"]), None)
+        descriptor = tensors.get("null_distribution.descriptor")
+        return cls(
+            PairDistances(*tensors["null_distribution.code"]),
+            None if descriptor is None else PairDistances(*descriptor),
+        )
+
+
+def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of equal distances the last share: no pair lies between them."""
+    last = np.append(np.diff(distances) > 0, True)
+    return distances[last], shares[last]
+
+
+def _area(x: np.ndarray, y: np.ndarray) -> float:
+    return float((np.diff(x) * (y[1:] + y[:-1])).sum() / 2)
+
+
+def _shapes(blocks: DistanceBlocks, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The shapes (K,) of the gamma distributions that shares are spread over queries by, from their second moments."""
+    photos, pairs = len(blocks.queries), blocks.pairs
+    fitted_at = np.flatnonzero(
+        (shares >= min(_MIN_SHAPE_PAIRS / pairs, shares[-1])) & (shares <= max(_NEAREST_SHARE, shares[0]))
+    )
+    if photos < 3 or not len(fitted_at):
+        return np.full(len(distances), _EVEN_SHAPE)
+    fitted_at = fitted_at[:: max(len(fitted_at) // 40, 1)]
+    joint_counts = np.zeros(len(fitted_at))
+    for block in blocks:
+        query, other = np.nonzero(block <= distances[fitted_at[-1]])
+        positions = np.searchsorted(distances[fitted_at], block[query, other])
+        counts = np.zeros((len(block), len(fitted_at)))
+        np.add.at(counts, (query, positions), 1)
+        counts = counts.cumsum(axis=1)
+        joint_counts += (counts * (counts - 1)).sum(axis=0)
+    second_moments = joint_counts / (pairs * (photos - 2))
+    variances = second_moments / np.square(shares[fitted_at]) - 1
+    shapes = 1 / np.maximum(variances, 1 / _EVEN_SHAPE)
+    interpolated: np.ndarray = np.exp(np.interp(np.log(shares), np.log(shares[fitted_at]), np.log(shapes)))
+    return interpolated

@@ -1,0 +1,97 @@
+"""The job of releasing photos, on one machine: index, activate, verify, write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import unwrap
+from typing import TYPE_CHECKING
+
+from homing._io.parallel import pipelined_map, prefetch_map
+from homing._io.paths import Location
+from homing.activation import Activation, Recipe, activate
+from homing.activation.batch import Loop
+from homing.activation.optimize import optimize
+from homing.activation.pipeline import batch_size_for, map_batches
+from homing.activation.workers import ActivateFiles, EncodedPhoto, map_in_workers, should_compile, use_processes
+from homing.collection.outcome import Outcome, failed
+from homing.collection.release_steps import ReleaseWriter, Task, read, release, tasks_for
+from homing.errors import PhotoError
+from homing.photo import FoundPhoto, Photo, format_name
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+
+class ActivationJob:
+    """One call of `activate`: photos of one recipe into one folder."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        out: Location,
+        recipe: Recipe,
+        format: str | None,
+        loop: Loop = optimize,
+        *,
+        expected: Mapping[Location, Container[str]] | None = None,
+        processes: bool = False,
+    ) -> None:
+        """`expected` are the hashes that a photo's file must have one of."""
+        self.collection, self.out, self.recipe = collection, out, recipe
+        self.loop, self.processes = loop, processes
+        self.format = format_name(format) if format else None
+        self._releases = ReleaseWriter(collection, recipe, format, expected)
+
+    def run(self, found: Sequence[FoundPhoto[Location]], report: Callable[[Outcome], None]) -> list[Outcome]:
+        """Release photos; each one's file is on disk when it is reported."""
+        tasks = tasks_for(found, self.out, self.format, self.collection)
+        outcomes = []
+        for batch in self._released(tasks):
+            for outcome in batch:
+                report(outcome)
+                outcomes.append(outcome)
+        return outcomes
+
+    def _released(self, tasks: Sequence[Task]) -> Iterator[list[Outcome]]:
+        """What came of the photos, batch by batch, in order."""
+        device = self.collection.extractor.device
+        write_batch = partial(release, releases=self._releases)
+        # Workers load the network by its name, and run the engine.
+        can_use_workers = self.processes and self.loop is optimize and not self.collection.has_custom_extractor
+        if can_use_workers and use_processes(len(tasks), device):
+            compiled = should_compile(len(tasks), self.recipe)
+            work = ActivateFiles(self.collection.codebook, self.recipe, self.format, compiled)
+            # Batches come so fast that to wait for the disk, and only then for the next one, would halve the pace.
+            return pipelined_map(write_batch, map_in_workers(prefetch_map(self._read, tasks), work))
+        size = batch_size_for(device)
+        if unwrap(self.loop) is not optimize:  # compared with as it would be run by itself: a batch after the other
+            size = replace(size, concurrent=1, threads=None)
+        return map(write_batch, map_batches(prefetch_map(self._load, tasks), self._activate, size))
+
+    def _read(self, task: Task) -> tuple[Task, EncodedPhoto | Outcome]:
+        photo = read(task)
+        if isinstance(photo, Outcome):
+            return task, photo
+        ((task, done),) = self._releases.lookup_existing([(task, photo.sha256, photo.target_sha256)])
+        return task, done or photo.file
+
+    def _load(self, task: Task) -> tuple[Task, Photo | Outcome]:
+        task, read = self._read(task)
+        if isinstance(read, Outcome):
+            return task, read
+        try:
+            return task, Photo.decode(read.data, read.name)
+        except PhotoError as error:
+            return task, failed(task.path, error)
+
+    def _activate(self, photos: Sequence[Photo]) -> list[Activation | PhotoError]:
+        return activate(
+            photos,
+            extractor=self.collection.extractor,
+            codebook=self.collection.codebook,
+            recipe=self.recipe,
+            format=self.format,
+            loop=self.loop,
+        )

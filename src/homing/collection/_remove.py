@@ -1,0 +1,95 @@
+"""References leave a collection: found by id, path or folder, and removed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from homing._io.paths import Address, Location, location
+from homing.collection.catalog import Catalog
+from homing.collection.folder import Folder
+from homing.collection.generations import earlier_generations, generation_path, other_generations
+from homing.collection.outcome import Outcome
+from homing.collection.settings import open_catalog
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The references that a user named, each once, and what names none."""
+
+    ids: list[int]
+    unknown: list[Outcome]
+
+
+def select_references(catalog: Catalog, what: Iterable[int | str | Location]) -> Selection:
+    """References by their ids, by the paths they were added from, or by a folder that these lie in."""
+    ids: dict[int, None] = {}
+    unknown = []
+    for each in dict.fromkeys(what):
+        found = catalog.existing_ids([each]) if isinstance(each, int) else _at(catalog, each)
+        ids |= dict.fromkeys(found)
+        if not found:
+            unknown.append(Outcome(photo=location(str(each)), state="failed", reason=_reason(each)))
+    return Selection(list(ids), unknown)
+
+
+def remove_references(folder: Folder, selection: Selection) -> list[Outcome]:
+    """Remove references in one transaction; files that were released of them are left where they are.
+
+    They leave the generations beside this one, too: they have the same ids in all of them.
+    """
+    # In this order nothing stays behind after a kill: the same call goes on, or the next run of the migration.
+    for before in earlier_generations(folder.root) if selection.ids else []:
+        _remove_from_generation(before, selection.ids)
+    removed = folder.catalog.remove(selection.ids) if selection.ids else []
+    if selection.ids and "next" in other_generations(folder.root):
+        _remove_from_generation(generation_path(folder.root, "next"), selection.ids)
+    return removed_outcomes(removed, selection)
+
+
+def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], selection: Selection) -> list[Outcome]:
+    """What is told of references that were removed, as catalogs give them, and of what names none."""
+    return [
+        Outcome(photo=location(source), state="removed", released=None if released is None else location(released))
+        for _, source, released in removed
+    ] + selection.unknown
+
+
+def _remove_from_generation(generation: Path, ids: list[int]) -> None:
+    with closing(open_catalog(generation)) as catalog:
+        catalog.remove(ids)
+
+
+def _at(catalog: Catalog, what: str | Location) -> list[int]:
+    if what == "":
+        return []  # not the folder one is in, which a path that is empty stands for
+    path = location(what)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return []  # no reference has such a path
+    if isinstance(path, Address):
+        inner, chain, outer = str(path).partition("::")
+        below = catalog.find_in_folder(inner)
+        if chain:  # other archives may have a folder of the same name
+            sources = catalog.sources_and_states(below)
+            below = [number for number in below if sources[number][0].endswith(chain + outer)]
+        return [*(number for number, _ in catalog.find_by_source(str(path))), *below]
+    spellings = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+    return [
+        number
+        for spelling in spellings
+        for number in (*(number for number, _ in catalog.find_by_source(spelling)), *catalog.find_in_folder(spelling))
+    ]
+
+
+def _reason(what: int | str | Location) -> str:
+    if isinstance(what, int):
+        return f"{what}: no reference has this id"
+    if what == "":
+        return "'': an empty name names no reference"
+    name = os.fsencode(str(location(what))).decode(errors="replace")
+    return f"{name}: no reference was added from this path, or from a folder of this name"

@@ -1,0 +1,154 @@
+"""How a collection searches: which cells, what is compared again, and how likely each match is by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from homing.codebooks import Codebook
+from homing.collection.catalog import State
+from homing.collection.folder import FIRST_DISTRACTOR_ID, Folder
+from homing.collection.outcome import Match
+from homing.errors import CollectionError, HomingError
+from homing.indexes import Index, full_distances
+
+DEFAULT_RERANK = 100  # of the nearest are compared again where nothing else is asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlan:
+    """What a search does: among how many references, in how many of the cells, and how many it compares again.
+
+    Either `probes` or `probe_radius` chooses cells; where a codebook has none, `cells` and `probes` are None.
+    """
+
+    references: int
+    cells: int | None
+    probes: int | None
+    probe_radius: float | None
+    rerank: int
+
+    def __str__(self) -> str:
+        searched = "every code"
+        if self.probe_radius is not None:
+            searched = f"cells within a probe radius of {self.probe_radius:g}"
+        elif self.cells is not None:
+            searched = f"{'all' if self.probes == self.cells else f'{self.probes:,} of'} {self.cells:,} cells"
+        reranked = f", the nearest {self.rerank:,} compared again by descriptors" if self.rerank else ""
+        return f"{self.references:,} references, {searched}{reranked}"
+
+
+def plan_search(
+    index: Index, codebook: Codebook, k: int, probes: int | None, probe_radius: float | None, rerank: int | None
+) -> SearchPlan:
+    """What is asked for and, where nothing is, what suits a collection of this size."""
+    if k < 1 or (probes is not None and probes < 1):
+        raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
+    if rerank and rerank < k:
+        raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
+    can_rerank = codebook.null_distribution.descriptor is not None
+    if rerank and not can_rerank:
+        raise HomingError(
+            f"codebook '{codebook.name}' was made by an earlier homing, which did not measure how far "
+            "descriptors of unrelated photos lie apart; search with --rerank 0"
+        )
+    if rerank is None:  # who says where to look wants that and no more
+        rerank = max(k, DEFAULT_RERANK) if can_rerank and probes is None and probe_radius is None else 0
+    cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
+    if cells is None:
+        probes = None
+    elif probe_radius is None:
+        probes = min(probes or index.default_nprobe(), cells)
+    return SearchPlan(references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank)
+
+
+def run_search(
+    folder: Folder, index: Index, descriptors: Tensor, k: int, plan: SearchPlan, max_false_match: float | None
+) -> list[list[Match]]:
+    """The nearest references of each of (B, D) or (B, T, D) descriptors, the rarest distance first."""
+    if max_false_match is not None and not 0 < max_false_match <= 1:
+        raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {max_false_match:g}")
+    distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.probe_radius)
+    queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
+    trials = plan.references * queries.shape[1]
+    counts = np.zeros(ids.shape, dtype=int)
+    if plan.rerank:
+        exact, counts = _descriptor_distances(folder, queries, ids)
+        distances = np.where(counts > 0, exact, distances)
+    is_reranked, probabilities = counts > 0, np.empty(ids.shape)
+    null_distribution = folder.codebook.null_distribution
+    probabilities[~is_reranked] = null_distribution.false_match_probability("code", distances[~is_reranked], trials)
+    if is_reranked.any():
+        probabilities[is_reranked] = null_distribution.false_match_probability(
+            "descriptor", distances[is_reranked], trials, _density_ratio(folder, index)
+        )
+    # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
+    # both are all but certain, distances decide. What is none comes last.
+    order = np.lexsort((distances, probabilities, ids < 0))[:, :k]
+    # An activated photo has two descriptors, or more: a distractor, who may come near to any, has as many tries. That
+    # makes none less near.
+    probabilities = np.minimum(np.maximum(counts, 1) * probabilities, 1)
+    ids, distances, is_reranked, probabilities = (
+        np.take_along_axis(each, order, 1) for each in (ids, distances, is_reranked, probabilities)
+    )
+    kept = ids >= 0 if max_false_match is None else (ids >= 0) & (probabilities <= max_false_match)
+    known = folder.catalog.sources_and_states(np.unique(ids[kept & (ids < FIRST_DISTRACTOR_ID)]).tolist())
+    found = (each.tolist() for each in (kept, ids, distances, is_reranked, probabilities))
+    return [
+        [_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept]
+        for row in zip(*found, strict=True)
+    ]
+
+
+def _descriptor_distances(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distances (B, N) of queries to the descriptors that the catalog keeps, and how many (B, N) these are."""
+    try:
+        exact, counts = full_distances(queries, ids, folder.catalog.descriptors)
+    except (ValueError, TypeError) as error:  # of NumPy: their lengths are not that of the queries
+        raise _damaged(folder) from error
+    if np.isnan(exact).any():
+        raise _damaged(folder)
+    return exact, counts
+
+
+def _density_ratio(folder: Folder, index: Index) -> float:
+    try:
+        return folder.density_ratio.value(index)
+    except (ValueError, TypeError) as error:  # as above
+        raise _damaged(folder) from error
+
+
+def _damaged(folder: Folder) -> CollectionError:
+    path = folder.path
+    return CollectionError(
+        f"{path} holds descriptors that are none of its network; repair it with: homing check {path} --repair"
+    )
+
+
+def _match(
+    folder: Folder,
+    known: Mapping[int, tuple[str, State]],
+    number: int,
+    distance: float,
+    is_reranked: bool,
+    false_match_probability: float,
+) -> Match:
+    if number >= FIRST_DISTRACTOR_ID:
+        assert folder.distractors is not None
+        return Match(
+            folder.distractors.name(number - FIRST_DISTRACTOR_ID),
+            distance,
+            "distractor",
+            false_match_probability=false_match_probability,
+        )
+    return Match(
+        known[number][0],
+        distance,
+        known[number][1],
+        "descriptor" if is_reranked else "code",
+        number,
+        false_match_probability,
+    )

@@ -1,0 +1,64 @@
+"""Whether the catalog is sound as a database."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from homing.collection.catalog import Catalog
+from homing.collection.checks.findings import Findings
+from homing.errors import CollectionError
+
+_REVISION_GAP = 1_000_000
+RESTORE_HINT = (
+    "restore catalog.sqlite from a backup, or save what can be read of it with: "
+    "sqlite3 catalog.sqlite .recover | sqlite3 recovered.sqlite"
+)
+
+
+def check_catalog(catalog: Catalog, findings: Findings) -> bool:
+    """Check what SQLite can check, and that nothing stands for a reference that is not there; whether to go on."""
+    try:
+        problems = _integrity(catalog)
+        if problems:
+
+            def repair() -> None:
+                with catalog._transaction() as connection:
+                    connection.execute("REINDEX")  # tables hold the truth, indexes can be made of them
+                if left := _integrity(catalog):
+                    raise CollectionError(left[0])
+
+            problem = f"SQLite finds it damaged: {problems[0]}" + (f" ({len(problems):,} such)" if problems[1:] else "")
+            if not findings.repair_or_report("catalog", problem, "its indexes were made anew", repair, RESTORE_HINT):
+                return False
+        catalog._fetch_all("SELECT 1 FROM photos, descriptors, releases, metadata LIMIT 0")  # are they there?
+        for table, row, *_ in catalog._fetch_all("PRAGMA foreign_key_check"):
+            findings.report("catalog", f"row {row} of {table} is of no reference there is", RESTORE_HINT)
+        return _check_revision(catalog, findings)
+    except CollectionError as error:
+        findings.report("catalog", str(error), RESTORE_HINT)
+        return False
+
+
+def _check_revision(catalog: Catalog, findings: Findings) -> bool:
+    try:
+        _ = catalog.revision, catalog.codes_revision
+    except CollectionError as error:
+        return findings.repair_or_report(
+            "catalog", str(error), "counted on", partial(_advance_revision, catalog), RESTORE_HINT
+        )
+    return True
+
+
+def _advance_revision(catalog: Catalog) -> None:
+    """Count on from more than anybody who has it open can have counted: they all look for what changed."""
+    known = catalog._fetch_all(
+        "SELECT max(revision) FROM removed UNION SELECT max(CAST(value AS INTEGER)) FROM metadata"
+        " WHERE name IN ('codes_revision', 'snapshot_revision')"
+    )
+    revision = max(number or 0 for (number,) in known) + _REVISION_GAP
+    catalog.set_metadata(revision=str(revision), codes_revision=str(revision))
+
+
+def _integrity(catalog: Catalog) -> list[str]:
+    said = [" ".join(str(row[0]).split()) for row in catalog._fetch_all("PRAGMA integrity_check")]
+    return [] if said == ["ok"] else said

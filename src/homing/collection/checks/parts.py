@@ -1,0 +1,170 @@
+"""The files a collection needs to be opened, and those that a crash left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from homing import codebooks
+from homing._io.files import TEMPORARY_NAME, write_atomically
+from homing._io.paths import location
+from homing.codebooks import Codebook, Distractors
+from homing.collection.checks.findings import STALE_SECONDS, Findings
+from homing.collection.folder import UPLOADS, Folder
+from homing.collection.generations import delete_path, deleted_generations, other_generations
+from homing.collection.settings import open_catalog, read_settings, write_settings
+from homing.errors import CodebookError, CollectionError, FormatError
+
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+def refuse_if_no_collection(path: Path) -> None:
+    """Refuse a folder that has neither a catalog nor settings."""
+    if not (path / "catalog.sqlite").is_file() and not (path / "collection.toml").is_file():
+        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+
+
+def check_parts(path: Path, findings: Findings) -> bool:
+    """Check settings, codebook and distractors; whether the collection can be opened now."""
+    if not (path / "catalog.sqlite").is_file():
+        findings.report("catalog", f"{path / 'catalog.sqlite'} is missing", "restore it from a backup")
+        return False
+    if not _settings(path, findings):
+        return False
+    settings = read_settings(path)
+    return _codebook(path, settings, findings) and _distractors(path, settings, findings)
+
+
+def _settings(path: Path, findings: Findings) -> bool:
+    try:
+        read_settings(path)
+    except FormatError:
+        raise
+    except CollectionError:
+
+        def repair() -> None:
+            open_catalog(path).close()  # one of a later homing has settings that this one cannot write
+            file = path / "distractors"
+            write_settings(path, Codebook.read(path / "codebook"), file.read_bytes() if file.is_file() else None)
+
+        problem = f"{path / 'collection.toml'} is missing or damaged"
+        return findings.repair_or_report("settings", problem, "written anew", repair, "restore it from a backup")
+    return True
+
+
+def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
+    file, fingerprint = path / "codebook", settings["fingerprint"]
+    try:
+        codebook = Codebook.read(file)
+        if codebook.fingerprint == fingerprint:
+            return True
+        problem = (
+            f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), another than the collection was made with"
+        )
+    except CodebookError as error:
+        problem = str(error)
+    by_hand = (
+        f"put '{settings['codebook']}' ({fingerprint[:12]}) back as {file}, from a backup or the file it came from"
+    )
+    bundled = (codebooks.load(name) for name in codebooks.available())
+    same = next((book for book in bundled if book.fingerprint == fingerprint), None)
+    if same is None:
+        findings.report("codebook", problem, by_hand)
+        return False
+    repair = partial(write_atomically, file, same.to_bytes())
+    return findings.repair_or_report("codebook", problem, "put back as it comes with homing", repair, by_hand)
+
+
+def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
+    file, codebook = path / "distractors", Codebook.read(path / "codebook")
+    expected = settings.get("distractors")  # not said by collections made before it was kept
+    try:
+        data = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        findings.report("distractors", f"{file} cannot be read: {error.strerror}", "make it readable")
+        return False
+    if data is None and expected is None:
+        return True
+    if data is not None and (
+        hashlib.sha256(data).hexdigest() == expected or (expected is None and _is_readable(data, codebook))
+    ):
+        return True
+    problem = f"{file} is {'missing' if data is None else 'damaged'}"
+    by_hand = "restore it from a backup, or make a new collection with: homing init COLLECTION --with-distractors"
+    bundled = codebooks.bundled_distractors(codebook).to_bytes() if codebooks.has_distractors(codebook) else None
+    if bundled is None or (expected is not None and hashlib.sha256(bundled).hexdigest() != expected):
+        findings.report("distractors", problem, by_hand)
+        return False
+    repair = partial(write_atomically, file, bundled)
+    return findings.repair_or_report("distractors", problem, "put back as it comes with homing", repair, by_hand)
+
+
+def _is_readable(data: bytes, codebook: Codebook) -> bool:
+    try:
+        Distractors.from_bytes(data, codebook, "distractors")
+    except CodebookError:
+        return False
+    return True
+
+
+def check_leftovers(folder: Folder, findings: Findings) -> None:
+    """Temporary files that a crash left in the collection, or in a folder that photos were released into.
+
+    And what is left of generations that were forgotten, and of uploads that are no references.
+    """
+    # First of all: to remove something inside one would make it look as if it were new.
+    for file in _unclaimed_uploads(folder):
+        problem = f"{file} holds an upload that is no reference"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+    inside = [folder.root.absolute(), *folder.root.absolute().glob("generation-*")]
+    _check_temporaries(inside, findings, drafts=True)
+    _check_temporaries(folder.root.absolute().glob(f"{UPLOADS}/*"), findings)
+    check_out_folders((path for (path,) in folder.catalog._fetch_all("SELECT DISTINCT path FROM releases")), findings)
+    for file in deleted_generations(folder.root):
+        problem = f"{file} is left of a generation that was forgotten"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+
+
+def check_out_folders(released: Iterable[str], findings: Findings) -> None:
+    """Temporary files that a crash left in folders that photos were released into."""
+    files = map(location, released)
+    _check_temporaries({each.parent for each in files if isinstance(each, Path)}, findings)
+
+
+def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: bool = False) -> None:
+    for file in (file for folder in sorted(folders) for file in _leftovers(folder, drafts=drafts)):
+        findings.repair_or_report(
+            "file", f"{file} was left by a crash", "removed", partial(delete_path, file), "remove it"
+        )
+
+
+def _unclaimed_uploads(folder: Folder) -> list[Path]:
+    """Where uploads lie whose photo is no reference: a crash came before it was one, or as it was removed."""
+    if other_generations(folder.root):
+        return []  # the other generation may know them
+    uploads = folder.root.absolute() / UPLOADS
+    found = []
+    for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
+        with suppress(FileNotFoundError):  # whoever was writing it is done
+            stale = time.time() - each.lstat().st_mtime > STALE_SECONDS
+            if _HASH.fullmatch(each.name) and stale and folder.catalog.find(each.name) is None:
+                found.append(each)
+    return found
+
+
+def _leftovers(parent: Path, *, drafts: bool) -> list[Path]:
+    """Files, and of generations folders as well."""
+    found = []
+    with suppress(FileNotFoundError, NotADirectoryError):  # then there are none
+        for file in sorted(parent.iterdir()):
+            with suppress(FileNotFoundError):  # whoever was writing it is done
+                ours = TEMPORARY_NAME.fullmatch(file.name) and (drafts or file.is_file())
+                if ours and time.time() - file.lstat().st_mtime > STALE_SECONDS:
+                    found.append(file)
+    return found

@@ -1,0 +1,134 @@
+"""Whether each reference has a sound descriptor, and the code of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from homing._io.paths import location
+from homing.codebooks import Codebook, codes_match
+from homing.collection.catalog import Catalog
+from homing.collection.checks.findings import Findings
+from homing.collection.folder import Folder
+from homing.errors import HomingError, PhotoError
+from homing.extractors import Extractor, describe
+from homing.photo import Photo, read_file
+
+_CHUNK = 10_000
+_UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be: rounding to fp16 moves it by a twentieth of that
+
+
+class _Row(NamedTuple):
+    number: int
+    sha256: str
+    source: str
+    code: bytes
+    vector: bytes | None
+
+    def problem(self, codebook: Codebook) -> str | None:
+        """What can be seen of it alone."""
+        if not isinstance(self.code, bytes):  # a byte on disk that says of what kind a value is
+            return "has a code that is no bytes"
+        if len(self.code) != codebook.code_size:
+            return f"has a code of {len(self.code)} bytes, {codebook.code_size} are expected"
+        return _problem_of(self.vector, codebook.dim)
+
+    def __str__(self) -> str:
+        return f"reference {self.number}, {self.source},"
+
+
+def check_references(folder: Folder, network: Callable[[], Extractor], findings: Findings) -> bool:
+    """Check descriptors and codes, which are made again from the original; whether they are all sound now."""
+    sound_now = True
+    for rows in _in_chunks(folder.catalog):
+        problems = {row: problem for row in rows if (problem := row.problem(folder.codebook))}
+        sound = [row for row in rows if row not in problems]
+        if sound:
+            codes = np.frombuffer(b"".join(row.code for row in sound), np.uint8).reshape(len(sound), -1)
+            vectors = np.stack([np.frombuffer(row.vector or b"", np.float16) for row in sound])
+            mismatched = [
+                row
+                for row, matches in zip(sound, codes_match(folder.codebook, codes, vectors), strict=True)
+                if not matches
+            ]
+            problems |= dict.fromkeys(mismatched, "has a code that is not that of its descriptor")
+        for row, problem in problems.items():
+            by_hand = f"put the original back as {row.source}, then: homing check {folder.root} --repair"
+            repair = partial(_reencode, folder, network, row)
+            sound_now &= findings.repair_or_report("reference", f"{row} {problem}", "made again", repair, by_hand)
+    return sound_now
+
+
+def check_released_descriptors(folder: Folder, findings: Findings) -> None:
+    """Check the descriptors of activated files. One that is unsound is forgotten: the original is compared alone."""
+    catalog, last = folder.catalog, 0
+    query = "SELECT rowid, photo, vector FROM released_descriptors WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    while rows := catalog._fetch_all(query, last, _CHUNK):
+        last = rows[-1][0]
+        for row, photo, vector in rows:
+            if problem := _problem_of(vector, folder.codebook.dim):
+                repair = partial(_delete_released_descriptor, catalog, row)
+                what = f"what was released of reference {photo} {problem}"
+                findings.repair_or_report(
+                    "release", what, "forgotten: copies are compared with the original", repair, "try again"
+                )
+
+
+def _delete_released_descriptor(catalog: Catalog, row: int) -> None:
+    with catalog._transaction() as connection:
+        connection.execute("DELETE FROM released_descriptors WHERE rowid = ?", (row,))
+
+
+def _in_chunks(catalog: Catalog) -> Iterator[list[_Row]]:
+    query = (
+        "SELECT id, sha256, source, code, vector FROM photos LEFT JOIN descriptors ON photo = id"
+        " WHERE id > ? ORDER BY id LIMIT ?"
+    )
+    last = 0
+    while rows := [_Row(*row) for row in catalog._fetch_all(query, last, _CHUNK)]:
+        last = rows[-1].number
+        yield rows
+
+
+def _problem_of(vector: bytes | None, dim: int) -> str | None:
+    if vector is None:
+        return "has no descriptor"
+    if not isinstance(vector, bytes):
+        return "has a descriptor that is no bytes"
+    if len(vector) != 2 * dim:
+        return f"has a descriptor of {len(vector)} bytes, {2 * dim} are expected"
+    values = np.frombuffer(vector, np.float16).astype(np.float32)
+    if not np.isfinite(values).all() or abs(np.linalg.norm(values) - 1) > _UNIT:
+        return "has a descriptor that is not of unit norm"
+    return None
+
+
+def _reencode(folder: Folder, network: Callable[[], Extractor], row: _Row) -> None:
+    """A descriptor of the original, and a code of it unless the one there fits."""
+    codebook = folder.codebook
+    right_size = isinstance(row.code, bytes) and len(row.code) == codebook.code_size
+    try:
+        descriptor = _describe_original(folder, network, row)
+    except HomingError:
+        if right_size or row.vector is None or _problem_of(row.vector, codebook.dim):
+            raise  # with a code and a descriptor that differ nobody knows which of them is right
+        descriptor = np.frombuffer(row.vector, np.float16)
+    code = np.frombuffer(row.code, np.uint8) if right_size else None
+    if code is None or not codes_match(codebook, code[None], descriptor.astype(np.float16)[None])[0]:
+        code = codebook.encode(torch.from_numpy(descriptor.astype(np.float32))[None])[0]
+    folder.catalog.set_code(row.number, code, descriptor)
+
+
+def _describe_original(folder: Folder, network: Callable[[], Extractor], row: _Row) -> np.ndarray:
+    data = read_file(location(row.source))
+    if hashlib.sha256(data).hexdigest() != row.sha256:
+        raise PhotoError(f"{row.source} is not the photo that was indexed")
+    extractor = network()
+    folder.codebook.check(extractor)
+    descriptor: np.ndarray = describe(extractor, [Photo.decode(data, row.source).pixels()])[0].numpy()
+    return descriptor

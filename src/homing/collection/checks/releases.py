@@ -1,0 +1,85 @@
+"""Whether released files are there, and are what was released."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import defaultdict
+from functools import partial
+from typing import NamedTuple
+
+from homing._io.parallel import prefetch_map
+from homing._io.paths import location
+from homing.collection.catalog import Catalog
+from homing.collection.checks.findings import STALE_SECONDS, Findings
+from homing.errors import HomingError
+from homing.photo import read_file
+
+_ROWS = (
+    "SELECT path, releases.sha256, photo, source, written, changed < datetime('now', ?)"
+    " FROM releases JOIN photos ON id = photo"
+)
+_AGE = f"-{STALE_SECONDS} seconds"
+
+
+class _Row(NamedTuple):
+    path: str
+    sha256: str
+    photo: int
+    source: str
+    written: bool
+    old: bool
+
+
+def check_releases(catalog: Catalog, findings: Findings) -> None:
+    """Check released files against their hashes.
+
+    A file may hold whichever release of several went there. What was planned and never written is no finding: nobody
+    was told of it, and the next `activate` writes it.
+    """
+    by_path: dict[str, list[_Row]] = defaultdict(list)
+    for row in catalog._fetch_all(f"{_ROWS} ORDER BY path", _AGE):
+        by_path[row[0]].append(_Row(*row))
+    for (path, planned), found in zip(by_path.items(), prefetch_map(_hash, by_path), strict=True):
+        if not any(each.written and each.sha256 == found for each in planned):
+            _recheck(catalog, path, [each.photo for each in planned], findings)
+
+
+def _recheck(catalog: Catalog, path: str, photos: list[int], findings: Findings) -> None:
+    """Somebody may have released it anew, or removed it, since the catalog was read."""
+    # The file first: of what it holds the catalog knew before it was written.
+    found = _hash(path)
+    wanted = f"{_ROWS} WHERE path = ? AND (releases.sha256 = ? OR photo IN (SELECT value FROM json_each(?)))"
+    planned = [_Row(*row) for row in catalog._fetch_all(wanted, _AGE, path, found, json.dumps(photos))]
+    same = [each for each in planned if each.sha256 == found]
+    if any(each.written for each in same):
+        return
+    if same:
+        # Who repairs is alone; beside others it may be that one of them has just written it.
+        if findings.repair or same[0].old:
+            repair = partial(_confirm, catalog, same[0])
+            problem = f"{path} was written, but a crash came before that was noted"
+            findings.repair_or_report("release", problem, "noted", repair, "run the same homing activate again")
+    elif any(each.written for each in planned):
+        source = planned[-1].source
+        if found is None:
+            out = path.rpartition(os.sep)[0]
+            again = f"put it back, or release it again: homing activate COLLECTION {source} --out {out}"
+            findings.report("release", f"{path} is gone, or cannot be read", again)
+        else:
+            again = "move it away, and release the photo again"
+            findings.report("release", f"{path} is not what was released of {source}", again)
+
+
+def _hash(path: str) -> str | None:
+    try:
+        return hashlib.sha256(read_file(location(path))).hexdigest()
+    except HomingError:
+        return None
+
+
+def _confirm(catalog: Catalog, planned: _Row) -> None:
+    row = catalog.find_release(planned.photo, planned.path, planned.sha256)
+    assert row is not None
+    catalog.confirm_releases([(planned.photo, row)])

@@ -1,0 +1,57 @@
+"""Whether the snapshot of the index is the one that was kept, and holds what the catalog holds."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from homing.collection.checks.findings import Findings
+from homing.collection.folder import Folder
+from homing.collection.synced_index import SyncedFaissIndex
+from homing.errors import CollectionError
+
+_METADATA = ("revision", "snapshot_revision", "snapshot_sha256")
+
+
+def check_snapshot(folder: Folder, findings: Findings) -> None:
+    """Check the snapshot, and that the index a search would look into holds what the catalog holds."""
+    before = [folder.catalog.get_metadata(name) for name in _METADATA]
+    problem = _problem(folder, before[-1])
+    if problem is None or before != [folder.catalog.get_metadata(name) for name in _METADATA]:
+        return  # in the second case somebody wrote meanwhile
+
+    def repair() -> None:
+        synced = SyncedFaissIndex(folder, rebuild=True)
+        synced.current()
+        synced.save()
+        if not synced.saved:
+            raise CollectionError("no snapshot could be written")
+
+    by_hand = "nothing is lost, the next search builds the index from the catalog"
+    findings.repair_or_report(
+        "index", f"{folder.path / 'index.faiss'} {problem}", "built anew from the catalog", repair, by_hand
+    )
+
+
+def _problem(folder: Folder, sha256: str | None) -> str | None:
+    file = folder.path / "index.faiss"
+    if sha256 is None:
+        return None  # none was kept yet, and none is read
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if hashlib.sha256(data).hexdigest() != sha256:
+        return "is damaged, or a crash came before its hash was noted"
+    snapshot, wanted = _sorted(SyncedFaissIndex(folder)), _sorted(SyncedFaissIndex(folder, rebuild=True))
+    if not np.array_equal(snapshot[0], wanted[0]):
+        return f"holds {len(snapshot[0]):,} references, not the {len(wanted[0]):,} of the catalog and the distractors"
+    different = (snapshot[1] != wanted[1]).any(axis=1).sum()
+    return f"holds {different:,} codes that are not those of the catalog" if different else None
+
+
+def _sorted(synced: SyncedFaissIndex) -> tuple[np.ndarray, np.ndarray]:
+    ids, codes = synced.current().contents()
+    order = np.argsort(ids)
+    return ids[order], codes[order]

@@ -1,0 +1,275 @@
+"""The truth about a collection in Lance: one dataset of references, and one of what was released of them.
+
+Answers what the catalog of a folder does. References are added by their hashes, so that many may add at once and each
+photo is there once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import numpy as np
+import torch
+
+from homing._extras import load_extra
+from homing._io.paths import Location
+from homing.codebooks import Codebook
+from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow, State
+from homing.collection.lance.release_log import RELEASES, ReleaseLog, log_schema
+from homing.collection.lance.table import CREATED, Table, column_in, quoted, row_ids_in
+from homing.errors import NotFoundError
+from homing.indexes.lance import CODE, VECTOR, ids_of, to_list_column, to_matrix
+
+REFERENCES = "references.lance"
+_MAX_IDS = 5_000  # references that one condition names
+
+
+def schemas(codebook: Codebook) -> dict[str, Any]:
+    """What the two datasets of a collection hold."""
+    arrow = load_extra("pyarrow", "lance")
+    code, transformed = arrow.list_(arrow.uint8(), codebook.code_size), arrow.list_(arrow.float32(), codebook.dim)
+    texts = [(name, arrow.string()) for name in ("sha256", "source")]
+    added = ("added", arrow.timestamp("ms", tz="UTC"))
+    return {
+        REFERENCES: arrow.schema([*texts, added, (CODE, code), (VECTOR, transformed)]),
+        RELEASES: log_schema(codebook),
+    }
+
+
+class LanceCatalog:
+    """Which photos there are, and what was released of them; safe to use from several threads, and many machines."""
+
+    def __init__(self, where: Location, codebook: Codebook, version: int | None = None) -> None:
+        self._codebook, self._schema = codebook, schemas(codebook)[REFERENCES]
+        self.references = Table(where / REFERENCES, version)
+        self.releases = Table(where / RELEASES)
+        self.log = ReleaseLog(self.releases, codebook)
+        self.changed = False  # by this one, since it was opened
+
+    @property
+    def lookups(self) -> list[tuple[Table, tuple[str, ...]]]:
+        """Both datasets, and the columns by whose values their rows are looked for."""
+        return [(self.references, ("sha256", "source")), (self.releases, ("photo", "sha256"))]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def refresh(self) -> None:
+        """See what others did since."""
+        self.references.latest()
+        self.releases.latest()
+
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change to the references, whoever makes it."""
+        return int(self.references.latest().version)
+
+    def find(self, sha256: str) -> int | None:
+        """The reference with this file hash."""
+        return next(iter(self.ids_of([sha256]).values()), None)
+
+    def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
+        """The ids of photos, by their hashes."""
+        return {sha256: ids[0][0] for sha256, ids in self._all_ids_of(hashes).items()}
+
+    def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+        """The ids of each photo, with the versions they came in: one, but where two writers have just added it."""
+        rows = self.references.rows(["_rowid", "sha256", CREATED], column_in("sha256", hashes))
+        found: dict[str, list[tuple[int, int]]] = {}
+        columns = (ids_of(rows).tolist(), rows["sha256"].to_pylist(), rows[CREATED].to_pylist())
+        for number, sha256, version in sorted(zip(*columns, strict=True)):
+            found.setdefault(sha256, []).append((number, version))
+        return found
+
+    def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
+        """The hashes of photos, by their ids."""
+        rows = self.references.rows(["_rowid", "sha256"], row_ids_in(ids))
+        return dict(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
+
+    def find_released(self, sha256: str) -> int | None:
+        """The reference of which a file with this hash was released."""
+        photos = [photo for photo, _ in self.log.releases(f"sha256 = {quoted(sha256)}")]
+        return next(iter(self.ids_of(photos).values()), None)
+
+    def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
+        """Record references, all or none; gives the id of each, None where it was known.
+
+        What they come `replaces` is removed afterwards.
+        """
+        known = self.ids_of(photos.hashes)
+        first_positions = {
+            sha256: position for position, sha256 in reversed(list(enumerate(photos.hashes))) if sha256 not in known
+        }
+        version = None
+        if first_positions:
+            version = self.references.insert_new(self._new_rows(photos, sorted(first_positions.values())), "sha256")
+            self.changed = True
+        there = self._all_ids_of(list(first_positions))
+        # Whoever committed second sees both, and takes its own back; after a kill a repair does.
+        if duplicates := [number for ids in there.values() for number, _ in ids[1:]]:
+            self.references.delete(row_ids_in(duplicates))
+        if replaces:
+            self.remove(replaces)
+        # Where somebody else was first, the row is theirs.
+        ours = {sha256: ids[0][0] for sha256, ids in there.items() if ids[0][1] == version}
+        return [
+            ours.get(sha256) if first_positions.get(sha256) == position else None
+            for position, sha256 in enumerate(photos.hashes)
+        ]
+
+    def _new_rows(self, photos: NewPhotos, positions: list[int]) -> Any:
+        descriptors = torch.from_numpy(np.asarray(photos.descriptors)[positions])
+        values = {
+            "sha256": [photos.hashes[position] for position in positions],
+            "source": [photos.sources[position] for position in positions],
+            "added": [_now()] * len(positions),
+            CODE: to_list_column(np.asarray(photos.codes)[positions]),
+            VECTOR: to_list_column(self._codebook.transform(descriptors)),
+        }
+        return load_extra("pyarrow", "lance").table(values, schema=self._schema)
+
+    def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
+        """Remove references with all that is known of them.
+
+        Gives the id of each that was there, its source, and the file that was released of it last.
+        """
+        batches = (ids[start : start + _MAX_IDS] for start in range(0, len(ids), _MAX_IDS))
+        return [each for some in batches for each in self._remove(some)]
+
+    def _remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
+        rows = self.references.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
+        hashes = rows["sha256"].to_pylist()
+        if not hashes:
+            return []
+        last = {photo: row.path for photo, row in self.log.written(hashes)}  # the latest comes last
+        # In this order: a kill in between leaves a passive reference, which the same call removes.
+        self.releases.delete(column_in("photo", hashes))
+        self.references.delete(row_ids_in(ids))
+        self.changed = True
+        found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
+        return [(number, source, last.get(sha256)) for number, source, sha256 in sorted(found)]
+
+    def update_source(self, photo: int, old: str, new: str) -> bool:
+        """Say where the file of a reference lies now; False if it was said before."""
+        sha256 = self.hashes_of([photo]).get(photo, "")
+        same = f"sha256 = {quoted(sha256)} AND source = {quoted(old)}"
+        return self.references.update({"source": new}, same) > 0
+
+    def existing_ids(self, ids: Sequence[int]) -> list[int]:
+        """Those of the ids that references have."""
+        return list(self.hashes_of(ids))
+
+    def find_by_source(self, source: str) -> list[tuple[int, str]]:
+        """The ids and hashes of references with this source."""
+        rows = self.references.rows(["_rowid", "sha256"], f"source = {quoted(source)}")
+        return sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
+
+    def find_in_folder(self, folder: str) -> list[int]:
+        """The ids of references whose source lies in this folder, at any depth."""
+        inside = folder.rstrip(os.sep)
+        first, behind = inside + os.sep, inside + chr(ord(os.sep) + 1)
+        rows = self.references.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(behind)}")
+        return sorted(ids_of(rows).tolist())
+
+    def passive(self) -> list[tuple[str, str]]:
+        """The sources and hashes of references of which nothing was released."""
+        released = self.log.states()
+        return [
+            (row["source"], row["sha256"])
+            for batch in self.references.batches(["source", "sha256"])
+            for row in batch.to_pylist()
+            if row["sha256"] not in released
+        ]
+
+    def first_and_last_source(self) -> tuple[str, str]:
+        """The first and the last source in the order of their names."""
+        ends = [
+            end
+            for batch in self.references.batches(["source"])
+            if (sources := batch["source"].to_pylist())
+            for end in (min(sources), max(sources))
+        ]
+        return min(ends, default=""), max(ends, default="")
+
+    def plan_releases(self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None]) -> None:
+        """Say which files are about to be written, so that a crash leaves none behind that nobody knows.
+
+        Each has the descriptor of what is released, if it is another than that of the original.
+        """
+        self._log_releases(releases, descriptors, written=False)
+
+    def confirm_releases(self, releases: Sequence[ReleaseEntry]) -> None:
+        """Say that the planned files are on disk; where that was said before, nothing is written."""
+        hashes = self.hashes_of([photo for photo, _ in releases])
+        done = {(photo, row.path, row.sha256) for photo, row in self.log.written(list(hashes.values()))}
+        new = [each for each in releases if (hashes.get(each[0]), each[1].path, each[1].sha256) not in done]
+        if new:
+            self._log_releases(new, [None] * len(new), written=True)
+
+    def _log_releases(
+        self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None], *, written: bool
+    ) -> None:
+        self.references.latest()  # somebody may have removed them
+        hashes = self.hashes_of([photo for photo, _ in releases])
+        there = [position for position, (photo, _) in enumerate(releases) if photo in hashes]
+        if there:
+            rows = [(hashes[releases[position][0]], releases[position][1]) for position in there]
+            self.log.add(rows, [descriptors[position] for position in there], _now(), written=written)
+            self.changed = True
+
+    def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
+        """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
+        hashes = list(self.hashes_of([photo]).values())
+        here = "" if path is None else f" AND path = {quoted(path)}"
+        rows = self.log.releases(f"{column_in('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
+        return rows[-1][1] if rows else None
+
+    def last_release(self, photo: int) -> ReleaseRow | None:
+        """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
+        rows = [row for _, row in self.log.written(list(self.hashes_of([photo]).values()))]
+        activated = [row for row in rows if row.state == "activated"]
+        return (activated or rows)[-1] if rows else None
+
+    def source_and_state(self, photo: int) -> tuple[str, State]:
+        """The source of a reference, and its state: passive, activated or unchanged."""
+        return self.sources_and_states([photo])[photo]
+
+    def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
+        """The source and the state of each of these references, which are distinct."""
+        rows = self.references.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
+        hashes = rows["sha256"].to_pylist()
+        if len(hashes) < len(ids):
+            gone = min(set(ids) - set(ids_of(rows).tolist()))
+            raise NotFoundError(f"the catalog has no reference {gone}, but the index does")
+        states = self.log.states(hashes)
+        found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
+        return {number: (source, states.get(sha256, "passive")) for number, source, sha256 in found}
+
+    def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
+        """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
+        rows = self.references.rows(["_rowid", "sha256", VECTOR], row_ids_in(ids.tolist()))
+        if not len(rows):
+            return {}
+        originals = self._codebook.quantizer.inverse_transform(np.ascontiguousarray(to_matrix(rows[VECTOR])))
+        hashes = rows["sha256"].to_pylist()
+        released = self.log.descriptors(hashes)
+        return {
+            number: np.stack([original, *released.get(sha256, [])])
+            for number, sha256, original in zip(ids_of(rows).tolist(), hashes, originals, strict=True)
+        }
+
+    def counts(self) -> dict[str, int]:
+        """How many references there are in each state, and in all under `photos`."""
+        states = list(self.log.states().values())
+        return {
+            "photos": int(self.references.dataset.count_rows()),
+            "activated": states.count("activated"),
+            "unchanged": states.count("unchanged"),
+        }
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -1,0 +1,122 @@
+"""What was released of photos in Lance: a log, which is only appended to.
+
+Of a file that was planned, then written, there are two rows. Photos are named by their hashes: ids are those of one
+dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+import numpy as np
+
+from homing._extras import load_extra
+from homing.codebooks import Codebook
+from homing.collection._blobs import to_float16
+from homing.collection._transfer import ReleaseRecord
+from homing.collection.catalog import ReleaseRow, State
+from homing.collection.lance.table import Table, column_in
+from homing.indexes.lance import VECTOR
+
+RELEASES = "releases.lance"
+LoggedRelease = tuple[str, ReleaseRow]
+"""The hash of a photo, and what was released of it, or is to be."""
+ReleaseKey = tuple[str, str, str]
+"""What tells a release from others: the hash of its photo, its path and its own hash."""
+
+
+def log_schema(codebook: Codebook) -> Any:
+    """What the rows of the log hold."""
+    arrow = load_extra("pyarrow", "lance")
+    return arrow.schema(
+        [
+            *((name, arrow.string()) for name in ("photo", "state", "path", "sha256", "recipe")),
+            *((name, arrow.float64()) for name in ("psnr", "ssim", "linf")),
+            ("reason", arrow.string()),
+            ("written", arrow.bool_()),
+            ("changed", arrow.timestamp("ms", tz="UTC")),
+            (VECTOR, arrow.list_(arrow.float16(), codebook.dim)),  # of an activated file
+        ]
+    )
+
+
+class ReleaseLog:
+    """The log of one collection."""
+
+    def __init__(self, table: Table, codebook: Codebook) -> None:
+        self._table, self._schema = table, log_schema(codebook)
+
+    def add(
+        self,
+        releases: Iterable[LoggedRelease],
+        descriptors: Iterable[np.ndarray | None],
+        now: datetime,
+        *,
+        written: bool,
+    ) -> None:
+        """Say that files are planned, or written; each has the descriptor of what is released, if that is told."""
+        self._append(
+            {"photo": photo, **row._asdict(), "written": written}
+            | {"changed": now, VECTOR: None if vector is None else to_float16(vector)}
+            for (photo, row), vector in zip(releases, descriptors, strict=True)
+        )
+
+    def add_records(self, releases: Iterable[tuple[str, ReleaseRecord]]) -> None:
+        """Note what was released of photos elsewhere, as it is seen from here."""
+        self._append(
+            row._asdict()
+            | {"photo": photo, "written": bool(row.written)}
+            | {VECTOR: None if row.vector is None else np.frombuffer(row.vector, np.float16)}
+            for photo, row in releases
+        )
+
+    def _append(self, rows: Iterable[dict[str, Any]]) -> None:
+        arrow = load_extra("pyarrow", "lance")
+        self._table.append(arrow.Table.from_pylist(list(rows), schema=self._schema))
+
+    def releases(self, where: str) -> list[LoggedRelease]:
+        """The rows for which a condition holds, the latest last."""
+        return [
+            (row["photo"], ReleaseRow(**{name: row[name] for name in ReleaseRow._fields}))
+            for row in self._rows(["photo", *ReleaseRow._fields, "changed"], where)
+        ]
+
+    def written(self, hashes: Sequence[str]) -> list[LoggedRelease]:
+        """What is known to be on disk of photos, the latest last."""
+        return self.releases(f"written AND {column_in('photo', hashes)}")
+
+    def _rows(self, columns: Sequence[str], where: str | None = None) -> list[dict[str, Any]]:
+        rows = self._table.rows(columns, where).to_pylist()
+        return sorted(rows, key=lambda row: cast(datetime, row["changed"]))  # which is stable
+
+    def release_records(self) -> dict[ReleaseKey, ReleaseRecord]:
+        """What was released of each photo into each file, or was planned to be: its rows of the log as one.
+
+        It is the hash that tells the photo: their ids are 0.
+        """
+        files: dict[ReleaseKey, ReleaseRecord] = {}
+        for row in self._rows(["photo", *ReleaseRow._fields, "written", "changed", VECTOR]):
+            key, vector = (row["photo"], row["path"], row["sha256"]), row[VECTOR]
+            half = None if vector is None else np.asarray(vector, np.float16).tobytes()
+            now, before = ReleaseRecord(**row | {"photo": 0, "vector": half}), files.get(key)
+            if before is not None:
+                now = now._replace(written=before.written or now.written, vector=now.vector or before.vector)
+            files[key] = now
+        return files
+
+    def states(self, hashes: Sequence[str] | None = None) -> dict[str, State]:
+        """Of photos, or of all, by hashes, what was released of them; 'activated', first in the alphabet, counts."""
+        which = "" if hashes is None else f" AND {column_in('photo', hashes)}"
+        rows = self._table.rows(["photo", "state"], f"written{which}")
+        least = rows.group_by("photo").aggregate([("state", "min")])
+        return dict(zip(least["photo"].to_pylist(), least["state_min"].to_pylist(), strict=True))
+
+    def descriptors(self, hashes: Sequence[str]) -> dict[str, list[np.ndarray]]:
+        """Of photos, by hashes, the descriptors of their activated files; one that was planned twice counts once."""
+        rows = self._table.rows(["photo", "sha256", VECTOR], f"{VECTOR} IS NOT NULL AND {column_in('photo', hashes)}")
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for row in rows.to_pylist():
+            found.setdefault(row["photo"], {})[row["sha256"]] = np.asarray(row[VECTOR], dtype=np.float32)
+        return {photo: list(files.values()) for photo, files in found.items()}

@@ -1,0 +1,174 @@
+"""The job of carrying the references of one generation over to the next: new codes, and what is left of the gain."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing import extractors
+from homing._io.parallel import prefetch_map
+from homing._io.paths import location
+from homing.activation.release_check import MIN_LOSS_DECREASE
+from homing.codebooks import Codebook
+from homing.collection._transfer import PhotoRow, ReleaseRecord, Transfer
+from homing.errors import PhotoError
+from homing.extractors import Extractor, describe
+from homing.objectives import has_objective, objective_for
+from homing.photo import Photo, read_file
+
+BATCH = 16
+RELEASED_FILE_MISSING = "its released file is gone, or is another by now, so nobody can tell whether it keeps its gain"
+_EARLIER_CODEBOOK = re.compile("(for codebook [0-9a-f]{12}: )+")
+ProgressCallback = Callable[[], None]
+
+
+class Reencoder:
+    """From the catalog of one generation to that of the next, by their codebooks; called again it continues."""
+
+    def __init__(self, old: Codebook, new: Codebook, extractor: Extractor | None, advance: ProgressCallback) -> None:
+        self._old, self._new = old, new
+        self._given, self._advance = extractor, advance
+        self.missing: list[str] = []
+        """Of each reference that cannot be carried over, why."""
+
+    @cached_property
+    def extractor(self) -> Extractor:
+        """The network of the next generation."""
+        extractor = self._given or extractors.load(self._new.extractor)
+        self._new.check(extractor)
+        return extractor
+
+    @property
+    def same_network(self) -> bool:
+        """Whether the descriptors that are kept are those of the new codebook's network, too."""
+        return self._old.extractor_fingerprint == self._new.extractor_fingerprint
+
+    def run(self, old: Transfer, new: Transfer) -> None:
+        """Make the next catalog hold what the old one holds now."""
+        self.missing.clear()
+        self._reencode_photos(old, new)
+        self._reassess_releases(old, new)
+
+    def _reencode_photos(self, old: Transfer, new: Transfer) -> None:
+        last = 0
+        for rows in old.photos(self._old):
+            known = new.sources(last, rows[-1].id)
+            last = rows[-1].id
+            # Before others come: the same photo may have come back under another id.
+            new.remove(list(known.keys() - {row.id for row in rows}))
+            new.update_sources([(row.source, row.id) for row in rows if known.get(row.id, row.source) != row.source])
+            wanted = [row for row in rows if row.id not in known]
+            self._report_done(len(rows) - len(wanted))
+            size = len(rows) if self.same_network else BATCH
+            for start in range(0, len(wanted), size):
+                some = wanted[start : start + size]
+                if ready := self._with_new_codes(some):
+                    new.insert_photos(ready)
+                self._report_done(len(some))
+        new.remove(list(new.sources(last)))
+
+    def _report_done(self, count: int) -> None:
+        for _ in range(count):
+            self._advance()
+
+    def _with_new_codes(self, rows: Sequence[PhotoRow]) -> list[PhotoRow]:
+        """References with the codes of the new codebook, and the descriptors of its network."""
+        if self.same_network:
+            vectors = [row.vector for row in rows]
+            descriptors = _as_tensor(vectors)
+        else:
+            network_inputs = prefetch_map(lambda row: self._network_input(row.source, row.sha256), rows)
+            readable = [
+                (row, network_input)
+                for row, network_input in zip(rows, network_inputs, strict=True)
+                if network_input is not None
+            ]
+            if not readable:
+                return []
+            rows = [row for row, _ in readable]
+            descriptors = describe(self.extractor, [network_input for _, network_input in readable])
+            vectors = [vector.tobytes() for vector in descriptors.numpy().astype(np.float16)]
+        codes = self._new.encode(descriptors)
+        return [
+            row._replace(code=code.tobytes(), vector=vector)
+            for row, code, vector in zip(rows, codes, vectors, strict=True)
+        ]
+
+    def _network_input(self, source: str, sha256: str) -> Tensor | None:
+        """What the network sees of a file, if it is still the one that was indexed."""
+        try:
+            return self._read_network_input(source, sha256)
+        except PhotoError as error:
+            self.missing.append(str(error))
+            return None
+
+    def _read_network_input(self, path: str, sha256: str) -> Tensor:
+        data = read_file(location(path))
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise PhotoError(f"{path}: is not the file any more that was indexed; put that back")
+        return self.extractor.resize(Photo.decode(data, path).pixels())
+
+    def _reassess_releases(self, old: Transfer, new: Transfer) -> None:
+        for rows in old.releases():
+            wanted = [row for row in rows if not new.has_release(row, ignoring_reason=RELEASED_FILE_MISSING)]
+            for start in range(0, len(wanted), BATCH):
+                some = wanted[start : start + BATCH]
+                originals = new.descriptors(np.array([row.photo for row in some]))
+                new.insert_releases(list(self._reassess([row for row in some if row.photo in originals], originals)))
+
+    def _reassess(self, rows: Sequence[ReleaseRecord], originals: dict[int, np.ndarray]) -> Iterator[ReleaseRecord]:
+        """Releases as they are seen from the new codebook: those that lost their gain count as unchanged.
+
+        Those that lost it in an earlier migration may have it again, as they do on the way back.
+        """
+        for row in rows:
+            was_activated = row.state == "activated" or row.vector is not None or row.reason == RELEASED_FILE_MISSING
+            released = self._released_descriptor(row) if was_activated else None
+            vector = None if released is None else released.numpy().astype(np.float16).tobytes()
+            reason = row.reason
+            if was_activated:
+                reason = (
+                    RELEASED_FILE_MISSING if released is None else self._why_no_gain(released, originals[row.photo][0])
+                )
+            recipe = _EARLIER_CODEBOOK.sub("", row.recipe)
+            if was_activated and reason is None:
+                yield row._replace(state="activated", reason=None, recipe=recipe, vector=vector)
+            else:
+                # Under another recipe's name `activate` does them again.
+                before = f"for codebook {self._old.fingerprint[:12]}: "
+                yield row._replace(state="unchanged", reason=reason, recipe=before + recipe, vector=vector)
+
+    def _released_descriptor(self, row: ReleaseRecord) -> Tensor | None:
+        """The descriptor (1, D) of a released file: the one that is kept or, for another network, of the file."""
+        if self.same_network and row.vector is not None:
+            return _as_tensor([row.vector])
+        try:
+            return describe(self.extractor, [self._read_network_input(row.path, row.sha256)])
+        except PhotoError:
+            return None
+
+    def _why_no_gain(self, released: Tensor, original: np.ndarray) -> str | None:
+        """Why a released photo has no gain with the new codebook; None if it has."""
+        codebook = self._new
+        if not has_objective(codebook):
+            return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
+        first = torch.from_numpy(original.astype(np.float32))[None]
+        if int(codebook.cells(released)) != int(codebook.cells(first)):
+            return "it lies in another cell than its original"
+        objective = objective_for(codebook, first)
+        before, after = float(objective(first)), float(objective(released))
+        if after > before - MIN_LOSS_DECREASE * abs(before):
+            return "it lies no nearer to its place in the index than its original"
+        return None
+
+
+def _as_tensor(vectors: Sequence[bytes]) -> Tensor:
+    """Descriptors as the catalog keeps them: (N, D)."""
+    numbers = np.frombuffer(b"".join(vectors), np.float16)
+    return torch.from_numpy(numbers.reshape(len(vectors), -1).astype(np.float32))

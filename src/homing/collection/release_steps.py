@@ -1,0 +1,261 @@
+"""The stages of releasing photos, on one machine or on many: read, asked after, and when moved planned and written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import unicodedata
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from homing._io.files import is_case_insensitive
+from homing._io.parallel import prefetch_map
+from homing._io.paths import Address, Location, is_inside, path_exists, prepare_output_location, stored_path, write_file
+from homing.activation import Activation, Recipe
+from homing.activation.workers import EncodedPhoto
+from homing.collection._sources import SOURCE_CHANGED, update_moved_source
+from homing.collection._targets import targets
+from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow
+from homing.collection.folder import UPLOADS
+from homing.collection.outcome import Outcome, failed
+from homing.errors import CollectionError, HomingError, PhotoError
+from homing.photo import FoundPhoto, format_name, read_file
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+
+@dataclass(frozen=True)
+class Task:
+    """A photo's file, and where what is released of it goes."""
+
+    path: Location
+    target: Location
+    moved_from: Location | None = None
+    """Where the file of a known photo was recorded to lie, if it lies here now."""
+
+
+@dataclass(frozen=True)
+class ReadPhoto:
+    """A photo's file as it was read, and the hash of what lies at its target: None where nothing does."""
+
+    task: Task
+    file: EncodedPhoto
+    sha256: str
+    target_sha256: str | None
+
+
+@dataclass(frozen=True)
+class PlannedRelease:
+    """What came of a photo, but for the bytes to release: only their hash."""
+
+    task: Task
+    activation: Activation
+    sha256: str
+
+    @classmethod
+    def from_activation(cls, task: Task, activation: Activation) -> PlannedRelease:
+        """What is told to the catalog of an activation."""
+        return cls(task, replace(activation, data=b""), hashlib.sha256(activation.data).hexdigest())
+
+
+def tasks_for(
+    found: Sequence[FoundPhoto[Location]], out: Location, format: str | None, collection: Collection
+) -> list[Task]:
+    """The released file of each photo, and the folder made ready."""
+    if not found:
+        raise HomingError("no photos were given")
+    root = collection.folder.root
+    if is_inside(out, root) and not is_inside(out, root / UPLOADS):
+        raise HomingError(f"the out folder {out} lies inside the collection; choose another")
+    tasks = [Task(path, target) for target, path in targets(found, out, format).items()]
+    prepare_output_location(out)
+    if isinstance(out, Path) and is_case_insensitive(out):
+        refuse_name_clashes(tasks)
+    return tasks
+
+
+def refuse_name_clashes(tasks: Sequence[Task]) -> None:
+    """Refuse photos whose files a case-blind disk takes for one; one of them would be lost."""
+    seen: dict[str, Location] = {}
+    for task in tasks:
+        key = unicodedata.normalize("NFC", str(task.target)).casefold()
+        if key in seen:
+            raise HomingError(
+                f"{seen[key]} and {task.path} would both be written to {task.target}, as the disk knows no upper and "
+                "lower case; activate them into different folders"
+            )
+        seen[key] = task.path
+
+
+def read(task: Task) -> ReadPhoto | Outcome:
+    """The file of a photo, with its hash, and what lies where its release goes."""
+    try:
+        data = read_file(task.path)
+        return ReadPhoto(
+            task, EncodedPhoto(str(task.path), data), hashlib.sha256(data).hexdigest(), _target_sha256(task)
+        )
+    except (PhotoError, CollectionError) as error:
+        return failed(task.path, error)
+
+
+def _target_sha256(task: Task) -> str | None:
+    """The hash of what lies at a target; empty if it is no file, None if nothing is there."""
+    try:
+        if not path_exists(task.target):
+            return None
+        return hashlib.sha256(read_file(task.target)).hexdigest() if task.target.is_file() else ""
+    except OSError as error:
+        raise CollectionError(f"{task.path}: cannot look at {task.target}: {error.strerror}") from error
+
+
+class ReleaseWriter:
+    """What releasing asks of a collection's catalog, and tells it: all of a job go to the same one."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        recipe: Recipe,
+        format: str | None,
+        expected: Mapping[Location, Container[str]] | None = None,
+    ) -> None:
+        """`expected` are the hashes that a photo's file must have one of."""
+        self._collection, self._catalog = collection, collection.folder.catalog
+        self._expected = expected or {}
+        settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
+        self._settings = f"{settings} {format_name(format) if format else None}"
+
+    def lookup_existing(self, photos: Sequence[tuple[Task, str, str | None]]) -> list[tuple[Task, Outcome | None]]:
+        """Tasks, given the hashes of their photos and of what their targets hold, and what there is to tell already."""
+        return [self._lookup_existing(*photo) for photo in photos]
+
+    def _lookup_existing(self, task: Task, sha256: str, target_sha256: str | None) -> tuple[Task, Outcome | None]:
+        try:
+            if task.path in self._expected and sha256 not in self._expected[task.path]:
+                raise PhotoError(f"{task.path}: {SOURCE_CHANGED}")
+            number = self._catalog.find(sha256)
+            if number is not None and (before := update_moved_source(self._catalog, number, task.path)) is not None:
+                task = replace(task, moved_from=before)
+            return task, self._already_released(number, sha256, task, target_sha256)
+        except (PhotoError, CollectionError) as error:
+            return task, failed(task.path, error)
+
+    def _already_released(
+        self, number: int | None, sha256: str, task: Task, target_sha256: str | None
+    ) -> Outcome | None:
+        """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
+        if number is None and (original := self._catalog.find_released(sha256)) is not None:
+            source, _ = self._catalog.source_and_state(original)
+            raise PhotoError(f"{task.path}: is the released version of {source} already; release it as it is")
+        if target_sha256 is None:
+            return None
+        row = self._release(number, _stored_target(task.target), target_sha256) if number is not None else None
+        if number is None or row is None:
+            raise CollectionError(f"{task.path}: {task.target} exists and was not written for this photo; move it away")
+        if row.recipe != self._settings:
+            return None
+        self._catalog.confirm_releases([(number, row)])
+        return replace(_outcome(task, row), resumed=True)
+
+    def plan_releases(self, made: Sequence[PlannedRelease]) -> list[ReleaseEntry]:
+        """Record the references that are new, and what is about to be released of each."""
+        new = [each for each in made if self._catalog.find(each.activation.sha256) is None]
+        if new:
+            hashes, sources = [each.activation.sha256 for each in new], [stored_path(each.task.path) for each in new]
+            codes, descriptors = [each.activation.code for each in new], [each.activation.descriptor for each in new]
+            self._collection.record(NewPhotos(hashes, sources, np.stack(codes), np.stack(descriptors)))
+        releases = []
+        for each in made:
+            number = self._catalog.find(each.activation.sha256)
+            assert number is not None
+            quality = each.activation.quality
+            row = ReleaseRow(
+                state=each.activation.state,
+                path=_stored_target(each.task.target),
+                sha256=each.sha256,
+                recipe=self._settings,
+                psnr=quality.psnr,
+                ssim=quality.ssim,
+                linf=quality.linf,
+                reason=each.activation.reason,
+            )
+            releases.append((number, row))
+        self._catalog.plan_releases(releases, [each.activation.descriptor_after for each in made])
+        return releases
+
+    def is_own_release(self, photo: int, path: str, sha256: str) -> bool:
+        """Whether a file with this hash at this path was released of this photo, or was to be."""
+        return self._release(photo, path, sha256) is not None
+
+    def _release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
+        # Whole folders may have been moved.
+        return self._catalog.find_release(photo, path, sha256) or self._catalog.find_release(photo, None, sha256)
+
+    def confirm(self, releases: Sequence[ReleaseEntry]) -> None:
+        """Say that planned files are on disk."""
+        self._catalog.confirm_releases(releases)
+
+
+def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], releases: ReleaseWriter) -> list[Outcome]:
+    """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run.
+
+    Each is one change of the catalog for the whole batch; a photo whose file cannot be written fails alone.
+    """
+    made = [(task, result) for task, result in batch if isinstance(result, Activation)]
+    outcomes = {task: result for task, result in batch if isinstance(result, Outcome)}
+    outcomes |= {task: failed(task.path, result) for task, result in batch if isinstance(result, PhotoError)}
+    try:
+        plans = (
+            releases.plan_releases([PlannedRelease.from_activation(task, result) for task, result in made])
+            if made
+            else []
+        )
+        planned = [(task, result.data, plan) for (task, result), plan in zip(made, plans, strict=True)]
+        written = []
+        # In threads: each file is waited for until it is on disk.
+        results = prefetch_map(lambda each: _write(*each, releases), planned)
+        for (task, _, plan), outcome in zip(planned, results, strict=True):
+            outcomes[task] = outcome
+            written += [] if outcome.state == "failed" else [plan]
+        if written:
+            releases.confirm(written)
+    except CollectionError as error:
+        outcomes |= {task: failed(task.path, error) for task, _ in made}
+    return [replace(outcomes[task], moved_from=task.moved_from) for task, _ in batch]
+
+
+def _write(task: Task, data: bytes, planned: ReleaseEntry, releases: ReleaseWriter) -> Outcome:
+    """Write the file of one photo, over what was released of it before, but over nothing else."""
+    number, row = planned
+    try:
+        target_sha256 = _target_sha256(task)
+        is_ours = target_sha256 is not None and releases.is_own_release(number, row.path, target_sha256)
+        write_file(task.target, data, new=not is_ours)
+    except (PhotoError, CollectionError) as error:
+        return failed(task.path, error)
+    except OSError as error:
+        return failed(task.path, CollectionError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
+    return replace(_outcome(task, row), overwrote=is_ours and target_sha256 != row.sha256)
+
+
+def _outcome(task: Task, row: ReleaseRow) -> Outcome:
+    return Outcome(
+        photo=task.path,
+        state=row.state,
+        released=task.target,
+        psnr=row.psnr,
+        ssim=row.ssim,
+        linf=row.linf,
+        reason=f"{task.path}: {row.reason}" if row.reason else None,
+    )
+
+
+def _stored_target(target: Location) -> str:
+    """A released file under the one name it has however its folder was spelled."""
+    if isinstance(target, Address):
+        return str(target)
+    return str(Path(os.path.realpath(target.parent)) / target.name)

@@ -1,0 +1,20 @@
+"""What very many photos take: machines, hours, storage, search, from rates that were measured."""
+
+from homing.estimate.compute import estimate
+from homing.estimate.rates import Rate, load_rates
+from homing.estimate.request import PASSIVE, EstimateRequest, Prices
+from homing.estimate.result import CostItem, Estimate, Latency, StageEstimate, StorageItem
+
+__all__ = [
+    "PASSIVE",
+    "CostItem",
+    "Estimate",
+    "EstimateRequest",
+    "Latency",
+    "Prices",
+    "Rate",
+    "StageEstimate",
+    "StorageItem",
+    "estimate",
+    "load_rates",
+]

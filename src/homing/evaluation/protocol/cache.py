@@ -1,0 +1,73 @@
+"""What outlasts an interruption: rows of numbers that are filled batch by batch, under a hash of what decides them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from homing._io.files import create_memmap, report_write_errors, write_atomically
+
+
+class CachedArray:
+    """An array in a file whose first rows are filled; the JSON file beside it says how many, and what else is told.
+
+    A second run with the same file and shape goes on where the first one stopped. What is damaged is begun anew.
+    """
+
+    def __init__(self, file: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> None:
+        self._file, self._metadata_file = file, file.with_suffix(".json")
+        self.metadata: dict[str, Any] = {}
+        self.count = 0
+        with report_write_errors(file):
+            array = self._load(shape, dtype)
+            if array is None:
+                self._metadata_file.unlink(missing_ok=True)  # or it would speak for the new rows, which are empty
+                array = create_memmap(file, shape, dtype)
+            self._array = array
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows that are filled."""
+        return self._array[: self.count]
+
+    def append(self, rows: np.ndarray, **metadata: object) -> None:
+        """Fill the next rows; once this returns they are on the disk."""
+        with report_write_errors(self._file):
+            self._array[self.count : self.count + len(rows)] = rows
+            assert isinstance(self._array, np.memmap)
+            self._array.flush()
+            self.count += len(rows)
+            self.metadata = metadata
+            write_atomically(self._metadata_file, json.dumps({"rows": self.count, **metadata}, indent=2).encode())
+
+    def _load(self, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray | None:
+        """What an earlier run left, if it is whole."""
+        try:
+            metadata = json.loads(self._metadata_file.read_text())
+            np.lib.format.open_memmap(self._file, mode="r")  # refuses a file that was cut off; the next mends it
+            array = np.lib.format.open_memmap(self._file, mode="r+")
+            count = int(metadata.pop("rows"))
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, EOFError):
+            return None
+        if array.shape != shape or array.dtype != dtype or not 0 <= count <= len(array):
+            return None
+        self.metadata, self.count = metadata, count
+        return array
+
+
+def cache_key(*inputs: object) -> str:
+    """A short hash of all that decides what is kept, as a part of its file's name."""
+    return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
+
+
+def file_state(path: Path) -> list[int]:
+    """What changes when a file does: its size and time; to read it would take long. Nothing if it is gone."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return []
+    return [stat.st_size, stat.st_mtime_ns]

@@ -1,0 +1,285 @@
+"""What a bench measures on: photos, distractors, and the codebooks that are compared."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing._io.files import prepare_output_folder
+from homing._io.parallel import prefetch_map
+from homing.activation import RECIPES, Recipe, recipe_named
+from homing.codebooks import Codebook
+from homing.edits import Edit
+from homing.errors import HomingError, PhotoError, UnknownNameError
+from homing.evaluation.protocol.codebooks import check_specs, trained_codebook
+from homing.evaluation.protocol.copies import describe_copies
+from homing.evaluation.protocol.descriptor_set import DescriptorSet, compute_descriptor_set, read_descriptor_set
+from homing.evaluation.protocol.progress import Progress
+from homing.evaluation.protocol.references import Neighbors, Probes, References
+from homing.evaluation.protocol.release import ReleasedPhoto, ReleaseResult, release
+from homing.extractors import Extractor, describe
+from homing.extractors.base import default_batch_size
+from homing.objectives import has_objective
+from homing.photo import LocalPhoto, Photo, find_photos
+
+PASSIVE = "passive"  # the recipe that releases photos as they are
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchConfig:
+    """The photos to release, edit and search for, what to search among, and where everything goes.
+
+    The background is a folder of photos, or a .npy file of descriptors. Beside finished codebooks, a bench compares
+    those it trains itself: of each spec under `index`, for one extractor, from what is `taught`, again photos or
+    descriptors.
+    """
+
+    photos: Path
+    distractor_photos: Path
+    out: Path
+    distractors: int = 300_000
+    codebooks: Sequence[str] = ("homing-1",)
+    index: Sequence[str] = ()
+    train_photos: Path | None = None
+    extractor: str = "homing-1"
+    descriptors: int | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if bool(self.index) != (self.train_photos is not None):
+            raise HomingError(
+                "an index is trained on photos of its own; give both --index SPEC and --train-photos PHOTOS"
+            )
+        if not self.codebooks and not self.index:
+            raise HomingError("a bench measures codebooks, got none; 'homing-1' is there without training")
+        if self.distractors < 1 or (self.limit is not None and self.limit < 1):
+            raise HomingError(f"distractors and limit must be at least 1, got {self.distractors} and {self.limit}")
+
+
+def check_recipes(names: Sequence[str]) -> None:
+    """Refuse a name that no recipe has."""
+    for name in names:
+        if name != PASSIVE and name not in RECIPES:
+            raise UnknownNameError("recipe", name, [PASSIVE, *RECIPES])
+
+
+@dataclass(frozen=True)
+class CodebookRun:
+    """One codebook under test, with its network and all photos described by it; (P, D) descriptors of the originals."""
+
+    config: BenchConfig
+    codebook: Codebook
+    extractor: Extractor
+    originals: list[ReleasedPhoto]
+    descriptors: Tensor
+    distractors: DescriptorSet
+    failures: list[str]
+    progress: Progress
+
+    @cached_property
+    def references(self) -> References:
+        """The originals among the distractors."""
+        return References(self.codebook, self.descriptors, self.distractors.descriptors, self.extractor.device)
+
+    def supported_recipes(self, recipes: Sequence[str]) -> list[str]:
+        """Those of the recipes that can be: where activation has nothing to gain, photos are released as they are."""
+        wanted = list(dict.fromkeys(recipes))
+        return [each for each in wanted if each == PASSIVE or has_objective(self.codebook)] or [PASSIVE]
+
+    def probes(self, requested: Sequence[Probes]) -> list[Probes]:
+        """Those that differ: without cells an index gives one answer, however many are asked for."""
+        probes = list(dict.fromkeys(requested))
+        few = [each for each in probes if each == "exact"] + [each for each in probes if each != "exact"][:1]
+        return probes if self.codebook.has_cells else few
+
+    def release(self, recipe: Recipe | str) -> ReleaseResult:
+        """The files that others will edit; those that cannot be released are among the failures from then on."""
+        if recipe == PASSIVE:
+            return ReleaseResult(self.originals, [], [], 0.0)
+        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        folder = self.config.out / "released" / self.codebook.name / chosen.name
+        with self.progress(f"{self.codebook.name}: activating, {chosen.name}", len(self.originals)) as advance:
+            release_result = release(
+                self.originals,
+                folder,
+                extractor=self.extractor,
+                codebook=self.codebook,
+                recipe=chosen,
+                advance=advance,
+            )
+        if not release_result.files:
+            raise HomingError(f"no photo could be released with {chosen}; the first says: {release_result.failures[0]}")
+        self.failures.extend(release_result.failures)
+        return release_result
+
+    def copies(
+        self, release_result: ReleaseResult, edits: Sequence[Edit], what: str, *, variants: bool = False
+    ) -> np.ndarray:
+        """Descriptors (P, E, D) of the files of one release, edited in each way; (P, E, T, D) with all their turns."""
+        with self.progress(f"{self.codebook.name}: editing, {what}", len(release_result.files)) as advance:
+            return describe_copies(
+                self.extractor, release_result.files, edits, self.config.out, advance, variants=variants
+            )
+
+    def search(self, copies: np.ndarray, k: int, probes: Probes, what: str) -> Neighbors:
+        """The k nearest references of (P, E, D) copies, file by file."""
+        with self.progress(f"{self.codebook.name}: searching, {what}", 1) as advance:
+            found = self.references.search(copies.reshape(-1, copies.shape[2]), k, probes)
+            advance()
+        return found
+
+    def true_ids(self, release_result: ReleaseResult) -> np.ndarray:
+        """The reference (P,) that each file of a release should come home to."""
+        numbers = {original.source: number for number, original in enumerate(self.originals)}
+        return np.array([numbers[file.source] for file in release_result.files])
+
+
+def codebook_runs(config: BenchConfig, progress: Progress) -> Iterator[CodebookRun]:
+    """Every codebook of the setting, one after the other, ready to be measured; what cannot be is refused at once."""
+    books = _load_codebooks(config)
+    # All that is needed before any work: hours later it would be late to hear that something is missing.
+    networks = [_load_extractor(book) for book in books]
+    training_extractor = extractors.load(config.extractor) if config.index else None
+    photos = find_photos([config.photos])[: config.limit]
+    distractor_photos = None if config.distractor_photos.is_file() else find_photos([config.distractor_photos])
+    train_photos = (
+        find_photos([config.train_photos])
+        if config.train_photos is not None and not config.train_photos.is_file()
+        else []
+    )
+    for folder in (config.photos, config.distractor_photos, config.train_photos):
+        if folder is not None:
+            refuse_inside(config.out, folder)
+    refuse_overlap(
+        photos, distractor_photos or [], "among the photos and among the distractors; it cannot be its own distractor"
+    )
+    for some, what in ((photos, "among the photos"), (distractor_photos or [], "among the distractors")):
+        refuse_overlap(
+            some, train_photos, f"{what} and among the training photos; an index is measured on photos it has not seen"
+        )
+    if training_extractor and config.train_photos:
+        check_specs(config.index, config.train_photos, training_extractor, config.descriptors)
+    if distractor_photos is None:
+        for network in {each.fingerprint: each for each in [*networks, *filter(None, [training_extractor])]}.values():
+            read_descriptor_set(config.distractor_photos, network, config.distractors)
+    prepare_output_folder(config.out)
+
+    def measured_runs() -> Iterator[CodebookRun]:
+        for book, network in zip(books, networks, strict=True):
+            yield _codebook_run(config, book, network, photos, distractor_photos, progress)
+        for spec in config.index:
+            assert training_extractor is not None and config.train_photos is not None
+            book, failures = trained_codebook(
+                spec, config.train_photos, training_extractor, config.out, progress, descriptors=config.descriptors
+            )
+            run = _codebook_run(config, book, training_extractor, photos, distractor_photos, progress)
+            run.failures.extend(failures)
+            yield run
+
+    return measured_runs()
+
+
+def _codebook_run(
+    config: BenchConfig,
+    book: Codebook,
+    network: Extractor,
+    photos: Sequence[LocalPhoto],
+    distractor_photos: Sequence[LocalPhoto] | None,
+    progress: Progress,
+) -> CodebookRun:
+    if distractor_photos is None:
+        distractors = read_descriptor_set(config.distractor_photos, network, config.distractors)
+    else:
+        with progress(
+            f"{book.name}: describing the distractors", min(config.distractors, len(distractor_photos))
+        ) as advance:
+            distractors = compute_descriptor_set(network, distractor_photos, config.distractors, config.out, advance)
+    with progress(f"{book.name}: describing the photos", len(photos)) as advance:
+        originals, descriptors, unreadable = describe_photos(network, photos, advance)
+    return CodebookRun(
+        config, book, network, originals, descriptors, distractors, [*distractors.failures, *unreadable], progress
+    )
+
+
+def describe_photos(
+    extractor: Extractor, photos: Sequence[LocalPhoto], advance: Callable[[], None]
+) -> tuple[list[ReleasedPhoto], Tensor, list[str]]:
+    """The photos that can be read, their descriptors (P, dim), and the errors of the others."""
+
+    def square(photo: LocalPhoto) -> Tensor | PhotoError:
+        try:
+            return extractor.resize(Photo.load(photo.path).pixels())
+        except PhotoError as error:
+            return error
+
+    originals: list[ReleasedPhoto] = []
+    descriptors: list[Tensor] = []
+    failures: list[str] = []
+    results = enumerate(zip(photos, prefetch_map(square, photos), strict=True))
+    while some := list(islice(results, default_batch_size(extractor))):
+        inputs = [result for _, (_, result) in some if isinstance(result, Tensor)]
+        descriptors += [describe(extractor, inputs)] if inputs else []
+        for seed, (photo, result) in some:
+            advance()
+            if isinstance(result, PhotoError):
+                failures.append(str(result))
+            else:
+                originals.append(ReleasedPhoto(str(photo.name), photo.path, seed))
+    if not originals:
+        raise HomingError(f"none of the {len(photos)} photos can be read; the first says: {failures[0]}")
+    return originals, torch.cat(descriptors), failures
+
+
+def _load_codebooks(config: BenchConfig) -> list[Codebook]:
+    books = [codebooks.load(name) for name in dict.fromkeys(config.codebooks)]
+    names = [*(book.name for book in books), *config.index]
+    if stray := next((name for name in names if Path(name).name != name or ".." in name), None):
+        raise HomingError(
+            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another"
+        )
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise HomingError(f"two of the codebooks are named '{twice}'; measure them into different --out folders")
+    return books
+
+
+def _load_extractor(codebook: Codebook) -> Extractor:
+    extractor = extractors.load(codebook.extractor)
+    codebook.check(extractor)
+    return extractor
+
+
+def refuse_overlap(photos: Sequence[LocalPhoto], others: Sequence[LocalPhoto], what: str) -> None:
+    """No photo may stand on both sides, under whatever name; `what` says where it was met again."""
+    sizes: dict[int, list[Path]] = {}
+    for other in others:
+        sizes.setdefault(_size(other.path), []).append(other.path)
+    for photo in photos:
+        if any(_same(photo.path, other) for other in sizes.get(_size(photo.path), [])):
+            raise HomingError(f"{photo.path} is {what}")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0  # what cannot be read is told when it is
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return filecmp.cmp(path, other, shallow=False)
+    except OSError:
+        return False  # as above
+
+
+def refuse_inside(out: Path, folder: Path) -> None:
+    """What a bench writes may not become its input."""
+    if folder.is_dir() and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(folder)):
+        raise HomingError(f"the out folder {out} lies inside {folder}; choose another --out")

@@ -1,0 +1,195 @@
+"""Files that others publish: fetched once into the user's cache folder, and from then on the same bytes for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from homing._io.files import fsync_folder, report_write_errors, write_atomically
+from homing.errors import HomingError
+
+TIMEOUT = 30  # seconds without a single byte
+CHUNK_SIZE = 1 << 20
+
+Report = Callable[[int, int], None]
+
+
+def cache_path(address: str) -> Path:
+    """Where the file at this address is kept: in HOMING_CACHE, or where the system keeps such files."""
+    system = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(os.environ.get("HOMING_CACHE") or Path(system) / "homing")
+    return folder.expanduser() / PurePosixPath(urlsplit(address).path).name
+
+
+def is_cached(address: str) -> bool:
+    """Whether a file of the right size is there; its bytes are not looked at."""
+    target = cache_path(address)
+    try:
+        pin = _read_pin(target)
+    except HomingError:  # whoever fetches or loads this file is told; the others have nothing to do with it
+        return False
+    return pin is not None and target.is_file() and target.stat().st_size == pin["size"]
+
+
+def is_intact(address: str) -> bool:
+    """Whether the file is there and holds the bytes that were fetched first."""
+    target = cache_path(address)
+    pin = _read_pin(target)
+    return pin is not None and is_cached(address) and _sha256(target) == pin["sha256"]
+
+
+def fetch_file(
+    address: str, check: Callable[[Path], object], *, file: Path | None = None, report: Report = lambda *_: None
+) -> Path:
+    """Keep what is at the address, or a file already downloaded from it. Afterwards it is there whole, or not at all.
+
+    `check` raises an error if the file is not what it should be. `report` is told how many bytes of how many are here.
+    Authors publish no hashes: the first file's hash is written down beside it, and no other file is taken later.
+    Who fetches what another process is fetching waits for it.
+    """
+    target = cache_path(address)
+    if file is None and is_intact(address):
+        return target
+    with report_write_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(target.with_name(f".{target.name}.lock")).acquire()
+    with lock:
+        if file is None and is_intact(address):
+            return target
+        part = _download(address, target, report) if file is None else _copy(file, target)
+        try:
+            _accept(part, target, address, str(file or address), check)
+        finally:
+            part.unlink(missing_ok=True)
+        for stale in target.parent.glob(f"{target.name}.*.part"):  # of files the authors have replaced since
+            stale.unlink()
+    return target
+
+
+def _accept(part: Path, target: Path, address: str, origin: str, check: Callable[[Path], object]) -> None:
+    """Write down what the file is, then give it its name: never the other way round."""
+    check(part)
+    pin: dict[str, Any] = {"address": address, "size": part.stat().st_size, "sha256": _sha256(part)}
+    first = _read_pin(target) or pin
+    if first["sha256"] != pin["sha256"]:
+        raise HomingError(
+            f"{origin} has changed since it was first fetched: sha256 {pin['sha256'][:12]}…, expected "
+            f"{first['sha256'][:12]}…; to take the new file on purpose, delete {_pin_path(target)} and fetch again"
+        )
+    with report_write_errors(target):
+        write_atomically(_pin_path(target), json.dumps(first, indent=2).encode())
+        part.replace(target)
+        fsync_folder(target.parent)
+
+
+def _download(address: str, target: Path, report: Report) -> Path:
+    """All the bytes at the address, in a file beside the target. What came before the connection broke is used."""
+    response = _open_url(address)
+    length, version = response.headers["Content-Length"], response.headers["ETag"] or response.headers["Last-Modified"]
+    if length is None:
+        response.close()
+        raise HomingError(f"{address} does not say how large the file is; {_BY_HAND}")
+    size = int(length)
+    # Named by the version, so that parts of two versions are never put together.
+    part = target.with_name(f"{target.name}.{hashlib.sha256(f'{version} {size}'.encode()).hexdigest()[:12]}.part")
+    done = part.stat().st_size if part.exists() and version else 0
+    if 0 < done < size:
+        response.close()
+        response = _open_url(address, start=done)
+    if done != size:
+        _receive(response, part, done if response.status == http.client.PARTIAL_CONTENT else 0, size, report)
+    response.close()
+    return part
+
+
+def _receive(response: http.client.HTTPResponse, part: Path, done: int, size: int, report: Report) -> None:
+    report(done, size)
+    with report_write_errors(part), part.open("ab" if done else "wb") as file:
+        while chunk := _read(response):
+            file.write(chunk)
+            done += len(chunk)
+            report(done, size)
+        file.flush()
+        os.fsync(file.fileno())
+    if (done := part.stat().st_size) != size:
+        raise HomingError(
+            f"the connection to {response.url} broke after {done / 1e6:.1f} of {size / 1e6:.1f} MB; "
+            "the same command continues from there"
+        )
+
+
+def _read(response: http.client.HTTPResponse) -> bytes:
+    """The next bytes; none where the connection broke, which the size then tells."""
+    try:
+        return response.read(CHUNK_SIZE)
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+def _open_url(address: str, start: int = 0) -> Any:
+    """The response to a request for the bytes from `start` on, through the proxy that the environment names, if any."""
+    request = urllib.request.Request(address, headers={"User-Agent": "homing"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    try:
+        return urllib.request.build_opener().open(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise HomingError(f"{address} answers {error.code} {error.reason}; {_BY_HAND}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise HomingError(f"cannot reach {address}: {reason}; check the network or the proxy, or {_BY_HAND}") from error
+
+
+def _copy(file: Path, target: Path) -> Path:
+    if not file.is_file():
+        raise HomingError(f"no such file: {file}")
+    part = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with report_write_errors(part):
+            shutil.copyfile(file, part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return part
+
+
+def _pin_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.json")
+
+
+def _read_pin(target: Path) -> dict[str, Any] | None:
+    """What was written down about the file that was fetched first."""
+    path = _pin_path(target)
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+        pin = {key: content[key] for key in ("address", "size", "sha256")}
+        if [type(value) for value in pin.values()] != [str, int, str]:
+            raise TypeError
+        return pin
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise HomingError(f"{path} is damaged; delete it and fetch again") from error
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_SIZE):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+_BY_HAND = "download it by other means and give it with --file FILE"

@@ -1,0 +1,80 @@
+"""Color profiles: from a file's own colors to sRGB."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from functools import lru_cache
+from io import BytesIO
+
+import numpy as np
+from PIL import Image, ImageCms
+
+_log = logging.getLogger("homing")
+
+
+def usable_profile(icc: bytes | None, mode: str, name: str) -> bytes | None:
+    """The profile, or None where it cannot be applied to a photo of this mode and browsers would ignore it."""
+    if not icc:
+        return None
+    try:
+        _transform(icc, mode)
+    except (ImageCms.PyCMSError, OSError, ValueError) as error:
+        _log.warning("%s: its color profile cannot be applied (%s); taken as sRGB", name, error)
+        return None
+    return icc
+
+
+def is_srgb(pixels: np.ndarray, icc: bytes | None) -> bool:
+    """Whether (H, W, C) code values are shown as they are."""
+    return _srgb_transform(pixels, icc) is None
+
+
+def to_srgb(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
+    """(H, W, C) code values as those of sRGB: of 8 bits and three channels where there is a profile to apply."""
+    transform = _srgb_transform(pixels, icc)
+    if transform is None:
+        return pixels
+    # ImageCms works in 8 bits.
+    image = Image.fromarray(to_8_bit(pixels[..., 0] if pixels.shape[2] == 1 else pixels))
+    return np.asarray(transform.apply(image))
+
+
+def cmyk_to_srgb(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
+    """A CMYK image in sRGB: through its profile where that works."""
+    profile = usable_profile(icc, "CMYK", name)
+    transform = _transform(profile, "CMYK") if profile else None
+    return image.convert("RGB") if transform is None else transform.apply(image)
+
+
+def to_8_bit(levels: np.ndarray) -> np.ndarray:
+    """Code values of 8 or 16 bits as the nearest ones of 8."""
+    if levels.dtype == np.uint8:
+        return levels
+    return ((levels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+
+
+def _build(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+    """The way from a profile to sRGB; None where it is sRGB."""
+    profile = ImageCms.ImageCmsProfile(BytesIO(icc))
+    if (profile.profile.profile_description or "").startswith("sRGB"):
+        return None
+    return ImageCms.buildTransform(profile, ImageCms.createProfile("sRGB"), mode, "RGB")
+
+
+def _srgb_transform(pixels: np.ndarray, icc: bytes | None) -> ImageCms.ImageCmsTransform | None:
+    return _transform(icc, "L" if pixels.shape[2] == 1 else "RGB") if icc else None
+
+
+class _Transforms(threading.local):
+    """Those built last; every thread has its own, as LittleCMS lets only one at a time use a transform."""
+
+    def __init__(self) -> None:
+        self.build = lru_cache(maxsize=8)(_build)
+
+
+_transforms = _Transforms()
+
+
+def _transform(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
+    return _transforms.build(icc, mode)

@@ -1,0 +1,101 @@
+"""Uploads are activated, and what may be released of them is kept for who asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from homing import collection as library
+from homing.activation import Recipe, recipe_named
+from homing.errors import HomingError
+from homing.photo import format_name, read_file
+from homing.service.add import delete_unless_source, failed_outcome, to_photo_outcome
+from homing.service.audit import AuditEntry
+from homing.service.keys import Caller
+from homing.service.schemas import PhotoOutcome
+from homing.service.state import Service
+from homing.service.upload_store import display_name
+from homing.service.uploads import Upload
+
+OPTION_FIELDS = ("recipe", "psnr", "format")
+
+
+@dataclass(frozen=True)
+class ActivateOptions:
+    """How photos are to be activated, and as what they are to be written."""
+
+    recipe: Recipe
+    format: str | None
+
+    @classmethod
+    def from_form(cls, values: Mapping[str, str]) -> ActivateOptions:
+        """What the fields of a form ask for; an empty one asks for nothing."""
+        for name in values:
+            if name not in OPTION_FIELDS:
+                raise HomingError(f"unknown field {name!a}; beside photo there are {', '.join(OPTION_FIELDS)}")
+        recipe = recipe_named(values.get("recipe") or "homing")
+        if values.get("psnr"):
+            try:
+                budget = replace(recipe.budget, psnr=float(values["psnr"]), alpha=None)
+            except ValueError:
+                raise HomingError(f"psnr is a number of dB, got {values['psnr']!a}") from None
+            recipe = replace(recipe, budget=budget)
+        return cls(recipe, format_name(values["format"]) if values.get("format") else None)
+
+
+@dataclass(frozen=True)
+class ActivationResult:
+    """What came of one photo: its reference, and the file that may be released of it, as it was written."""
+
+    id: int
+    outcome: library.Outcome
+    data: bytes = field(repr=False)
+
+
+def activate_upload(service: Service, upload: Upload, options: ActivateOptions, caller: Caller) -> ActivationResult:
+    """Activate one photo, in the writer's thread. Its file and what is released of it are on disk by then."""
+    catalog = service.collection.folder.catalog
+    known = catalog.find(upload.sha256)
+    with service.upload_store.lock():
+        out = service.upload_store.make_release_folder(upload)
+        try:
+            path = service.upload_store.save(upload)
+            (outcome,) = service.collection.activate(path, out, recipe=options.recipe, format=options.format)
+            # Now: whoever has the next turn may remove it, or write another in its place.
+            data = read_file(outcome.released) if outcome.released is not None else b""
+        finally:
+            delete_unless_source(service, upload)
+            service.upload_store.remove_if_empty(out)
+    number = catalog.find(upload.sha256)
+    if number is not None:
+        entry = AuditEntry(caller.name, "released", number, upload.sha256, upload.name)
+        added = [replace(entry, action="added")] if known is None else []
+        service.audit.write(*added, *([entry] if outcome.error is None else []))
+    if outcome.error is not None:
+        raise _hide_source_folder(service, upload, outcome.error)
+    assert number is not None
+    return ActivationResult(number, outcome, data)
+
+
+def _hide_source_folder(service: Service, upload: Upload, error: HomingError) -> HomingError:
+    """An error that may name the photo which the upload was released of: by its name, not by its folders."""
+    catalog = service.collection.folder.catalog
+    original = catalog.find_released(upload.sha256)
+    if original is None:
+        return error
+    source, _ = catalog.source_and_state(original)
+    return type(error)(str(error).replace(source, display_name(source)))
+
+
+def activate_batch(
+    service: Service, options: ActivateOptions, caller: Caller, uploads: Sequence[Upload]
+) -> list[PhotoOutcome]:
+    """The same as one step of a job: what goes wrong with one photo stops no other."""
+    return [_activate_or_fail(service, upload, options, caller) for upload in uploads]
+
+
+def _activate_or_fail(service: Service, upload: Upload, options: ActivateOptions, caller: Caller) -> PhotoOutcome:
+    try:
+        return to_photo_outcome(service, upload, activate_upload(service, upload, options, caller).outcome)
+    except HomingError as error:
+        return failed_outcome(service, upload, error)

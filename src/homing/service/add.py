@@ -1,0 +1,113 @@
+"""Uploads become references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from homing import collection as library
+from homing.errors import HomingError, PhotoError
+from homing.service.audit import AuditEntry
+from homing.service.keys import Caller
+from homing.service.problems import to_problem
+from homing.service.schemas import PhotoOutcome
+from homing.service.state import Service
+from homing.service.uploads import Upload, check_upload
+
+
+async def add_uploads(service: Service, uploads: Sequence[Upload], caller: Caller) -> list[PhotoOutcome]:
+    """What came of each upload; those that are no photos do not keep the others out."""
+    alone = len(uploads) == 1
+    good, outcomes = await check_uploads(service, uploads, alone=alone)
+    if good:
+        outcomes |= await service.write(partial(index_uploads, service, good, caller, alone=alone))
+    return [outcomes[upload] for upload in uploads]
+
+
+async def check_uploads(
+    service: Service, uploads: Sequence[Upload], *, alone: bool
+) -> tuple[list[Upload], dict[Upload, PhotoOutcome]]:
+    """The uploads that may be decoded, and why the others may not. If one came `alone`, all has its problem."""
+    good, bad = [], {}
+    for upload in uploads:
+        try:
+            await service.executors.lookup(partial(check_upload, upload, service.limits))
+            good.append(upload)
+        except PhotoError as error:
+            if alone:
+                raise
+            bad[upload] = PhotoOutcome(photo=upload.name, id=None, state="failed", problem=str(error))
+    return good, bad
+
+
+def index_uploads(
+    service: Service, uploads: Sequence[Upload], caller: Caller, *, alone: bool = False
+) -> dict[Upload, PhotoOutcome]:
+    """Keep files and index them, in the writer's thread. A file that is no reference's source is not kept.
+
+    If one came `alone`, what is wrong with it is raised.
+    """
+    first: dict[tuple[str, str], Upload] = {}  # of those that came twice
+    for upload in uploads:
+        first.setdefault((upload.sha256, upload.name), upload)
+    found = {}
+    with service.upload_store.lock():
+        try:
+            paths = {service.upload_store.save(upload): upload for upload in first.values()}
+            for each in service.collection.add(list(paths)):
+                assert isinstance(each.photo, Path)
+                found[paths[each.photo]] = each
+                if alone and each.error is not None:
+                    raise each.error
+        finally:
+            for upload in first.values():
+                delete_unless_source(service, upload)
+    outcomes = {}
+    for upload in uploads:
+        outcome = to_photo_outcome(service, upload, found[first[upload.sha256, upload.name]])
+        again = outcome.state == "added" and upload not in found
+        outcomes[upload] = outcome.model_copy(update={"state": "known"}) if again else outcome
+    service.audit.write(
+        *(
+            AuditEntry(caller.name, "added", outcome.id, upload.sha256, upload.name)
+            for upload, outcome in outcomes.items()
+            if outcome.state == "added" and outcome.id is not None
+        )
+    )
+    return outcomes
+
+
+def add_batch(service: Service, caller: Caller, uploads: Sequence[Upload]) -> list[PhotoOutcome]:
+    """The same as one step of a job: what goes wrong with it stops no other."""
+    try:
+        return list(index_uploads(service, uploads, caller).values())
+    except HomingError as error:
+        return [failed_outcome(service, upload, error) for upload in uploads]
+
+
+def failed_outcome(service: Service, upload: Upload, error: HomingError) -> PhotoOutcome:
+    """What an error means to one photo of a job."""
+    line = service.upload_store.redact_paths(to_problem(error).detail).removeprefix(f"{upload.name}: ")
+    return PhotoOutcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
+
+
+def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome) -> PhotoOutcome:
+    """What the library says of a file, under the name it came with."""
+    catalog = service.collection.folder.catalog
+    state = "known" if outcome.state == "moved" else outcome.state
+    assert state in ("added", "known", "activated", "unchanged", "failed")
+    return PhotoOutcome(
+        photo=upload.name,
+        id=catalog.find(upload.sha256) or catalog.find_released(upload.sha256),
+        state=state,
+        problem=service.upload_store.redact_paths(outcome.reason) if outcome.reason else None,
+    )
+
+
+def delete_unless_source(service: Service, upload: Upload) -> None:
+    """Remove a kept file that no reference came from: it was known under another name, or could not be read."""
+    catalog, path = service.collection.folder.catalog, service.upload_store.path_of(upload)
+    number = catalog.find(upload.sha256)
+    if number is None or service.upload_store.resolve_source(catalog.source_and_state(number)[0]) != path:
+        service.upload_store.delete(path)

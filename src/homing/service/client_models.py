@@ -1,0 +1,136 @@
+"""What a client is told by a service, where the library has no word for it."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar
+
+from homing import collection
+from homing._io.paths import Location
+from homing.perception import Quality
+from homing.service.transport import OutgoingPhoto
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteOutcome(collection.Outcome):
+    """What came of one photo that was sent, and the reference it is there."""
+
+    id: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A reference of the service: its name, the time it came (UTC), the hash of its file."""
+
+    id: int
+    photo: str
+    state: Literal["passive", "activated", "unchanged"]
+    added: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """One file that was released of a reference, when, and what it cost."""
+
+    photo: str
+    state: Literal["activated", "unchanged"]
+    sha256: str
+    released: str
+    quality: Quality
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceDetail(Reference):
+    """A reference, and what was released of it, the latest first."""
+
+    releases: tuple[Release, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two photos beside each other; `pictures` are image files by what they show."""
+
+    same_size: bool
+    quality: Quality | None
+    distance: float
+    false_match_probability: float
+    aligned: bool
+    pictures: dict[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceInfo:
+    """What the collection of a service holds, and what the service is."""
+
+    photos: int
+    passive: int
+    activated: int
+    unchanged: int
+    references: int
+    distractors: int
+    bytes_on_disk: int
+    codebook: str
+    extractor: str
+    recipes: list[str]
+    version: str
+
+
+def parse_added(outgoing: OutgoingPhoto, data: Any) -> RemoteOutcome:
+    """What came of a photo that was to be added."""
+    reason = outgoing.message(data["problem"]) if data["problem"] else None
+    return RemoteOutcome(photo=outgoing.photo, id=data["id"], state=data["state"], reason=reason)
+
+
+def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str, str]) -> RemoteOutcome:
+    """What came of a photo that was to be activated, as the headers of its file tell it."""
+    reason, psnr = data.get("X-Homing-Reason"), data.get("X-Homing-PSNR")
+    said = {
+        "id": int(data["X-Homing-Id"]),
+        "state": data["X-Homing-State"],
+        "reason": reason and outgoing.message(reason),
+    }
+    quality = {
+        "psnr": math.inf if psnr is None else float(psnr),
+        "ssim": float(data["X-Homing-SSIM"]),
+        "linf": float(data["X-Homing-Linf"]),
+    }
+    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **said, **quality})
+
+
+def parse_quality(data: Any) -> Quality | None:
+    """A quality, if there is one; JSON has no infinity for the PSNR of two that are equal."""
+    if data is None:
+        return None
+    return Quality(math.inf if data["psnr"] is None else data["psnr"], data["ssim"], data["linf"])
+
+
+def parse_page(data: Any) -> tuple[list[Reference], bool]:
+    """References, and whether there are more after these."""
+    return [parse_fields(Reference, each) for each in data["photos"]], data["next"] is not None
+
+
+def parse_reference(data: Any) -> ReferenceDetail:
+    """A reference with its releases."""
+    releases = tuple(
+        parse_fields(Release, {**each, "quality": parse_quality(each["quality"])}) for each in data["releases"]
+    )
+    return parse_fields(ReferenceDetail, {**data, "releases": releases})
+
+
+def parse_comparison(data: Any) -> Comparison:
+    """A comparison, whose pictures come in the answer itself."""
+    pictures = {name: base64.b64decode(each.partition("base64,")[2]) for name, each in data["pictures"].items()}
+    return parse_fields(Comparison, {**data, "quality": parse_quality(data["quality"]), "pictures": pictures})
+
+
+def parse_fields(kind: type[Model], data: Any) -> Model:
+    """What is told, without what services may tell beside it."""
+    assert is_dataclass(kind)
+    return kind(**{each.name: data[each.name] for each in fields(kind) if each.name in data})

@@ -1,0 +1,41 @@
+/** Pictures that are chosen, dropped anywhere on the page, or pasted. */
+import { byId } from "./dom.js";
+
+const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/bmp";
+
+/**
+ * Pictures for one view: `take` gets those that came together, whichever way, while the view is shown.
+ * `setProblem` is told where what was dropped is no file, as what is dragged off some pages.
+ */
+export function acceptFiles(view, take, setProblem) {
+  const input = byId(`${view}-file`);
+  const drop = byId(`${view}-drop`);
+  const isActive = () => !byId(`view-${view}`).hidden && !document.querySelector("dialog[open]");
+  const acceptAny = (files) => {
+    if (files.length > 0) take(files);
+  };
+
+  input.accept = KINDS;
+  input.addEventListener("change", () => {
+    const files = [...input.files];
+    input.value = ""; // the same file may be chosen again
+    acceptAny(files);
+  });
+  document.addEventListener("paste", (event) => {
+    if (isActive()) acceptAny([...event.clipboardData.files]);
+  });
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault(); // else the browser would leave for the picture
+    if (isActive()) drop.classList.add("over");
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (event.relatedTarget === null) drop.classList.remove("over");
+  });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    const files = [...event.dataTransfer.files];
+    if (isActive() && files.length === 0) setProblem("That is no file. Save the picture first, or copy it and paste it here.");
+    if (isActive()) acceptAny(files);
+  });
+}

@@ -1,0 +1,35 @@
+/** Numbers, times and verdicts as people read them. */
+
+const language = "en-GB";
+const counts = new Intl.NumberFormat(language);
+const days = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+const times = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "short" });
+
+/** 118,299 */
+export const formatCount = (number) => counts.format(number);
+
+/** 1 photo, 2 photos */
+export const plural = (number, one) => `${formatCount(number)} ${one}${number === 1 ? "" : "s"}`;
+
+/** 1.6 GB */
+export function formatBytes(number) {
+  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(number, 1)) / 3)));
+  const style = { style: "unit", unit: units[step], maximumSignificantDigits: 3 };
+  return new Intl.NumberFormat(language, style).format(number / 1000 ** step);
+}
+
+/** 4 Mar 2026 */
+export const formatDay = (text) => days.format(new Date(text));
+
+/** Wednesday, 4 March 2026 at 14:05 */
+export const formatTime = (text) => times.format(new Date(text));
+
+/** Almost certainly */
+export const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** Whether a match is more than what unrelated photos come to. */
+export const isMatch = (match) => match.verdict !== "no sign of it";
+
+/** Almost certainly a copy of */
+export const verdictTitle = ({ verdict }) => `${capitalize(verdict === "perhaps" ? "perhaps a copy" : verdict)} of `;

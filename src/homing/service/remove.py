@@ -1,0 +1,27 @@
+"""References go, and with them what the service kept of them."""
+
+from __future__ import annotations
+
+from homing.errors import NotFoundError
+from homing.service.audit import AuditEntry
+from homing.service.keys import Caller
+from homing.service.state import Service
+from homing.service.upload_store import display_name
+
+
+def remove(service: Service, number: int, caller: Caller) -> bool:
+    """Remove a reference, in the writer's thread; False if there is none.
+
+    Its files are removed where they are the service's own; elsewhere they are the user's, and are left alone.
+    """
+    try:
+        listed = service.listing.one(number)
+    except NotFoundError:
+        return False
+    files = [listed.source, *(row.path for row, _ in service.listing.releases(number))]
+    with service.upload_store.lock():
+        service.collection.remove(number)
+        service.audit.write(AuditEntry(caller.name, "removed", number, listed.sha256, display_name(listed.source)))
+        for file in files:
+            service.upload_store.delete(service.upload_store.resolve_source(file))
+    return True

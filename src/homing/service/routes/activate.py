@@ -1,0 +1,156 @@
+"""POST /v1/activate: a photo comes, and what may be released of it goes back."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from homing.errors import NotFoundError
+from homing.evaluation.explanation import edit_results
+from homing.evaluation.pictures import difference, jnd_picture, to_image
+from homing.photo import Photo
+from homing.service.activate import OPTION_FIELDS, ActivateOptions, ActivationResult, activate_batch, activate_upload
+from homing.service.auth import Contributor, Searcher
+from homing.service.image_cache import RecordedFile, encode_jpeg, encode_png, read_recorded
+from homing.service.jobs import Job
+from homing.service.openapi import PHOTOS, multipart_body
+from homing.service.problems import problem_responses
+from homing.service.responses import etag_response, file_response, latest_release, to_quality
+from homing.service.routes.jobs import start_job
+from homing.service.routes.photos import Id
+from homing.service.schemas import ActivationReport, EditedCopy, JobStarted
+from homing.service.state import Service, ServiceDep, UploadSlot
+from homing.service.uploads import Upload, check_upload, read_form
+
+router = APIRouter()
+PICTURES = ("before", "after", "difference", "jnd")
+_MAX_SIDE = 1600  # pixels of a picture of a report, at most
+_TEXT = {"type": "string"}
+
+
+@router.post(
+    "/v1/activate",
+    summary="Activate a photo, and get what may be released",
+    response_model=None,
+    responses={
+        **problem_responses(400, 408, 409, 413, 415),
+        200: {
+            "description": "The file to release; with ?report=true what is known of it.",
+            "content": {
+                "image/*": {},
+                "application/json": {"schema": {"$ref": "#/components/schemas/ActivationReport"}},
+            },
+        },
+        202: {
+            "description": "A job was started.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobStarted"}}},
+        },
+    },
+    openapi_extra=multipart_body(PHOTOS, **dict.fromkeys(OPTION_FIELDS, _TEXT)),
+)
+async def activate(
+    request: Request,
+    caller: Contributor,
+    service: ServiceDep,
+    reservation: UploadSlot,
+    response: Response,
+    report: Annotated[bool, Query(description="Answer with figures and pictures instead of the file.")] = False,
+    job: Annotated[bool, Query(description="Answer at once; several photos may come.")] = False,
+) -> Response | ActivationReport | JobStarted:
+    """Index a photo, move its pixels, verify the file that is written, and send it back, its metadata kept."""
+    form = await read_form(request, service.limits, reservation)
+    options = ActivateOptions.from_form(form.values)
+    if job:
+        uploads, step = form.photos(), partial(activate_batch, service, options, caller)
+        return await start_job(service, Job("activate", len(uploads)), uploads, step, reservation, response)
+    upload = form.photo()
+    await service.executors.lookup(partial(check_upload, upload, service.limits))
+    result = await service.write(partial(activate_upload, service, upload, options, caller))
+    if report:
+        return await service.executors.report(upload.name, partial(_report, service, upload, result))
+    return _file(result)
+
+
+def _file(result: ActivationResult) -> Response:
+    outcome = result.outcome
+    assert outcome.released is not None
+    answer = file_response(result.data, outcome.released.name)
+    quality = to_quality(outcome.psnr, outcome.ssim, outcome.linf)
+    headers = {
+        "Id": result.id,
+        "State": outcome.state,
+        "Reason": _reason(result),
+        "PSNR": quality.psnr,
+        "SSIM": quality.ssim,
+        "Linf": quality.linf,
+    }
+    for name, value in headers.items():
+        if value is not None:
+            answer.headers[f"X-Homing-{name}"] = str(value)
+    return answer
+
+
+def _report(service: Service, upload: Upload, result: ActivationResult) -> ActivationReport:
+    outcome = result.outcome
+    before, after = (Photo.decode(data, upload.name) for data in (upload.data, result.data))
+    survived = edit_results(service.collection, result.id, after, before)
+    base = f"/v1/photos/{result.id}"
+    assert outcome.state in ("activated", "unchanged")
+    return ActivationReport(
+        id=result.id,
+        state=outcome.state,
+        reason=_reason(result),
+        quality=to_quality(outcome.psnr, outcome.ssim, outcome.linf),
+        released=f"{base}/released",
+        pictures={name: f"{base}/pictures/{name}" for name in PICTURES},
+        edited_copies=[
+            EditedCopy(edit=each.edit, found_before=bool(each.before), found_after=each.one_probe) for each in survived
+        ],
+    )
+
+
+def _reason(result: ActivationResult) -> str | None:
+    """Why the photo was released as it was, or otherwise than usual; without the path that stands before it."""
+    reason = result.outcome.reason
+    return None if reason is None else reason.removeprefix(f"{result.outcome.photo}: ")
+
+
+@router.get(
+    "/v1/photos/{id}/pictures/{name}",
+    summary="Before, after, what differs, and where there was room",
+    response_class=Response,
+    responses={**problem_responses(404), 200: {"content": {"image/*": {}}, "description": "A picture."}},
+)
+async def picture(
+    request: Request, _: Searcher, service: ServiceDep, id: Id, name: Annotated[str, Path(max_length=20)]
+) -> Response:
+    """A picture of a reference as it was (`before`) and as it was released last (`after`), of the `difference` of the
+    two, twenty times as strong, and of the room its pixels had (`jnd`)."""
+    if name not in PICTURES:
+        raise NotFoundError(f"there is no picture {name!a}; there are {', '.join(PICTURES)}")
+    listed = await service.executors.lookup(partial(service.listing.one, id))
+    row = await service.executors.lookup(partial(latest_release, service, id))
+
+    async def render() -> bytes:
+        recorded = [(listed.source, listed.sha256), (row.path, row.sha256)]
+        before, after = [
+            await service.executors.read(partial(read_recorded, service.upload_store.resolve_source(file), sha256))
+            for file, sha256 in recorded
+        ]
+        return await service.executors.decode(before.name, before.pixels, partial(_render_picture, name, before, after))
+
+    tag = f"{row.sha256}-{name}"
+    kind = "image/png" if name == "difference" else "image/jpeg"
+    return await etag_response(request, tag, kind, partial(service.image_cache.get, tag, render))
+
+
+def _render_picture(name: str, before: RecordedFile, after: RecordedFile) -> bytes:
+    pixels = (after if name == "after" else before).photo().pixels()
+    if name == "difference":
+        image = difference(pixels, after.photo().pixels())
+    else:
+        image = jnd_picture(pixels) if name == "jnd" else to_image(pixels)
+    image.thumbnail((_MAX_SIDE, _MAX_SIDE))
+    return encode_png(image) if name == "difference" else encode_jpeg(image)

@@ -1,0 +1,175 @@
+"""How a client asks a service: photos as uploads, patience where it is busy, one line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from homing._extras import load_extra
+from homing._io.paths import Location, location
+from homing.errors import BusyError, HomingError, NotFoundError, PhotoError, TooLargeError, UnsupportedError
+from homing.photo import Photo, read_file
+
+if TYPE_CHECKING:
+    import httpx
+
+Result = TypeVar("Result")
+Files = Sequence[tuple[str, "OutgoingPhoto"]]
+
+_MAX_RETRIES = 10  # that a busy service is asked again
+_MAX_WAIT = 60  # seconds that are waited before it is, whatever it says
+_BATCH_PHOTOS, _BATCH_BYTES = 32, 100_000_000  # photos of one request: what any service takes at once
+_ERROR_TYPES: dict[int, type[HomingError]] = {
+    HTTPStatus.BAD_REQUEST: PhotoError,
+    HTTPStatus.NOT_FOUND: NotFoundError,
+    HTTPStatus.CONFLICT: BusyError,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: TooLargeError,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: UnsupportedError,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class OutgoingPhoto:
+    """A photo's file as it is sent, and what its user calls it."""
+
+    photo: Location
+    data: bytes
+
+    @classmethod
+    def from_photo(cls, photo: str | Location | Photo) -> OutgoingPhoto:
+        """The file at a path or an address, or that of a photo; one whose pixels were moved is written anew."""
+        if not isinstance(photo, Photo):
+            return cls(location(photo), read_file(location(photo)))
+        as_read = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
+        return cls(location(photo.name), photo.data if as_read else photo.encode())
+
+    @property
+    def name(self) -> str:
+        """What the service knows it by: the last part of its path."""
+        return self.photo.name
+
+    def message(self, problem: str) -> str:
+        """What is said of it, under the name that its user knows."""
+        return f"{self.photo}: {problem.removeprefix(f'{self.name}: ')}"
+
+
+class Transport:
+    """A connection to one service."""
+
+    def __init__(self, address: str, key: str | None, timeout: float) -> None:
+        self._httpx: Any = load_extra("httpx", extra="client")
+        if not address.startswith(("http://", "https://")):
+            raise HomingError(f"the address of a service begins with http:// or https://, got {address!r}")
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise HomingError("a key is plain text without accents or line ends")
+        self._address = address
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        try:
+            self._client: httpx.Client = self._httpx.Client(base_url=address, headers=headers, timeout=timeout)
+        except self._httpx.InvalidURL as error:
+            raise HomingError(f"{address!r} is no address: {error}") from error
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._client.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        files: Files = (),
+        values: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+    ) -> httpx.Response:
+        """What is answered. While the service is busy it is waited for, as long as it says, so many times."""
+        parts = [(field, (outgoing.name, outgoing.data)) for field, outgoing in files]
+        for left in reversed(range(_MAX_RETRIES + 1)):
+            try:
+                response = self._client.request(
+                    method, path, files=parts or None, data=_drop_none(values), params=_drop_none(query)
+                )
+            except self._httpx.HTTPError as error:
+                raise HomingError(f"{self._address} cannot be reached: {error or type(error).__name__}") from error
+            seconds = response.headers.get("retry-after", "")
+            if response.status_code != HTTPStatus.TOO_MANY_REQUESTS or not seconds.isdecimal() or not left:
+                break
+            time.sleep(min(int(seconds), _MAX_WAIT))
+        if not response.is_success:
+            raise self._to_error(response, files)
+        return response
+
+    def request_json(self, method: str, path: str, parse: Callable[[Any], Result], **options: Any) -> Result:
+        """What is answered as JSON, read by this function."""
+        response = self.request(method, path, **options)
+        return self.parse(response, lambda: parse(response.json()))
+
+    def parse(self, response: httpx.Response, parse: Callable[[], Result]) -> Result:
+        """What is made of a response, if it is one of a service as this."""
+        try:
+            return parse()
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            line = f"{self._address} does not answer {response.url.path} as homing serve does"
+            raise HomingError(line) from error
+
+    def _to_error(self, response: httpx.Response, files: Files) -> HomingError:
+        if not response.headers.get("content-type", "").startswith("application/problem+json"):
+            return HomingError(
+                f"{self._address} answers {response.status_code} {response.reason_phrase} to {response.url.path}"
+            )
+        line = str(response.json()["detail"])
+        about = next((outgoing for _, outgoing in files if line.startswith(f"{outgoing.name}: ")), None)
+        kind = _ERROR_TYPES.get(response.status_code, HomingError if about is None else PhotoError)
+        return kind(line if about is None else about.message(line))
+
+
+def send_in_batches(
+    photos: Iterable[str | Location | Photo],
+    send: Callable[[Sequence[OutgoingPhoto]], Sequence[Result]],
+    *,
+    batch_size: int = _BATCH_PHOTOS,
+) -> Iterator[Result | PhotoError]:
+    """What comes of each photo, in order. Several are asked for together; where that is refused, each by itself."""
+    for batch in _batches(photos, batch_size):
+        results = iter(_send_batch([each for each in batch if isinstance(each, OutgoingPhoto)], send))
+        yield from (next(results) if isinstance(each, OutgoingPhoto) else each for each in batch)
+
+
+def _send_batch(
+    batch: Sequence[OutgoingPhoto], send: Callable[[Sequence[OutgoingPhoto]], Sequence[Result]]
+) -> Sequence[Result | PhotoError]:
+    try:
+        return send(batch) if batch else []
+    except PhotoError as error:
+        if len(batch) == 1:
+            return [error]
+        return [result for outgoing in batch for result in _send_batch([outgoing], send)]
+
+
+def _batches(photos: Iterable[str | Location | Photo], max_photos: int) -> Iterator[list[OutgoingPhoto | PhotoError]]:
+    """Photos as they go together into one request, and why some cannot be read."""
+    batch: list[OutgoingPhoto | PhotoError] = []
+    batch_bytes = 0
+    for photo in photos:
+        try:
+            outgoing: OutgoingPhoto | PhotoError = OutgoingPhoto.from_photo(photo)
+        except PhotoError as error:
+            outgoing = error
+        size = len(outgoing.data) if isinstance(outgoing, OutgoingPhoto) else 0
+        if batch and (len(batch) == max_photos or batch_bytes + size > _BATCH_BYTES):
+            yield batch
+            batch, batch_bytes = [], 0
+        batch.append(outgoing)
+        batch_bytes += size
+    if batch:
+        yield batch
+
+
+def _drop_none(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What was asked for; the service knows the rest by itself."""
+    return {name: value for name, value in (values or {}).items() if value is not None}

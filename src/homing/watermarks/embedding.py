@@ -1,0 +1,88 @@
+"""Photos in, photos with a watermark out: written, decoded again, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from homing.activation.coroutines import Coroutine, run_coroutines
+from homing.activation.jpeg_psnr import JpegPsnr
+from homing.activation.requests import Candidate, MeasureQuality, PredictPsnr, WriteCandidate
+from homing.activation.strength import write_at_psnr
+from homing.errors import PhotoError
+from homing.extractors import Extractor, describe
+from homing.perception import Budget, Quality
+from homing.perception.quality import UNCHANGED, rms
+from homing.photo import QUICK_FORMATS, Photo
+from homing.watermarks.base import Watermark, identifier
+
+
+@dataclass(frozen=True)
+class MarkedPhoto:
+    """What came of one photo: the bytes to release, and how they were found to be."""
+
+    photo: Photo
+    data: bytes
+    state: Literal["marked", "unchanged"]
+    reason: str | None
+    quality: Quality
+
+
+def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> list[MarkedPhoto | PhotoError]:
+    """Hide its identifier in each photo; what comes back was measured on the bytes it holds.
+
+    A photo whose file does not say all bits is released all the same, with the reason; one whose file would be worse
+    than the budget is left as it was. A photo that cannot be written gives its error in its place.
+    """
+    if not photos:
+        return []
+    views = [photo.pixels() for photo in photos]
+    messages = torch.stack([identifier(photo.sha256, watermark.decoder.dim) for photo in photos])
+    changes = watermark.changes(views, messages, budget)
+    change_rms = torch.stack([rms(change) for change in changes]).tolist()
+    per_photo = zip(photos, views, changes, change_rms, messages, strict=True)
+    return run_coroutines([_mark(*each, decoder=watermark.decoder, wanted=budget.psnr) for each in per_photo])
+
+
+def _mark(
+    photo: Photo,
+    view: Tensor,
+    change: Tensor,
+    change_rms: float,
+    message: Tensor,
+    *,
+    decoder: Extractor,
+    wanted: float | None,
+) -> Coroutine[MarkedPhoto]:
+    """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
+    candidates: list[Candidate] = []
+    for finer in (False, True):
+        predictor = JpegPsnr.of(photo, view, change, finer=finer)
+        predict = None if predictor is None else partial(PredictPsnr, predictor)
+        candidates.append(
+            (
+                yield from write_at_psnr(
+                    partial(WriteCandidate, photo, view, change, None, finer), wanted, change_rms, predict
+                )
+            )
+        )
+    written = [candidate for candidate in candidates if wanted is None or candidate.psnr >= wanted]
+    if not written:
+        return MarkedPhoto(photo, photo.data, "unchanged", f"no file of it has the {wanted:g} dB asked for", UNCHANGED)
+    # How far each bit that a file says lies on its right side.
+    margins = [
+        torch.where(message, scores, -scores)
+        for scores in describe(decoder, [candidate.decoded for candidate in written])
+    ]
+    best, bits = max(zip(written, margins, strict=True), key=lambda pair: float(pair[1].min()))
+    right = int((bits > 0).sum())
+    reason = None if right == len(message) else f"its file says {right} of {len(message)} bits right"
+    quality: Quality = yield MeasureQuality(view, best.decoded)
+    if photo.format in QUICK_FORMATS:
+        best = yield WriteCandidate(photo, view, change, None, best.finer, best.strength, quick=False)
+    return MarkedPhoto(photo, best.data, "marked", reason, quality)

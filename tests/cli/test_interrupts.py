@@ -1,0 +1,90 @@
+"""What stops a command is told in a line at most, never as a traceback."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import INTERRUPTIBLE
+
+from homing.__main__ import main
+
+# A job whose second photo is in hand for two minutes when the first is done.
+LONG = """
+import sys, time
+from homing.__main__ import main
+from homing.collection import _add_job, add_steps
+
+def slow(path):
+    if path.name != "0.png":
+        print("at work", flush=True)
+        time.sleep(120)
+    return add_steps.read(path)
+
+_add_job.read = slow
+sys.argv[0] = "homing"
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"), [(MemoryError, 2, "homing: not enough memory"), (KeyboardInterrupt, 130, "")]
+)
+def test_the_exit_code_says_why(
+    error: type[BaseException],
+    code: int,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stop() -> None:
+        raise error
+
+    monkeypatch.setattr("homing.cli.app", stop)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == code
+    assert capsys.readouterr().err.startswith(line)
+
+
+def test_a_second_ctrl_c_stops_at_once(photos: Path, tmp_path: Path) -> None:
+    from homing.collection import Collection
+
+    Collection.create(tmp_path / "c.homing").close()
+    for number in range(2):
+        (tmp_path / f"{number}.png").write_bytes((photos / "camera.png").read_bytes() + bytes(number))
+    job = subprocess.Popen(
+        [
+            *INTERRUPTIBLE,
+            sys.executable,
+            "-c",
+            LONG,
+            "add",
+            tmp_path / "c.homing",
+            tmp_path / "0.png",
+            tmp_path / "1.png",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    )
+    with job:
+        assert job.stdout is not None and job.stderr is not None
+        assert job.stdout.readline() == "at work\n"
+        job.send_signal(signal.SIGINT)
+        assert job.stderr.readline() == "homing: stopping when what is in hand is done; Ctrl-C again stops at once\n"
+        time.sleep(1)
+        assert job.poll() is None, "it waits for what is in hand"
+        job.send_signal(signal.SIGINT)
+        _, said = job.communicate(timeout=300)
+    assert job.returncode == 130
+    assert said in ("", "homing: interrupted; what was done is kept, the same command continues\n")
+    with Collection.open(tmp_path / "c.homing") as opened:
+        assert opened.check() == []

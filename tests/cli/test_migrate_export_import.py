@@ -1,0 +1,143 @@
+"""Migrating, exporting and importing as a person or a script calls them; a process that is killed on the way."""
+
+import json
+import random
+import sqlite3
+import subprocess
+import time
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import HOMING, homing, killed
+from tests.conftest import descriptors, train
+from torch import Tensor
+
+from homing.collection import Collection
+from homing.collection.catalog import NewPhotos
+
+
+def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: Path) -> None:
+    first, again, query = tmp_path / "c", tmp_path / "again", photos / "flower.jpg"
+    homing("init", first)
+    homing("activate", first, photos, "--out", tmp_path / "out", "--recipe", "paper-fast")
+    assert "4 photos" in homing("export", first, "--out", tmp_path / "export").stdout
+    homing("import", again, tmp_path / "export")
+    before = homing("search", first, query, "--json").stdout
+    assert homing("search", again, query, "--json").stdout == before
+
+    done = json.loads(homing("migrate", again, "--codebook", "imagenet-lite0", "--json").stdout)
+    assert (done["photos"], done["missing"]) == (4, [])
+    assert len(done["keep"]) + len(done["again"]) == 4
+    assert homing("search", again, query, "--json").stdout == before
+    assert "imagenet-lite0, when it is ready: homing migrate --switch" in _in_one_line("info", again)
+    after = homing("search", again, query, "--generation", "next", "--json").stdout
+    assert json.loads(after)[0]["matches"][0]["photo"] == str(query)
+    told = homing("migrate", again, "--switch").stdout
+    assert f"{len(done['keep'])} keep their gain, {len(done['again'])} should be activated again" in told
+    assert homing("search", again, query, "--json").stdout == after
+    assert homing("search", again, query, "--generation", "previous", "--json").stdout == before
+    assert "homing-1, until: homing migrate --delete-previous" in _in_one_line("info", again)
+    homing("migrate", again, "--delete-previous")
+    assert homing("search", again, query, "--json").stdout == after
+    about = json.loads(homing("info", again, "--json").stdout)
+    assert [about[f"{which}codebook"] for which in ("", "next_", "previous_")] == ["imagenet-lite0", None, None]
+
+
+def _in_one_line(*arguments) -> str:
+    return " ".join(homing(*arguments).stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("migrate", "c"), "one of --codebook NAME_OR_FILE, --switch and --delete-previous"),
+        (("migrate", "c", "--delete-previous", "--leave-missing"), "--leave-missing goes with --switch"),
+        (("export", "c", "--out", "s3://bucket/e"), "export to a folder here"),
+        (("export", "c", "--out", "e", "--format", "parket"), "did you mean 'parquet'"),
+    ],
+)
+def test_wrong_calls_are_told_in_one_line(arguments, told: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Collection.create("c", codebook=train("PQ8x4")).close()
+    done = homing(*arguments, code=2)
+    assert told in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_photos_of_an_archive_are_added_found_and_removed(photos: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as file:
+        for each in photos.iterdir():
+            file.write(each, each.name)
+    address, collection = f"zip://::{tmp_path / 'photos.zip'}", tmp_path / "c"
+    homing("init", collection)
+    assert "4 added" in homing("add", collection, address).stdout
+    flower = address.replace("://", "://flower.jpg")
+    (found,) = json.loads(homing("search", collection, flower, "-k", 1, "--json").stdout)
+    assert (found["query"], found["matches"][0]["photo"]) == (flower, flower)
+    assert "1 reference removed" in homing("remove", collection, flower, "--yes").stdout
+    told = homing("add", collection, "http://agency:sesame@127.0.0.1:9/photos/", code=2).stderr
+    assert "http://***@127.0.0.1:9/photos/ cannot be read" in told
+    assert len(told.strip().splitlines()) == 1
+
+
+def test_a_switch_without_photos_that_are_gone_was_asked_for(photos: Path, tmp_path: Path) -> None:
+    gone, collection = tmp_path / "gone.jpg", tmp_path / "c"
+    gone.write_bytes((photos / "flower.jpg").read_bytes())
+    homing("init", collection)
+    homing("add", collection, gone, photos / "chelsea.png")
+    gone.unlink()
+    assert "1 are missing" in homing("migrate", collection, "--codebook", "imagenet-lite0", code=1).stdout
+    assert "--leave-missing" in homing("migrate", collection, "--switch", code=2).stderr
+    assert "1 photos" in homing("migrate", collection, "--switch", "--leave-missing").stdout
+
+
+def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
+    count = 30_000
+    path, book = tmp_path / "c", train("IVF16,PQ8x8")
+    rows = descriptors(count, seed=1)
+    with Collection.create(path, codebook=book) as collection:
+        hashes, sources = [f"{n:064x}" for n in range(count)], [f"/{n}.jpg" for n in range(count)]
+        collection.record(NewPhotos(hashes, sources, book.encode(rows), rows.numpy()))
+    new = train("PQ8x8")
+    new.write(tmp_path / "new.codebook")
+    building = ("migrate", path, "--codebook", tmp_path / "new.codebook")
+    draw, done = random.Random(0), 0
+    for _ in range(4):
+        wanted = draw.randrange(done, count)
+        killed(*building, ready=lambda wanted=wanted: carried(path) > wanted)
+        assert carried(path) >= done, "what was carried over stays"
+        done = min(carried(path), count - 1)
+        assert answers(path, rows) == (book.fingerprint, count, "/7.jpg")
+    homing(*building)
+    for which, fingerprints in (
+        ("--switch", {book.fingerprint, new.fingerprint}),
+        ("--delete-previous", {new.fingerprint}),
+    ):
+        for _ in range(3):
+            moment = time.monotonic() + draw.uniform(0, 0.5)
+            killed("migrate", path, which, ready=lambda moment=moment: time.monotonic() > moment)
+            fingerprint, *others = answers(path, rows)
+            assert fingerprint in fingerprints, "one of the two, whole"
+            assert others == [count, "/7.jpg"]
+        subprocess.run([HOMING, "migrate", str(path), which], check=False)  # which says so, if it is done already
+    assert answers(path, rows)[0] == new.fingerprint
+    assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
+
+
+def answers(path: Path, rows: Tensor) -> tuple[str, int, str]:
+    """The codebook, the size, and what the eighth photo finds."""
+    with Collection.open(path) as opened:
+        assert len(opened.index) == opened.info().photos
+        (match,) = opened.search_descriptors(rows[7:8], k=1)[0]
+        return opened.codebook.fingerprint, len(opened.index), match.photo
+
+
+def carried(path: Path) -> int:
+    """How many references the next generation has."""
+    file = path / "generation-2" / "catalog.sqlite"
+    if not file.is_file():
+        return 0
+    with closing(sqlite3.connect(file)) as database:
+        return int(database.execute("SELECT count(*) FROM photos").fetchone()[0])

@@ -1,0 +1,47 @@
+"""What jobs on Ray are tried with: a network in a file, which every process loads by its name, and what must hold."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import torch
+from tests.evaluation.helpers import small_network
+
+from homing import extractors
+from homing.codebooks import Codebook
+from homing.collection import Collection
+from homing.extractors import describe
+
+MEMORY = 150 * 2**20  # for objects
+
+
+def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
+    """Learned from noise, for a network that scales photos down to 6 × 6 pixels."""
+    network = extractors.load(str(small_network(folder)), "cpu")
+    noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    squares = torch.nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
+    return Codebook.train(describe(network, list(squares)).numpy(), spec=spec, extractor=network, name="small")
+
+
+def references(collection: Collection) -> list[tuple[int, str, str, bytes, bytes]]:
+    """All that a collection holds of its references: ids, hashes, sources, codes, descriptors."""
+    return collection.folder.catalog._fetch_all(
+        "SELECT id, sha256, source, code, vector FROM photos JOIN descriptors ON photo = id ORDER BY id"
+    )
+
+
+def verify_releases(collection: Collection, photos: list[Path], out: Path) -> None:
+    """Every photo is exactly once in the collection and in the out folder, and each file is the recorded one."""
+    catalog = collection.folder.catalog
+    assert sorted(row[2] for row in references(collection)) == sorted(map(str, photos))
+    assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)
+    for photo in photos:
+        number = catalog.find(hashlib.sha256(photo.read_bytes()).hexdigest())
+        assert number is not None
+        row = catalog.last_release(number)
+        assert row is not None, f"{photo} is not noted as released"
+        assert row.path == str(out / photo.name)
+        assert hashlib.sha256((out / photo.name).read_bytes()).hexdigest() == row.sha256, f"{photo} is half written"
+    # What a kill leaves half written is hidden, and found as such.
+    assert [finding for finding in collection.check() if finding.part != "file"] == []

@@ -1,0 +1,183 @@
+"""What is wrong with a collection in Lance, or was left by a kill, is found, and mended or passed over."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.collection.lance.conftest import LANCE
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.codebooks.arrays import as_arrays
+from homing.collection import Collection, check
+from homing.collection.lance.collection import LanceCollection
+from homing.errors import CollectionError
+from homing.indexes.lance import drop_index
+
+
+def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 8)
+    done = lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+    catalog = lake.folder.catalog
+    assert isinstance(lake, LanceCollection)
+    lake.compact()
+    assert check(lake.folder.root) == []
+    released = [each for each in done if each.state == "activated"]
+    Path(str(released[0].released)).write_bytes(b"another")
+    _give_other_cells(lake)
+    catalog.releases.delete(f"written AND path = '{released[1].released}'")
+    assert [each.problem for each in lake.check() if each.part == "index"] == [
+        "the index has other cells than the codebook: somebody trained it anew"
+    ]
+    assert sorted(finding.problem.split(" ", 1)[1] for finding in lake.check() if finding.part == "release") == [
+        "is not what was released there",
+        "was written, but a crash came before that was noted",
+    ]
+    mended = {
+        finding.part: finding.repaired for finding in lake.check(repair=True) if "is not what" not in finding.problem
+    }
+    assert mended == {"index": True, "release": True}
+    (left,) = lake.check()
+    assert left.problem.endswith("is not what was released there")
+
+
+def test_settings_and_a_codebook_of_ours_are_put_back(tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    Collection.create(where).close()
+    before = {name: (where / name).read_bytes() for name in ("collection.toml", "codebook")}
+    for name, data in before.items():
+        (where / name).write_bytes(b"damaged")
+        assert [each.repaired for each in check(where)] == [False]
+        assert [each.repaired for each in check(where, repair=True)] == [True]
+        assert (where / name).read_bytes() == data and check(where) == []
+
+
+def test_lookups_that_are_damaged_are_built_anew(opening, tmp_path: Path) -> None:
+    photos, where = tiny_photos(tmp_path / "photos", 3), tmp_path / "c.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.activate(photos, tmp_path / "out", recipe=RECIPES[0])
+        assert isinstance(made, LanceCollection)
+        made.compact()
+    for name in ("references.lance", "releases.lance"):
+        shutil.rmtree(where / name / "_indices")
+    with opening(where) as opened:
+        with pytest.raises(CollectionError, match=r"cannot be (searched|read)"):
+            opened.search(photos[0])
+        assert len(opened.check(repair=True)) == 5
+    with opening(where) as opened:
+        assert opened.check() == [] and opened.search(photos[0], k=1)[0].photo == str(photos[0])
+        assert {each.state for each in opened.add(photos)} == {"known"}
+
+
+def test_a_damaged_index_is_built_anew(opening, tmp_path: Path) -> None:
+    photos, where = tiny_photos(tmp_path / "photos", 8), tmp_path / "c.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.add(photos)
+        assert isinstance(made, LanceCollection)
+        made.compact()
+        before = made.search(photos[0], probes=8)
+    for file in (where / "references.lance" / "_indices").glob("*/index.idx"):
+        file.unlink()
+    with opening(where) as opened:
+        (finding,) = opened.check(repair=True)
+        assert finding.part == "index" and finding.repaired and "the index is damaged" in finding.problem
+        assert opened.check() == []
+        assert [each.id for each in opened.search(photos[0], probes=8)] == [each.id for each in before]
+
+
+def _give_other_cells(lake: Collection) -> None:
+    """As a run of Lance's own optimization does that trains anew."""
+    dataset, arrays = lake.folder.catalog.references.latest(), as_arrays(lake.codebook)[0]
+    words = arrays["codewords"]
+    drop_index(dataset)
+    dataset.create_index(
+        "vector",
+        "IVF_PQ",
+        name="cells",
+        num_partitions=8,
+        num_sub_vectors=len(words),
+        ivf_centroids=arrays["centroids"][::-1].copy(),
+        pq_codebook=words,
+    )
+
+
+def test_a_code_that_is_not_that_of_its_descriptor_is_found(pond: Collection, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path / "photos", 1)
+    pond.add(photo)
+    catalog = pond.folder.catalog
+    rows = catalog.references.rows(["sha256", "source", "added", "code", "vector"])
+    code = np.array(rows["code"].to_pylist()[0], np.uint8) ^ 0x5A
+    wrong = rows.to_pylist()[0] | {"code": code, "sha256": "f" * 64}
+    catalog.references.append(type(rows).from_pylist([wrong], schema=rows.schema))
+    (finding,) = pond.check()
+    assert finding.part == "reference" and "not that of its descriptor" in finding.problem
+
+
+def test_references_that_a_killed_compaction_left_in_the_index_are_not_told(pond: Collection, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 8)
+    pond.add(photos)
+    assert isinstance(pond, LanceCollection)
+    pond.compact()
+    pond.remove(photos[:3])
+    pond.folder.catalog.references.latest().optimize.compact_files()  # and then a kill
+    assert {match.photo for match in pond.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
+
+
+def test_what_a_killed_removal_leaves_is_a_passive_reference(pond: Collection, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path / "photos", 1)
+    pond.activate(photo, tmp_path / "out", recipe=RECIPES[1])
+    catalog, deleted = pond.folder.catalog, []
+    delete_path = catalog.references.delete
+    catalog.references.delete = deleted.append  # the kill
+    pond.remove(photo)
+    assert deleted and pond.info().passive == pond.info().photos == 1
+    catalog.references.delete = delete_path
+    assert [each.state for each in pond.remove(photo)] == ["removed"] and pond.info().photos == 0
+
+
+@pytest.mark.parametrize("name", ["references.lance", "releases.lance"])
+def test_datasets_that_are_damaged_are_told_as_a_finding(name: str, tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.activate(tiny_photos(tmp_path / "photos", 3), tmp_path / "out", recipe=RECIPES[0])
+    newest = max((where / name / "_versions").glob("*.manifest"), key=lambda file: file.stat().st_mtime_ns)
+    newest.write_bytes(newest.read_bytes()[:10])
+    (found,) = check(where)
+    assert found.part == "catalog" and "restore it from a backup" in str(found.action)
+    shutil.rmtree(where / name)
+    (found,) = check(where, repair=True)
+    assert found.part == "catalog" and not found.repaired
+
+
+def test_what_a_crash_left_in_an_out_folder_is_removed(pond: Collection, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    pond.activate(tiny_photos(tmp_path / "photos", 2), out, recipe=RECIPES[0])
+    left = out / ".0123456789abcdef.tmp"
+    left.write_bytes(b"half a photo")
+    assert pond.check() == []  # somebody may just be writing it
+    os.utime(left, (0, 0))
+    assert [(each.problem, each.repaired) for each in pond.check(repair=True)] == [
+        (f"{left} was left by a crash", True)
+    ]
+    assert not left.exists() and pond.check() == []
+
+
+def test_a_place_where_nothing_lies_is_no_collection(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+        check(tmp_path / "nothing.lance")
+
+
+def test_whoever_lacks_settings_or_a_codebook_is_told_how_to_mend_it(tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+    Collection.create(where).close()
+    settings = (where / "collection.toml").read_bytes()
+    (where / "collection.toml").unlink()
+    with pytest.raises(CollectionError, match=r"is gone; put it back with: homing check .* --repair"):
+        Collection.open(where)
+    (where / "collection.toml").write_bytes(settings)
+    (where / "codebook").unlink()
+    with pytest.raises(CollectionError, match=r"homing check .* says what is wrong"):
+        Collection.open(where)

@@ -1,0 +1,46 @@
+"""A server that goes away is told in one line, at once, and nothing is taken for damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
+from tests.collection.lance.conftest import LANCE
+from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection
+from homing.errors import StorageUnavailableError
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
+    """One of its own, as it is stopped."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    S3FileSystem.clear_instance_cache()
+    S3FileSystem().mkdir("agency")
+    yield server
+    S3FileSystem.clear_instance_cache()
+
+
+def test_a_job_stops_when_nobody_answers(server: ThreadedMotoServer, tmp_path: Path) -> None:
+    photos = tiny_photos(tmp_path / "photos", 40)
+    told = []
+    address = "s3://agency/photos.lance"
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
+        made.add(photos[:2], report=told.append)
+        server.stop()
+        with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*the same command continues"):
+            made.add(photos, report=told.append)
+    assert [each.state for each in told] == ["added", "added"]

@@ -1,0 +1,270 @@
+import contextlib
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from homing.activation import RECIPES
+from homing.collection import Collection
+from homing.errors import CollectionError, HomingError, UnknownNameError
+from homing.photo import Photo
+
+
+@pytest.fixture
+def activated(collection: Collection, photos: Path, tmp_path: Path) -> Path:
+    """The folder where `collection` released the flower and the gray photo with the fast recipe."""
+    paths = [photos / "flower.jpg", photos / "camera.png"]
+    outcomes = collection.activate(paths, tmp_path / "out", recipe="paper-fast")
+    assert [outcome.state for outcome in outcomes] == ["activated", "activated"]
+    return tmp_path / "out"
+
+
+def test_released_files_are_found_as_their_originals(collection: Collection, photos: Path, activated: Path) -> None:
+    for released in activated.iterdir():
+        match = collection.search(released)[0]
+        assert (Path(match.photo), match.state) == (photos / released.name, "activated")
+
+
+def test_activating_does_not_change_the_index(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    collection.add(photos)
+    before = collection.search(photos / "chelsea.png")
+    stored = collection.index.to_bytes()
+    collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    assert collection.index.to_bytes() == stored
+    assert collection.search(photos / "chelsea.png") == before
+    assert collection.info().activated == 1
+
+
+def test_is_not_done_again(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
+    monkeypatch.setattr("homing.collection._release_job.activate", None)  # calling it would raise
+    again = collection.activate([photos / "flower.jpg", photos / "camera.png"], activated, recipe="paper-fast")
+    assert [(outcome.state, outcome.resumed) for outcome in again] == [("activated", True)] * 2
+    assert all(outcome.psnr > 43 for outcome in again)
+
+
+def test_is_done_again_when_the_file_is_gone_or_another_recipe_is_asked_for(
+    collection: Collection, photos: Path, activated: Path
+) -> None:
+    before = (activated / "flower.jpg").read_bytes()
+    (activated / "flower.jpg").unlink()
+    (outcome,) = collection.activate(photos / "flower.jpg", activated, recipe="paper-fast")
+    assert (activated / "flower.jpg").exists() and not outcome.resumed
+    collection.activate(photos / "flower.jpg", activated, recipe="paper")
+    assert (activated / "flower.jpg").read_bytes() != before
+
+
+def test_a_crash_between_the_plan_and_the_file_is_finished_by_the_next_run(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr("homing._io.paths.write_atomically", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            collection.activate(photos / "flower.jpg", out, recipe="paper-fast")
+    assert collection.info().activated == 0
+    collection.activate(photos / "flower.jpg", out, recipe="paper-fast")
+    assert collection.info().activated == 1
+
+
+def test_a_crash_while_releasing_again_forgets_nothing(
+    collection: Collection, photos: Path, activated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = (activated / "flower.jpg").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr("homing._io.paths.write_atomically", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            collection.activate(photos / "flower.jpg", activated, recipe="paper")
+    assert (activated / "flower.jpg").read_bytes() == published
+    assert collection.info().activated == 2
+    (outcome,) = collection.activate(photos / "flower.jpg", activated, recipe="paper")
+    assert outcome.state == "activated"
+    (activated / "first.jpg").write_bytes(published)
+    assert [each.state for each in collection.add(activated / "first.jpg")] == ["known"]
+
+
+def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
+    collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
+    with monkeypatch.context() as patch:
+        patch.setattr("homing.collection.release_steps.write_whole", _crash)
+        with pytest.raises(KeyboardInterrupt):
+            collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper")
+    assert collection.info().unchanged == 1
+
+
+def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, activated: Path) -> None:
+    before = (activated / "flower.jpg").read_bytes()
+    other = replace(RECIPES["paper-fast"], steps=2)
+    collection.activate(photos / "flower.jpg", activated, recipe=other)
+    key = collection.folder.catalog.find_release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
+    assert key is not None
+    assert collection.folder.catalog.counts()["activated"] == 2
+    rows = collection.folder.catalog._fetch_all("SELECT DISTINCT recipe FROM releases WHERE photo = 1")
+    assert len(rows) == 2
+
+
+def test_a_file_that_appears_meanwhile_is_not_written_over(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from homing.activation import activate
+
+    def slow(*arguments: object, **settings: object) -> object:
+        (tmp_path / "out" / "flower.jpg").write_bytes(b"somebody's")
+        return activate(*arguments, **settings)
+
+    monkeypatch.setattr("homing.collection._release_job.activate", slow)
+    (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert (tmp_path / "out" / "flower.jpg").read_bytes() == b"somebody's"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["flower.jpg"]
+
+
+def test_the_out_folder_is_the_same_however_it_is_spelled(
+    collection: Collection, photos: Path, activated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to(activated)
+    monkeypatch.setattr("homing.collection._release_job.activate", None)  # calling it would raise
+    for spelling in (tmp_path / "x" / ".." / "out", tmp_path / "link"):
+        (tmp_path / "x").mkdir(exist_ok=True)
+        (outcome,) = collection.activate(photos / "flower.jpg", spelling, recipe="paper-fast")
+        assert outcome.state == "activated"
+
+
+def test_out_must_not_lie_in_the_collection(collection: Collection, photos: Path) -> None:
+    with pytest.raises(HomingError, match="lies inside the collection"):
+        collection.activate(photos, collection.folder.path / "out")
+
+
+def test_a_photo_of_which_nothing_shows_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:
+    Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
+    (outcome,) = collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "unchanged"
+    assert (tmp_path / "out" / "clear.png").read_bytes() == (tmp_path / "clear.png").read_bytes()
+
+
+def test_a_photo_too_large_for_the_memory_fails_alone(
+    collection: Collection, photos: Path, tmp_path: Path, monkeypatch
+) -> None:
+    import torch
+
+    def greedy(*_: object, **__: object) -> object:
+        return torch.empty(2**55)  # PyTorch's own error for more memory than there is
+
+    with monkeypatch.context() as patch:
+        patch.setattr("homing.collection._release_job.activate", greedy)
+        (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
+    assert outcome.state == "failed"
+    assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the memory there is"
+    monkeypatch.setattr(collection.extractor.__class__, "resize", greedy)
+    assert [each.state for each in collection.add(photos / "flower.jpg")] == ["failed"]
+
+
+def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
+    (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert "flower.jpg" in outcome.reason
+
+
+def _crash(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_files_of_others_are_not_written_over(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "flower.jpg").write_bytes(b"somebody's")
+    (outcome,) = collection.activate(photos / "flower.jpg", out, recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert "was not written for this photo" in outcome.reason
+    assert (out / "flower.jpg").read_bytes() == b"somebody's"
+
+
+def test_a_released_file_is_known_as_such(collection: Collection, activated: Path, tmp_path: Path) -> None:
+    (outcome,) = collection.activate(activated / "flower.jpg", tmp_path / "twice", recipe="paper-fast")
+    assert outcome.state == "failed"
+    assert "is the released version of" in outcome.reason
+    assert [each.state for each in collection.add(activated)] == ["known", "known"]
+
+
+def test_names_follow_the_folder_and_the_format(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    nested = tmp_path / "in" / "2024" / "flower.jpg"
+    nested.parent.mkdir(parents=True)
+    nested.write_bytes((photos / "flower.jpg").read_bytes())
+    (outcome,) = collection.activate(tmp_path / "in", tmp_path / "out", recipe="paper-fast", format="png")
+    assert outcome.released == tmp_path / "out" / "2024" / "flower.png"
+    assert Photo.load(outcome.released).format == "PNG"
+
+
+def test_two_photos_for_one_file_are_refused(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    twin = tmp_path / "flower.jpg"
+    twin.write_bytes((photos / "camera.png").read_bytes())
+    with pytest.raises(HomingError, match="would both be written to"):
+        collection.activate([photos / "flower.jpg", twin], tmp_path / "out")
+
+
+def test_photos_are_never_released_onto_themselves(collection: Collection, photos: Path) -> None:
+    with pytest.raises(HomingError, match="lie in the out folder"):
+        collection.activate(photos, photos)
+
+
+def test_an_out_folder_that_cannot_be_written_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HomingError, match="cannot write into the out folder"):
+        collection.activate(photos, tmp_path / "file" / "out")
+
+
+def test_unknown_recipes_and_formats_get_a_hint(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'paper'"):
+        collection.activate(photos, tmp_path / "out", recipe="papr")
+    with pytest.raises(UnknownNameError, match="did you mean 'jpeg'"):
+        collection.activate(photos, tmp_path / "out", recipe=RECIPES["paper"], format="jepg")
+
+
+def test_a_full_disk_fails_the_photo_and_harms_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "64k") as disk:
+        (outcome,) = collection.activate(photos / "flower.jpg", disk, recipe="paper-fast")
+        assert outcome.state == "failed"
+        assert "No space left on device" in outcome.reason
+        assert list(disk.iterdir()) == []
+    assert collection.info().activated == 0
+    assert collection.search(photos / "flower.jpg")[0].state == "passive"
+
+
+def test_a_collection_on_a_full_disk_fails_the_photos_and_opens_again(photos: Path, tmp_path: Path, extractor) -> None:
+    with small_disk(tmp_path / "disk", "12m") as disk:
+        with Collection.create(disk / "c.homing", extractor=extractor) as full:
+            filler = disk / "filler"
+            with contextlib.suppress(OSError):
+                filler.write_bytes(b"x" * 20_000_000)
+            outcomes = full.add(photos)
+        assert {outcome.state for outcome in outcomes} == {"failed"}
+        assert all(str(outcome.photo) in outcome.reason for outcome in outcomes)
+        filler.unlink()
+        with Collection.open(disk / "c.homing", extractor=extractor) as again:
+            assert again.info().photos == 0
+            assert [outcome.state for outcome in again.add(photos)] == ["added"] * 4
+
+
+def test_a_collection_cannot_be_made_on_a_full_disk(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "1m") as disk, pytest.raises(CollectionError, match="cannot"):
+        Collection.create(disk / "c.homing")
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A real disk that is soon full."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,220 @@
+"""A collection too damaged to be opened is checked all the same, and opens after a repair where there is a way."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection, check
+from homing.errors import CollectionError
+
+
+@pytest.fixture
+def bundled(tmp_path: Path) -> Path:
+    """An empty collection of the bundled codebook, with its distractors."""
+    Collection.create(tmp_path / "b.homing", with_distractors=True).close()
+    assert check(tmp_path / "b.homing") == []
+    return tmp_path / "b.homing"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A collection of ten photos and a codebook that comes with nothing."""
+    with Collection.create(tmp_path / "o.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        made.add(tiny_photos(tmp_path / "photos", 10))
+    assert check(tmp_path / "o.homing") == []
+    return tmp_path / "o.homing"
+
+
+def behind(collection: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """What a statement gives that somebody else runs on the catalog."""
+    with closing(sqlite3.connect(collection / "catalog.sqlite", isolation_level=None)) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        return database.execute(statement, values).fetchall()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"rubbish"])
+@pytest.mark.parametrize("name", ["collection.toml", "codebook", "distractors"])
+def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: bytes | None) -> None:
+    part = bundled / name
+    before = part.read_bytes()
+    part.unlink()
+    if content is not None:
+        part.write_bytes(content)
+    (found,) = check(bundled)
+    assert (found.part, found.repaired) == ("settings" if name == "collection.toml" else name, False)
+    (mended,) = check(bundled, repair=True)
+    assert mended.repaired
+    assert part.read_bytes() == before
+    assert check(bundled) == []
+
+
+def test_another_codebook_is_no_codebook(bundled: Path) -> None:
+    tiny_codebook().write(bundled / "codebook")
+    (finding,) = check(bundled)
+    assert "is 'tiny'" in finding.problem
+    assert all(each.repaired for each in check(bundled, repair=True))
+
+
+def test_a_codebook_of_one_s_own_is_left_to_a_person(own: Path) -> None:
+    (own / "codebook").unlink()
+    (finding,) = check(own, repair=True)
+    assert not finding.repaired
+    assert f"put 'tiny' ({tiny_codebook().fingerprint[:12]}) back as {own / 'codebook'}" in finding.action
+    tiny_codebook().write(own / "codebook")
+    assert check(own) == []
+
+
+def test_settings_without_a_codebook_are_left_to_a_person(own: Path) -> None:
+    (own / "collection.toml").unlink()
+    (own / "codebook").unlink()
+    (finding,) = check(own, repair=True)
+    assert not finding.repaired
+    assert "cannot read codebook" in finding.action
+
+
+@pytest.mark.parametrize("content", [b"rubbish" * 1000, b""])
+def test_a_catalog_that_is_none_is_left_to_a_person(own: Path, content: bytes) -> None:
+    (own / "catalog.sqlite").write_bytes(content)
+    (finding,) = check(own, repair=True)
+    assert (finding.part, finding.repaired) == ("catalog", False)
+    assert "restore catalog.sqlite from a backup" in finding.action
+
+
+def test_a_missing_catalog_is_left_to_a_person(own: Path) -> None:
+    (own / "catalog.sqlite").unlink()
+    (finding,) = check(own, repair=True)
+    assert "restore it from a backup" in finding.action
+    assert not (own / "catalog.sqlite").exists()
+
+
+def test_a_damaged_page_is_found(own: Path) -> None:
+    ((page,),) = behind(own, "PRAGMA page_size")
+    data = bytearray((own / "catalog.sqlite").read_bytes())
+    data[page : 2 * page] = bytes(page)  # the root of a table
+    (own / "catalog.sqlite").write_bytes(data)
+    (finding,) = check(own, repair=True)
+    assert (finding.part, finding.repaired) == ("catalog", False)
+
+
+def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
+    # Hidden from SQLite for a moment, an index misses the rows that come meanwhile.
+    hidden = behind(own, "DELETE FROM sqlite_master WHERE name = 'releases_by_hash' RETURNING *")
+    behind(own, "INSERT INTO releases SELECT id, 'p', 'activated', sha256, 'r', 1, 1, 1, NULL, 0, '' FROM photos")
+    behind(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
+    (found,) = check(own)
+    assert "SQLite finds it damaged" in found.problem
+    (mended,) = check(own, repair=True)
+    assert mended.repaired
+    assert check(own) == []
+
+
+def test_rows_of_no_reference_are_found(own: Path) -> None:
+    behind(own, "INSERT INTO descriptors VALUES (99, x'00')")
+    (finding,) = check(own, repair=True)
+    assert "row 99 of descriptors is of no reference" in finding.problem
+
+
+@pytest.mark.parametrize("where", ["collection.toml", "catalog"])
+def test_a_later_format_is_left_alone(own: Path, where: str) -> None:
+    if where == "collection.toml":
+        (own / where).write_text("format = 2\nparts = ['who knows']\n")
+    else:
+        assert behind(own, "PRAGMA user_version") == [(1,)]
+        behind(own, "PRAGMA user_version = 2")
+    for attempt in (Collection.open, Collection.create, lambda path: check(path, repair=True)):
+        if where == "catalog" and attempt == Collection.create:
+            continue
+        with pytest.raises(CollectionError, match=r"has format 2, this homing reads format 1; upgrade homing"):
+            attempt(own)
+
+
+def test_a_later_catalog_stays_as_it_is_with_damaged_settings_too(own: Path) -> None:
+    behind(own, "DROP TABLE removed")
+    behind(own, "PRAGMA user_version = 2")
+    (own / "collection.toml").write_text("rubbish")
+    (finding,) = check(own, repair=True)
+    assert not finding.repaired and "has format 2" in finding.action
+    assert (own / "collection.toml").read_text() == "rubbish"
+    with pytest.raises(CollectionError, match="cannot be read, or is damaged"):
+        Collection.open(own)
+    assert behind(own, "SELECT * FROM sqlite_master WHERE tbl_name = 'removed'") == []
+
+
+@pytest.mark.parametrize("wrong", ["fingerprint = 5", "codebook = ['a']", "extractor = 2020-01-01", "format = 'one'"])
+def test_settings_of_the_wrong_kind_get_one_line_and_are_mended(own: Path, wrong: str) -> None:
+    name, good = wrong.split(" = ")[0], (own / "collection.toml").read_text()
+    lines = [wrong if line.startswith(f"{name} =") else line for line in good.splitlines()]
+    (own / "collection.toml").write_text("\n".join(lines))
+    for attempt in (Collection.open, Collection.create):
+        with pytest.raises(CollectionError, match=r"damaged: .*repair it with: homing check"):
+            attempt(own)
+    assert [finding.repaired for finding in check(own, repair=True)] == [True]
+    assert (own / "collection.toml").read_text() == good
+
+
+def test_a_catalog_that_cannot_be_opened_gets_one_line(tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d" * 200] * 4)  # longer than SQLite takes
+    with pytest.raises(CollectionError, match=r"cannot open the catalog .*unable to open database file"):
+        Collection.create(deep / "c.homing", codebook=tiny_codebook())
+    assert list(deep.iterdir()) == []
+
+
+def test_a_catalog_from_before_formats_were_kept_opens(own: Path) -> None:
+    behind(own, "PRAGMA user_version = 0")
+    assert check(own) == []
+    with Collection.open(own) as opened:
+        assert opened.info().photos == 10
+
+
+def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+        check(tmp_path, repair=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_opens_a_collection_without_settings_is_told_how_to_mend_it(own: Path) -> None:
+    (own / "collection.toml").unlink()
+    with pytest.raises(
+        CollectionError, match=r"has lost its collection\.toml; repair it with: homing check .* --repair"
+    ):
+        Collection.open(own)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("UPDATE photos SET code = 'letters' WHERE id = 3", "has a code that is no bytes"),
+        ("UPDATE photos SET code = 7 WHERE id = 3", "has a code that is no bytes"),
+        ("UPDATE descriptors SET vector = 'letters' WHERE photo = 3", "has a descriptor that is no bytes"),
+    ],
+)
+def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path, harm: str, words: str) -> None:
+    behind(own, harm)
+    (own / "index.faiss").unlink(missing_ok=True)
+    with Collection.open(own, extractor=tiny_extractor()) as opened:
+        with pytest.raises(CollectionError, match=r"homing check .* --repair"):
+            opened.search(tmp_path / "photos" / "0000.png")
+        with pytest.raises(CollectionError, match=r"reference 3, .* is damaged; repair it: homing check --repair"):
+            opened.export(tmp_path / "export", format="faiss")
+    found = check(own, repair=True, extractor=tiny_extractor())
+    assert all(each.repaired for each in found)
+    assert words in found[0].problem
+    assert check(own) == []
+
+
+def test_an_upload_that_is_no_reference_goes_at_once_with_what_a_crash_left_in_it(own: Path) -> None:
+    """To remove the file first would make its folder look as if it were new."""
+    upload = own / "uploads" / ("0" * 64)
+    upload.mkdir(parents=True)
+    left = upload / ".0123456789abcdef.tmp"
+    left.write_bytes(b"half")
+    for each in (left, upload):
+        os.utime(each, (0, 0))
+    found = check(own, repair=True)
+    assert [each.repaired for each in found] == [True] * len(found) != []
+    assert not upload.exists()
+    assert check(own) == []

@@ -1,0 +1,74 @@
+"""Collections of photos that are much alike: their own references tell it, and chances are as many times larger."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import FakeExtractor, descriptors
+
+from homing.codebooks import Codebook
+from homing.collection import Collection
+from homing.collection.catalog import NewPhotos
+from homing.errors import CollectionError
+
+DIM = 64
+
+
+def alike(count: int, seed: int) -> torch.Tensor:
+    """Descriptors that lie to one side: nearer to each other than those a codebook knows."""
+    rows = descriptors(count, seed=seed, dim=DIM)
+    rows[:, 0] += 0.3
+    return torch.nn.functional.normalize(rows, dim=1)
+
+
+@pytest.fixture(scope="module")
+def book() -> Codebook:
+    """A codebook for photos of all kinds."""
+    rows = descriptors(3000, seed=1, dim=DIM).numpy()
+    return Codebook.train(rows, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random")
+
+
+def put(opened: Collection, rows: torch.Tensor, start: int = 0) -> None:
+    names = [f"{start + n}" for n in range(len(rows))]
+    sources = [f"/{name}.jpg" for name in names]
+    opened.record(NewPhotos(names, sources, opened.codebook.encode(rows), rows.numpy()))
+
+
+def test_photos_that_are_much_alike_find_each_other_as_often_as_stated(tmp_path: Path, book: Codebook) -> None:
+    with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
+        put(opened, alike(400, seed=2))
+        found = opened.search_descriptors(alike(3000, seed=3), k=1, probes=8, rerank=200)
+    stated = np.array([matches[0].false_match_probability for matches in found])
+    blind = book.null_distribution.false_match_probability(
+        "descriptor", np.array([matches[0].distance for matches in found]), 400
+    )
+    for chance in (0.1, 0.01):
+        assert 0.4 < (stated <= chance).mean() / chance < 2.5
+        assert (blind <= chance).mean() / chance > 2.5
+
+
+def test_few_references_tell_nothing_and_more_are_asked_when_there_are_more(tmp_path: Path, book: Codebook) -> None:
+    query = alike(1, seed=4)
+    with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
+        for start, count, likeness in ((0, 99, 1.0), (99, 101, 3.0), (200, 5, 3.0), (205, 1000, 5.0)):
+            put(opened, alike(count, seed=5 + start), start=start)
+            assert opened.folder.density_ratio.value(opened.index) >= likeness
+            match = opened.search_descriptors(query, k=1)[0][0]
+            expected = book.null_distribution.false_match_probability(
+                "descriptor", np.array(match.distance), start + count, opened.folder.density_ratio.value(opened.index)
+            )
+            assert match.false_match_probability == pytest.approx(float(expected))
+            if not start:
+                assert opened.folder.density_ratio.value(opened.index) == 1
+
+
+def test_descriptors_that_are_damaged_are_told(tmp_path: Path, book: Codebook) -> None:
+    with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
+        put(opened, alike(120, seed=2))
+        with closing(sqlite3.connect(tmp_path / "c.homing" / "catalog.sqlite", isolation_level=None)) as database:
+            database.execute("UPDATE descriptors SET vector = zeroblob(2) WHERE photo = 5")
+        with pytest.raises(CollectionError, match="repair it with: homing check"):
+            opened.search_descriptors(alike(119, seed=2)[:1], k=1, rerank=1)

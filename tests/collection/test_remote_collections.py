@@ -1,0 +1,128 @@
+"""What becomes of references whose files lie elsewhere: they move, change, leave, are activated, checked, migrated."""
+
+from pathlib import Path
+
+import pytest
+from tests.collection.conftest import NAMES
+from tests.collection.tiny import tiny_codebook, tiny_extractor
+from tests.conftest import descriptors
+from torch import nn
+
+from homing._io.paths import Address, location
+from homing.codebooks import Codebook
+from homing.collection import Collection, check, migrate
+from homing.errors import HomingError
+from homing.extractors import NetworkExtractor
+from homing.photo import find_photos
+
+
+def states(outcomes: list) -> list[str]:
+    return [outcome.state for outcome in outcomes]
+
+
+@pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
+def test_references_leave_by_their_address_or_its_folder(where: str, small: Collection, request) -> None:
+    address = request.getfixturevalue(where)
+    small.add(address)
+    inner, chain, outer = address.partition("::")
+    assert states(small.remove(f"{inner}/rocket.jpg{chain}{outer}")) == ["removed"]
+    assert states(small.remove(f"{inner}/deep{chain}{outer}")) == ["removed"]
+    assert states(small.remove(f"{inner}/dee{chain}{outer}")) == ["failed"]
+    assert [str(each.photo) for each in small.remove(address)] == [
+        f"{inner}/{name}{chain}{outer}" for name in NAMES[:2]
+    ]
+
+
+@pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
+def test_passive_ones_are_activated_from_where_they_lie(where: str, small: Collection, tmp_path, request) -> None:
+    small.add(request.getfixturevalue(where))
+    outcomes = small.activate_passive(tmp_path / "out", recipe="paper-fast")
+    assert set(states(outcomes)) <= {"activated", "unchanged"}
+    assert [str(each.released) for each in outcomes] == [str(tmp_path / "out" / name) for name in NAMES]
+
+
+def test_what_lies_here_and_there_has_no_folder_in_common(
+    memory: str, small: Collection, photos: Path, tmp_path
+) -> None:
+    small.add(memory)
+    (tmp_path / "here.png").write_bytes((photos / "camera.png").read_bytes() + b"another")
+    small.add(tmp_path / "here.png")
+    with pytest.raises(HomingError, match="no folder in common"):
+        small.activate_passive(tmp_path / "out")
+
+
+@pytest.mark.parametrize("where", ["memory", "bucket"])
+def test_what_moved_is_known_and_what_changed_is_replaced(where: str, small: Collection, folder: Path, request) -> None:
+    address = request.getfixturevalue(where)
+    small.add(address)
+    assert states(small.add(folder)) == ["known"] * 4, "copies are no move"
+    rocket = location(f"{address}/rocket.jpg")
+    assert isinstance(rocket, Address)
+    system, path = rocket._reached()
+    system.rm_file(path)
+    (outcome,) = small.add(folder / "rocket.jpg")
+    assert (outcome.state, outcome.moved_from) == ("moved", rocket)
+    location(f"{address}/camera.png").write((folder / "rocket.jpg").read_bytes() + b"another", new=False)
+    assert states(small.add(f"{address}/camera.png", replace=True)) == ["replaced"]
+    assert small.info().photos == 4
+    assert small.find(f"{address}/camera.png").ids == [5]
+
+
+def test_a_server_that_is_down_or_denies_has_lost_nothing(folder: Path, small: Collection, serve) -> None:
+    server, address = serve(folder, user="agency:open sesame")
+    welcome = address.replace("://", "://agency:open%20sesame@")
+    assert states(small.add(welcome)) == ["added"] * 4
+    assert states(small.add(folder)) == ["known"] * 4, "recorded without the password: it denies who asks"
+    server.shutdown()
+    server.server_close()
+    assert states(small.add(folder)) == ["known"] * 4, "down"
+
+
+def test_passwords_and_signatures_are_used_and_never_told(folder: Path, small: Collection, serve) -> None:
+    _, address = serve(folder, user="agency:sesame")
+    with_password = address.replace("://", "://agency:sesame@")
+    outcomes = small.add(with_password)
+    assert [str(each.photo) for each in outcomes] == [f"{address.replace('://', '://***@')}/{name}" for name in NAMES]
+    assert repr(outcomes[0].photo) == str(outcomes[0].photo)
+    told = [str(each.reason) for each in small.add(f"{with_password}/missing.jpg")]
+    told += [str(each.reason) for each in small.add(f"{address}/rocket.jpg?X-Amz-Signature=sesame&token=sesame")]
+    with pytest.raises(HomingError) as denied:
+        find_photos([address.replace("://", "://agency:sesame-no@")])
+    with pytest.raises(HomingError) as unreached:
+        find_photos(["http://agency:sesame@127.0.0.1:9/photos/?sig=sesame"])
+    told += [str(denied.value), str(unreached.value)]
+    assert all("cannot be read" in each and len(each.splitlines()) == 1 for each in told)
+    assert "401" in told[1]
+    assert "sesame" not in "".join(told)
+    small.folder.catalog.close()
+    assert b"sesame" not in b"".join(file.read_bytes() for file in small.folder.root.iterdir())
+
+
+@pytest.mark.parametrize("where", ["memory", "bucket", "web"])
+def test_a_check_reads_what_was_released_elsewhere(where: str, small: Collection, request) -> None:
+    address = request.getfixturevalue(where)
+    out = address.replace("photos", "released")
+    outcomes = small.activate(address, out, recipe="paper-fast")
+    assert small.check() == []
+    location(str(outcomes[0].released)).write(b"scribble", new=False)
+    (found,) = small.check()
+    assert (found.part, str(outcomes[0].released) in found.problem) == ("release", True)
+
+
+def test_a_descriptor_is_made_again_from_where_its_photo_lies(bucket: str, small: Collection) -> None:
+    small.add(bucket)
+    with small.folder.catalog._transaction() as change:
+        change.execute("DELETE FROM descriptors WHERE photo = 2")
+    findings = check(small.folder.root, repair=True, extractor=tiny_extractor())
+    assert [(each.part, each.repaired) for each in findings] == [("reference", True)]
+    assert small.check() == []
+
+
+def test_another_network_reads_photos_again_from_where_they_lie(bucket: str, small: Collection) -> None:
+    small.activate(bucket, bucket.replace("photos", "released"), recipe="paper-fast")
+    other = NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="other", size=24, device="cpu")
+    book = Codebook.train(descriptors(500, dim=other.dim).numpy(), spec="PQ12x4", extractor=other, name="other")
+    assert book.extractor_fingerprint != tiny_codebook().extractor_fingerprint
+    done = migrate(small.folder.root, book, extractor=other)
+    assert (done.photos, done.missing, done.gain_unknown) == (4, [], [])
+    assert len(done.gain_kept) + len(done.gain_lost) == small.info().activated

@@ -1,0 +1,165 @@
+"""References that leave a collection leave no trace in any answer."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.conftest import descriptors, train
+
+from homing.collection import Collection
+from homing.collection.catalog import NewPhotos
+from homing.extractors import Extractor
+
+
+@pytest.fixture
+def three(photos: Path, tmp_path: Path, extractor: Extractor) -> Iterator[Collection]:
+    """A collection of two photos in a folder, and one in the folder within it."""
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    for name in ("flower.jpg", "camera.png"):
+        shutil.copy(photos / name, tmp_path / "in" / name)
+    shutil.copy(photos / "rocket.jpg", tmp_path / "in" / "deep" / "rocket.jpg")
+    with Collection.create(tmp_path / "three.homing", extractor=extractor) as made:
+        made.add(tmp_path / "in")
+        yield made
+
+
+def found(collection: Collection, photo: Path) -> set[str]:
+    return {Path(match.photo).name for match in collection.search(photo)}
+
+
+def test_by_id(three: Collection, photos: Path) -> None:
+    number = three.search(photos / "flower.jpg", k=1)[0].id
+    (outcome,) = three.remove(number)
+    assert (outcome.state, outcome.photo.name) == ("removed", "flower.jpg")
+    assert found(three, photos / "flower.jpg") == {"camera.png", "rocket.jpg"}
+
+
+def test_by_path_whether_the_file_is_there_or_not(three: Collection, photos: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in" / "camera.png").unlink()
+    outcomes = three.remove([Path("in/camera.png"), str(tmp_path / "in" / "deep" / ".." / "flower.jpg")])
+    assert [outcome.state for outcome in outcomes] == ["removed", "removed"]
+    assert found(three, photos / "camera.png") == {"rocket.jpg"}
+
+
+def test_by_folder_and_by_no_folder_whose_name_begins_alike(three: Collection, photos: Path, tmp_path: Path) -> None:
+    shutil.copytree(tmp_path / "in", tmp_path / "in.more")
+    shutil.copy(photos / "chelsea.png", tmp_path / "in.more")
+    three.add(tmp_path / "in.more")
+    assert len(three.remove(tmp_path / "in" / "deep")) == 1
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    assert {outcome.state for outcome in three.remove(tmp_path / "link")} == {"removed"}
+    assert found(three, photos / "chelsea.png") == {"chelsea.png"}
+
+
+def test_what_is_unknown_is_told_and_the_others_are_removed(three: Collection, tmp_path: Path) -> None:
+    what = [tmp_path / "in" / "flower.jpg", 99, "nowhere.jpg", 10**30, "not-utf8-\udcff"]
+    outcomes = three.remove(what)
+    assert [outcome.state for outcome in outcomes] == ["removed", *["failed"] * 4]
+    assert outcomes[1].reason == "99: no reference has this id"
+    assert outcomes[2].reason.startswith("nowhere.jpg: no reference was added from this path")
+    again = three.remove([tmp_path / "in" / "flower.jpg", tmp_path / "in" / "camera.png"])
+    assert [outcome.state for outcome in again] == ["removed", "failed"]
+    assert three.info().photos == 1
+
+
+def test_an_empty_name_names_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path / "in")
+    (outcome,) = three.remove("")
+    assert (outcome.state, outcome.reason) == ("failed", "'': an empty name names no reference")
+    assert three.info().photos == 3
+    assert len(three.remove(".")) == 3
+
+
+def test_nothing_of_it_stays_but_the_files_that_were_released(
+    collection: Collection, photos: Path, tmp_path: Path
+) -> None:
+    released = tmp_path / "out" / "flower.jpg"
+    collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
+    (outcome,) = collection.remove(photos / "flower.jpg")
+    assert outcome.released == released
+    assert released.is_file()
+    for table in ("photos", "descriptors", "releases"):
+        assert collection.folder.catalog._fetch_all(f"SELECT * FROM {table}") == []
+    assert collection.search(released, k=1)[0].state == "distractor"
+    assert [each.state for each in collection.add(photos / "flower.jpg")] == ["added"]
+
+
+def test_others_who_have_it_open_and_who_open_it_later_do_not_find_it(
+    three: Collection, photos: Path, extractor
+) -> None:
+    path = three.folder.path
+    with Collection.open(path, extractor=extractor) as other:
+        assert "flower.jpg" in found(other, photos / "flower.jpg")
+        before = other.index
+        three.remove(1)
+        three.add(photos / "chelsea.png")
+        assert found(other, photos / "flower.jpg") == found(three, photos / "flower.jpg")
+        assert "chelsea.png" in found(other, photos / "flower.jpg")
+        assert other.index is before, "an index follows, it is not built anew"
+    with Collection.open(path, extractor=extractor) as later:
+        assert found(later, photos / "flower.jpg") == found(three, photos / "flower.jpg")
+
+
+def test_all_or_none(three: Collection, tmp_path: Path) -> None:
+    three.folder.catalog._database.execute(
+        "CREATE TRIGGER keep BEFORE DELETE ON descriptors WHEN old.photo = 3 BEGIN SELECT RAISE(ABORT, 'no'); END"
+    )
+    with pytest.raises(Exception, match="cannot be written"):
+        three.remove(tmp_path / "in")
+    assert three.info().photos == len(three.folder.catalog.descriptors(np.arange(5))) == 3
+
+
+def test_an_id_is_never_given_twice(three: Collection, photos: Path) -> None:
+    last = max(match.id for match in three.search(photos / "flower.jpg"))
+    three.remove(last)
+    three.add(photos)
+    assert len({match.id for match in three.search(photos / "flower.jpg")} & {last, last + 1, last + 2}) == 2
+    assert three.folder.catalog.existing_ids([last]) == []
+
+
+@pytest.mark.parametrize(
+    "spec", ["IVF4,PQ8x4", "PQ8x4", "SQ8", "IVF4,PQ8x4fs", "PQ8x4fs", "HNSW8,PQ8x4", "IVF4,RaBitQ"]
+)
+def test_every_family_follows(spec: str, tmp_path: Path) -> None:
+    book, rows = train(spec), descriptors(300)
+    codes = book.encode(rows)
+
+    def photos(places: range) -> NewPhotos:
+        return NewPhotos([f"{n}" for n in places], [f"/{n}" for n in places], codes[places], rows[places].numpy())
+
+    with (
+        Collection.create(tmp_path / "c", codebook=book) as living,
+        Collection.create(tmp_path / "d", codebook=book) as fresh,
+    ):
+        for start in range(0, 300, 50):
+            living.record(photos(range(start, start + 50)))
+            living.search_descriptors(rows[:2])
+            living.remove([f"/{place}" for place in range(start, start + 50) if place % 3])
+        fresh.record(photos(range(0, 300, 3)))
+        answers = [
+            [
+                [(match.photo, round(match.distance, 4)) for match in row]
+                for row in each.search_descriptors(rows[:50], k=5)
+            ]
+            for each in (living, fresh)
+        ]
+    if not spec.startswith("HNSW"):  # a graph depends on the order in which it grew
+        assert answers[0] == answers[1]
+    assert all(int(photo[1:]) % 3 == 0 for row in answers[0] for photo, _ in row)
+    with Collection.open(tmp_path / "c") as again:
+        assert len(again.index) == 100
+
+
+def test_a_catalog_made_before_photos_could_be_removed(three: Collection, photos: Path) -> None:
+    path = three.folder.path
+    three.close()
+    with closing(sqlite3.connect(path / "catalog.sqlite")) as database:
+        database.executescript("DROP TABLE removed; DROP INDEX photos_by_source;")
+    with Collection.open(path, extractor=three.extractor) as opened:
+        opened.remove(1)
+        assert len(found(opened, photos / "flower.jpg")) == 2

@@ -1,0 +1,178 @@
+"""An open index is what the catalog holds, also after a repair, beside other threads, and beside a writer."""
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+
+from homing.collection import Collection
+from homing.collection._locks import writer_lock
+from homing.errors import CollectionError
+from homing.extractors import describe
+from homing.photo import Photo
+
+PHOTOS = 6
+QUERY = torch.full((1, 108), 108**-0.5)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A collection of six photos, that was searched and closed."""
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
+        made.add(tiny_photos(tmp_path / "photos", PHOTOS))
+        assert len(made.index) == PHOTOS
+    return tmp_path / "c.homing"
+
+
+@pytest.fixture
+def opened(path: Path) -> Iterator[Collection]:
+    with Collection.open(path, extractor=tiny_extractor()) as collection:
+        yield collection
+
+
+def contents(collection: Collection) -> dict[int, bytes]:
+    ids, codes = collection.index.contents()
+    assert len(set(ids.tolist())) == len(ids)
+    return dict(zip(ids.tolist(), map(bytes, codes), strict=True))
+
+
+def catalogd(collection: Collection) -> dict[int, bytes]:
+    return dict(collection.folder.catalog._fetch_all("SELECT id, code FROM photos"))
+
+
+def behind(collection: Collection, statement: str, *values: object) -> None:
+    """Change the catalog as no job of homing does."""
+    with collection.folder.catalog._transaction() as change:
+        change.execute(statement, values)
+
+
+def test_open_indexes_follow_a_repair_and_so_do_the_snapshots_they_keep(path: Path) -> None:
+    right = Collection.open(path, extractor=tiny_extractor())
+    with right, Collection.open(path, extractor=tiny_extractor()) as other:
+        before = catalogd(right)
+        behind(right, "UPDATE photos SET code = zeroblob(7) WHERE id = 3")
+        (path / "index.faiss").unlink()
+        assert contents(right)[3] == contents(other)[3] == bytes(7)
+        assert all(finding.repaired for finding in right.check(repair=True))
+        assert contents(right) == contents(other) == catalogd(right) == before
+    with Collection.open(path, extractor=tiny_extractor()) as later:
+        assert contents(later) == before
+        assert later.check() == []
+
+
+def test_codes_that_are_none_leave_no_half_of_an_index(path: Path, opened: Collection) -> None:
+    (path / "index.faiss").unlink()
+    code = catalogd(opened)[5]
+    behind(opened, "UPDATE photos SET code = x'ff000000000000' WHERE id = 5")
+    for _ in range(2):
+        with pytest.raises(CollectionError, match="codes that are none of its codebook"):
+            contents(opened)
+    behind(opened, "UPDATE photos SET code = ? WHERE id = 5", code)
+    assert contents(opened) == catalogd(opened)
+
+
+@pytest.mark.parametrize("harm", ["unreadable", "of a later FAISS", "of no revision"])
+def test_a_snapshot_that_cannot_be_read_is_built_anew(path: Path, opened: Collection, harm: str) -> None:
+    if harm == "of no revision":
+        opened.folder.catalog.set_metadata(snapshot_revision="many")
+    else:
+        (path / "index.faiss").unlink()
+        (path / "index.faiss").symlink_to("/proc/self/mem")  # whose first byte is an I/O error
+        if harm == "of a later FAISS":
+            (path / "index.faiss").unlink()
+            (path / "index.faiss").write_bytes(b"IxNw and who knows what")
+            opened.folder.catalog.set_metadata(snapshot_sha256=hashlib.sha256(b"IxNw and who knows what").hexdigest())
+    assert contents(opened) == catalogd(opened)
+    opened.close()
+    with Collection.open(path, extractor=tiny_extractor()) as again:
+        assert again.check() == []
+
+
+def test_readers_keep_snapshots_while_somebody_writes_and_refuse_no_writer(path: Path, opened: Collection) -> None:
+    (path / "index.faiss").unlink()
+    with writer_lock(path):
+        assert len(opened.index) == PHOTOS
+        opened.close()
+    assert (path / "index.faiss").is_file()
+
+
+@contextmanager
+def beside(work: Callable[[], object]) -> Iterator[None]:
+    """Two threads that do this again and again."""
+    done = threading.Event()
+
+    def go_on() -> None:
+        while not done.is_set():
+            work()
+
+    with ThreadPoolExecutor(2) as pool:
+        threads = [pool.submit(go_on) for _ in range(2)]
+        try:
+            yield
+        finally:
+            done.set()
+        for thread in threads:
+            thread.result()
+
+
+def test_a_photo_and_the_one_it_replaces_are_never_both_absent(path: Path, opened: Collection, tmp_path: Path) -> None:
+    place, *_ = (tmp_path / "photos").iterdir()
+    versions = [each.read_bytes() for each in tiny_photos(tmp_path / "others", 4, seed=9)]
+    query = describe(tiny_extractor(), [Photo.load(place).pixels()])
+
+    def read() -> None:
+        names = [match.photo for match in opened.search_descriptors(query, k=100)[0]]
+        assert names.count(str(place)) == 1 and len(names) == PHOTOS
+
+    with beside(read), Collection.open(path, extractor=tiny_extractor()) as writer:
+        for number in range(100):
+            place.write_bytes(versions[number % 4] + bytes(number))
+            assert [each.state for each in writer.add(place, replace=True)] == ["replaced"]
+
+
+def test_whoever_asks_while_it_is_closed_gets_one_line(path: Path) -> None:
+    for job in ("search", "info") * 10:
+        collection = Collection.open(path, extractor=tiny_extractor())
+        asked = partial(collection.search_descriptors, QUERY) if job == "search" else collection.info
+
+        def ask_on(asked: Callable[[], object] = asked) -> None:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline:
+                asked()
+
+        with ThreadPoolExecutor(2) as pool:
+            threads = [pool.submit(ask_on) for _ in range(2)]
+            time.sleep(0.01)
+            collection.close()
+            for thread in threads:
+                with pytest.raises(CollectionError, match="closed"):
+                    thread.result()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DELETE FROM metadata WHERE name = 'revision'",
+        "UPDATE metadata SET value = 'many' WHERE name = 'revision'",
+        "INSERT INTO metadata VALUES ('codes_revision', 'often')",
+    ],
+)
+def test_a_catalog_that_lost_count_is_told_and_mended(opened: Collection, harm: str) -> None:
+    opened.remove(2)
+    behind(opened, harm)
+    with pytest.raises(CollectionError, match=r"lost count of its changes; repair it with: homing check .* --repair"):
+        opened.search_descriptors(QUERY)
+    (finding,) = opened.check()
+    assert (finding.part, finding.repaired) == ("catalog", False)
+    assert [finding.repaired for finding in opened.check(repair=True)] == [True]
+    assert opened.check() == []
+    opened.remove(3)
+    assert set(contents(opened)) == {1, 4, 5, 6}

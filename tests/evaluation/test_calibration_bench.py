@@ -1,0 +1,151 @@
+"""The bench of chances, as a script would call it."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.conftest import descriptors
+from tests.evaluation.helpers import homing, small_network, small_photos
+
+from homing import codebooks, extractors
+from homing.codebooks import Codebook
+from homing.codebooks.pairs import NO_PAIRS
+from homing.errors import HomingError
+from homing.evaluation.benches.calibration import measure
+from homing.evaluation.protocol.descriptor_set import DescriptorSet
+
+DIM = 108
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Random descriptors, a codebook that has learned from others of their kind, and one that knows of nearer ones."""
+    folder = tmp_path_factory.mktemp("sure")
+    network = extractors.load(str(small_network(folder)))
+    taught, held_out, others = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2, 3))
+    np.save(folder / "distractors.npy", held_out)
+    book = Codebook.train(taught, spec="IVF8,PQ4x6", extractor=network, name="right", photos=others)
+    book.write(folder / "right.codebook")
+    nearer = taught + 0.5 * taught[0]
+    book.with_null_distribution(nearer / np.linalg.norm(nearer, axis=1, keepdims=True)).write(folder / "wrong.codebook")
+    return folder
+
+
+@contextmanager
+def quietly(_: str, __: int) -> Iterator[Callable[[], None]]:
+    """A stage that says nothing."""
+    yield lambda: None
+
+
+def rows(workspace: Path, book: str) -> list[dict]:
+    setting = ("--distractor-photos", workspace / "distractors.npy", "--out", workspace / book, "--distractors", 2400)
+    printed = json.loads(
+        homing("bench", "calibration", *setting, "--codebook", workspace / f"{book}.codebook", "--json")
+    )
+    assert printed == json.loads((workspace / book / "results.json").read_text())
+    return [row for row in printed["rows"] if row["enough_searches"]]
+
+
+def test_random_descriptors_come_as_near_as_stated(workspace: Path) -> None:
+    output = rows(workspace, "right")
+    assert {(row["by"], row["references"]) for row in output} >= {("code", 100), ("descriptor", 100), ("code", 1000)}
+    assert min(row["stated"] for row in output) == 1e-4
+    for row in output:
+        assert row["observed"] == row["found"] / row["searches"]
+        assert 0.5 < row["observed"] / row["stated"] < 2, row
+
+
+def test_wrong_chances_are_told(workspace: Path) -> None:
+    """Statistics of photos that are more alike say that a match is likelier than it is."""
+    assert max(row["observed"] / row["stated"] for row in rows(workspace, "wrong") if row["references"] == 100) < 0.5
+
+
+def test_references_that_are_more_alike_tell_so_where_there_are_enough(workspace: Path) -> None:
+    """Photos of one kind and a codebook for all kinds."""
+    alike = descriptors(2400, seed=4, dim=DIM).numpy()
+    alike[:, 0] += 0.2
+    alike /= np.linalg.norm(alike, axis=1, keepdims=True)
+    book = codebooks.load(str(workspace / "right.codebook"))
+    output = {
+        (row.by, row.references, row.stated): row.observed / row.stated
+        for row in measure(book, DescriptorSet(alike, len(alike), []), NO_PAIRS, quietly)
+    }
+    assert output["descriptor", 10, 0.01] > 2.5
+    assert 0.4 < output["descriptor", 100, 0.01] < 2
+    assert 0.4 < output["descriptor", 1000, 0.01] < 2
+
+
+def test_table_and_page(workspace: Path) -> None:
+    setting = ("--distractor-photos", workspace / "distractors.npy", "--out", workspace / "told", "--distractors", 400)
+    output = homing("bench", "calibration", *setting, "--codebook", workspace / "right.codebook")
+    assert "400 unrelated photos: each half searched for in collections of the other" in output
+    assert "descriptor" in output
+    assert (workspace / "told" / "report.html").is_file()
+    assert (workspace / "told" / "calibration.svg").is_file()
+
+
+def test_photos_are_described_once_each(workspace: Path) -> None:
+    """More distractors than photos would be crops of the same ones, which are related."""
+    small_photos(workspace / "photos", [f"photo{number}" for number in range(8)], seed=1)
+    setting = ("--distractor-photos", workspace / "photos", "--out", workspace / "few", "--distractors", 50)
+    printed = json.loads(homing("bench", "calibration", *setting, "--codebook", workspace / "right.codebook", "--json"))
+    assert printed["settings"]["distractors"] == 8
+
+
+def test_photos_of_one_scene_are_left_out(workspace: Path, photos: Path) -> None:
+    folder = workspace / "scenes"
+    folder.mkdir()
+    for name in ("flower.jpg", "rocket.jpg"):
+        folder.joinpath(name).write_bytes((photos / name).read_bytes())
+    with Image.open(photos / "flower.jpg") as flower:
+        flower.crop((60, 40, 560, 400)).save(folder / "part.jpg")
+    setting = (
+        "--distractor-photos",
+        folder,
+        "--out",
+        workspace / "apart",
+        "--codebook",
+        workspace / "right.codebook",
+        "--json",
+    )
+    every, some = (json.loads(homing("bench", "calibration", *setting, *flag)) for flag in ((), ("--exclude-related",)))
+    assert (every["settings"]["related_pairs_excluded"], some["settings"]["related_pairs_excluded"]) == (0, 1)
+    with pytest.raises(HomingError, match="give a folder of photos"):
+        homing(
+            "bench",
+            "calibration",
+            "--distractor-photos",
+            workspace / "distractors.npy",
+            *setting[2:],
+            "--exclude-related",
+        )
+
+
+def test_related_pairs_are_no_matches(workspace: Path) -> None:
+    """Half of the photos are copies of the others: left out, they find no more than any do."""
+    book = codebooks.load(str(workspace / "right.codebook"))
+    photos = descriptors(600, seed=9, dim=DIM).numpy()
+    distractors = DescriptorSet(np.concatenate([photos, photos]), 1200, [])
+    copies = np.stack([np.arange(600), 600 + np.arange(600)], axis=1)
+    for related, sure in ((NO_PAIRS, 600), (copies, 0)):
+        row = next(
+            row for row in measure(book, distractors, related, quietly) if (row.references, row.stated) == (1, 1e-4)
+        )
+        assert abs(row.found - sure - 72) < 60, row.found
+
+
+def test_too_few_are_refused(workspace: Path) -> None:
+    setting = (
+        "--distractor-photos",
+        workspace / "distractors.npy",
+        "--out",
+        workspace / "x",
+        "--codebook",
+        workspace / "right.codebook",
+    )
+    with pytest.raises(HomingError, match="among others, got 1; give 2 or more"):
+        homing("bench", "calibration", *setting, "--distractors", 1)

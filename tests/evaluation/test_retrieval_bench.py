@@ -1,0 +1,234 @@
+"""The retrieval bench, as a script would call it."""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.evaluation.helpers import homing, skimage_photos
+
+from homing.edits import PAPER
+from homing.evaluation.protocol import copies, descriptor_set, release
+
+DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
+COUNT = 40
+FOUND = 34  # of seven files each gives six descriptors or, the last two, five; one of the first cannot be read
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Photos of skimage that no test releases, and one that cannot be read."""
+    folder = skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
+    (folder / "bad.jpg").write_text("hello")
+    return folder
+
+
+def bench(photos: Path, others: Path, out: Path, *more: object, code: int = 1) -> str:
+    """What `homing bench retrieval` prints; the exit code is 1 as one distractor photo is bad."""
+    return homing(
+        "bench", "retrieval", "--photos", photos, "--distractor-photos", others, "--out", out, *more, code=code
+    )
+
+
+@pytest.fixture(scope="module")
+def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of one bench."""
+    folder = tmp_path_factory.mktemp("bench") / "out"
+    settings = ("--distractors", COUNT, "--probes", "1, exact", "--recipes", "passive, paper-fast")
+    (folder.parent / "output.txt").write_text(bench(photos, others, folder, *settings))
+    return folder
+
+
+def test_results_say_what_was_measured(out: Path, codebook) -> None:
+    output = json.loads((out / "results.json").read_text())
+    assert [(row["recipe"], row["probes"]) for row in output["rows"]] == [
+        (recipe, probes) for recipe in ("passive", "paper-fast") for probes in (1, "exact")
+    ]
+    for row in output["rows"]:
+        assert (row["codebook"], row["extractor"], row["spec"]) == (codebook.name, codebook.extractor, codebook.spec)
+        assert list(row["recall"]) == [edit.label for edit in PAPER]
+        assert row["mean"] == pytest.approx(sum(row["recall"].values()) / len(PAPER))
+        assert row["recall"]["identity"] == 1
+        activated = row["recipe"] != "passive"
+        assert (row["psnr"] is not None and row["psnr"] >= 43.8) == activated
+        assert row["activated"] == 4 * activated
+    assert output["settings"]["photos"] == 4
+    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": FOUND}
+    assert output["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
+    assert set(output["versions"]) == {"homing", "torch", "faiss", "pillow", "augly", "python"}
+    assert output["hardware"]
+    assert len(output["failures"]) == 1
+    assert "bad.jpg" in output["failures"][0]
+
+
+def test_every_search_is_kept_and_adds_up(out: Path, photos: Path) -> None:
+    with (out / "queries.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    names = {path.name for path in photos.iterdir()}
+    assert len(lines) == 4 * 4 * len(PAPER)
+    assert {line["photo"] for line in lines} == names
+    assert {line["found"] for line in lines} <= {"", *names}
+    for line in lines:
+        assert int(line["is_correct"]) == (line["found"] == line["photo"]) == (line["rank"] == "1")
+    for row in json.loads((out / "results.json").read_text())["rows"]:
+        mine = [line for line in lines if (line["recipe"], line["probes"]) == (row["recipe"], str(row["probes"]))]
+        assert row["mean"] == pytest.approx(sum(int(line["is_correct"]) for line in mine) / len(mine))
+
+
+def test_the_table_is_for_people(out: Path) -> None:
+    first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
+    assert f"4 photos among {4 + FOUND} references, {FOUND} of them distractors" in first
+    assert "6 distinct photos" in first
+    assert all(edit.label in headings for edit in PAPER)
+    assert ["SSCD" in row for row in rows] == 4 * [False] + 3 * [True]  # as published, of the recipes and probes asked
+    details = (out / "details.md").read_text()
+    assert "| 0.004 | ×0.11 |" in details  # the paper's time for one step, and how it compares with ten
+    printed = (out.parent / "output.txt").read_text()
+    for row in json.loads((out / "results.json").read_text())["rows"]:
+        assert f"{row['mean']:.3f}" in printed
+
+
+def test_what_is_searched_for_are_the_files_written(out: Path, photos: Path) -> None:
+    released = out / "released" / "homing-1" / "paper-fast"
+    assert {path.name for path in released.iterdir()} == {path.name for path in photos.iterdir()}
+    assert all((released / path.name).read_bytes() != path.read_bytes() for path in photos.iterdir())
+
+
+def test_intervals_ranks_and_cells_agree_with_the_recall(out: Path) -> None:
+    for row in json.loads((out / "results.json").read_text())["rows"]:
+        for label, share in row["recall"].items():
+            low, high = row["interval"][label]
+            assert low <= share <= high
+            assert (high - low > 0.3) == (0 < share < 1)  # four photos tell little; of all or none, nothing
+            if row["probes"] == 1:
+                assert share <= 1 - row["failure"][label] + 1e-9
+        assert row["mean_interval"][0] <= row["mean"] <= row["mean_interval"][1]
+        assert row["recall_at"]["1"] == pytest.approx(row["mean"])
+        assert row["recall_at_interval"]["1"] == row["mean_interval"]
+        assert all(low <= row["recall_at"][k] <= high for k, (low, high) in row["recall_at_interval"].items())
+        assert row["recall_at"]["1"] <= row["recall_at"]["10"] <= row["recall_at"]["100"]
+        assert (row["milliseconds"] is None) == (row["probes"] == "exact")
+        assert row["bytes_per_vector"] == (2048 if row["probes"] == "exact" else 8)
+    assert row["recall_at"]["100"] == 1  # of an exact search: there are fewer references
+
+
+def measured(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Rows without what another run measures differently: time."""
+    return [{key: value for key, value in row.items() if key != "milliseconds"} for row in rows]
+
+
+def test_a_second_run_does_nothing_again(
+    out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(out, again)
+    done: list[str] = []
+
+    def count_calls(module: object, name: str) -> None:
+        function = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, **k: done.append(name) or function(*a, **k))
+
+    count_calls(release, "activate")
+    count_calls(copies, "to_image")  # once for each file that is edited
+    settings = ("--probes", "1,exact", "--recipes", "passive,paper-fast", "--json")
+    output = json.loads(bench(photos, others, again, "--distractors", COUNT, *settings))
+    assert not done
+    assert measured(output["rows"]) == measured(json.loads((out / "results.json").read_text())["rows"])
+    assert "bad.jpg" in output["failures"][0]
+    output = json.loads(bench(photos, others, again, "--distractors", 3, "--limit", 1, *settings))
+    assert done == ["to_image", "to_image"]  # another set of files; what was released of the one photo is still good
+    assert len(list(again.glob("descriptors-*.npy"))) == 2
+    assert (output["settings"]["photos"], output["settings"]["distractors"]) == (1, {"photos": 2, "descriptors": 2})
+
+
+@pytest.mark.parametrize("stage", ["background", "activating", "editing"])
+def test_an_interrupted_run_goes_on(
+    out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    module, name = {
+        "background": (descriptor_set, "describe_crops"),
+        "activating": (release, "write_atomically"),
+        "editing": (copies, "edited_copies"),
+    }[stage]
+    function = getattr(module, name)
+    monkeypatch.setattr("homing.extractors.crops.PHOTOS_PER_BATCH", 2)
+    monkeypatch.setattr("homing.extractors.base.default_batch_size", lambda _: 14)
+    monkeypatch.setattr(copies, "default_batch_size", lambda _: 14)
+    calls: list[int] = []
+
+    def breaks(*arguments: object, **named: object) -> object:
+        """The third time, or after the second batch, somebody presses Ctrl-C."""
+        if name == "write_atomically":
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return function(*arguments, **named)
+        return broken(function(*arguments, **named))
+
+    def broken(batches):
+        for count, batch in enumerate(batches):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield batch
+
+    settings = ("--distractors", COUNT, "--probes", "1, exact", "--recipes", "passive, paper-fast")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, breaks)
+        bench(photos, others, tmp_path, *settings, code=130)
+    advanced: list[int] = []
+    if name != "write_atomically":
+        noted = lambda *a, **k: (advanced.append(1) or each for each in function(*a, **k))  # noqa: E731
+        monkeypatch.setattr(module, name, noted)
+    bench(photos, others, tmp_path, *settings)
+    if stage == "background":
+        assert len(advanced) == 1  # of three batches of two photos that can be read
+    if stage == "editing":
+        assert len(advanced) == 2 + 4  # of four passive files two were left, of four activated ones all
+    rows = (json.loads((folder / "results.json").read_text())["rows"] for folder in (out, tmp_path))
+    for first, second in zip(*rows, strict=True):
+        assert second["recall"] == first["recall"]
+
+
+def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others: Path, tmp_path: Path) -> None:
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    shutil.copy(photos / "camera.png", mixed)
+    (mixed / "a-bad.png").write_text("good day")
+    output = json.loads(
+        bench(mixed, others, tmp_path / "out", "--distractors", 3, "--probes", 1, "--recipes", "passive", "--json")
+    )
+    assert output["settings"]["photos"] == 1
+    assert any("a-bad.png" in line for line in output["failures"])
+
+
+def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
+    settings = ("--distractors", 20, "--probes", 1, "--recipes", "passive", "--json")
+    train_photos = tmp_path / "taught"
+    train_photos.mkdir()
+    for name in DISTRACTORS:
+        with Image.open(others / name) as image:
+            image.transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(train_photos / name)
+    (train_photos / "bad.jpg").write_text("good day")
+    index = ("--index", "IVF4,PQ8x8", "--train-photos", train_photos, "--descriptors", 300)
+    times = []
+    for _ in range(2):
+        output = json.loads(bench(photos, others, tmp_path / "out", *index, *settings))
+        (row,) = output["rows"]
+        assert (row["codebook"], row["spec"], row["extractor"]) == ("IVF4,PQ8x8", "IVF4,PQ8x8", "homing-1")
+        (file,) = (tmp_path / "out").glob("codebook-*.codebook")
+        times.append(file.stat().st_mtime_ns)
+        assert [str(train_photos) in line for line in output["failures"]] == [False, True]
+    assert times[0] == times[1]
+    # The distractors' descriptors are a background, and a teacher, too.
+    (features,) = (tmp_path / "out").glob("descriptors-*.npy")
+    output = json.loads(bench(photos, features, tmp_path / "out", *index, *settings))
+    assert output["rows"][0]["recall"] == row["recall"]
+    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": 17}
+    many = np.tile(np.load(features)[:17], (20, 1)).astype(np.float32)
+    np.save(tmp_path / "many.npy", many + np.random.default_rng(0).normal(0, 0.005, many.shape))
+    index = ("--index", "IVF4,PQ8x8", "--train-photos", tmp_path / "many.npy")
+    output = json.loads(bench(photos, features, tmp_path / "other", *index, *settings, code=1))
+    assert output["rows"][0]["recall"]["identity"] == 1

@@ -1,0 +1,49 @@
+"""Measures how far unrelated photos lie apart for a codebook, and writes the codebook anew with that.
+
+    python tools/measure_null_distribution.py homing-1.codebook PHOTOS homing-1.codebook
+
+The quantizer, and with it the fingerprint, stays what it is. The photos must be none that trained the network, and not
+related to those that `homing bench calibration` is run on afterwards. Of the nearest pairs those that show one scene are left
+out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from homing import extractors
+from homing.codebooks import Codebook
+from homing.errors import PhotoError
+from homing.evaluation.related import related_pairs
+from homing.extractors.crops import describe_crops
+from homing.photo import find_photos
+
+
+def _refuse(error: PhotoError | None) -> None:
+    if error is not None:
+        raise error
+
+
+def main(
+    codebook: Annotated[Path, typer.Argument(help="The codebook as it is.")],
+    photos: Annotated[Path, typer.Argument(help="A folder of unrelated photos.")],
+    out: Annotated[Path, typer.Argument(help="The file to write.")],
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the first photos.")] = 0,
+) -> None:
+    """Describe the photos, each whole, find those that are related, and measure."""
+    book = Codebook.read(codebook)
+    extractor = extractors.load(book.extractor)
+    book.check(extractor)
+    paths = [found.path for found in find_photos([photos])][skip:]
+    rows = np.concatenate(list(describe_crops(extractor, paths, len(paths), _refuse)))
+    related = related_pairs(paths, rows, lambda: None)
+    book.with_null_distribution(rows, related).write(out)
+    print(f"{book.name}: {len(rows):,} photos, {len(related)} pairs of which show one scene")
+
+
+if __name__ == "__main__":
+    typer.run(main)
