@@ -83,7 +83,7 @@ def test_compare_measures_and_pictures(used: Path, photos: Path, tmp_path: Path)
 
 def test_info_counts(used: Path) -> None:
     about = json.loads(homing("info", used / "c.homing", "--json").stdout)
-    assert (about["photos"], about["activated"], about["passive"], about["background"]) == (4, 4, 0, 118_287)
+    assert (about["photos"], about["activated"], about["passive"], about["distractors"]) == (4, 4, 0, 118_287)
     assert "4 activated" in homing("info", used / "c.homing").stdout
 
 

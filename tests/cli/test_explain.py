@@ -69,7 +69,7 @@ def test_neighbors_lie_in_the_same_cell(workspace: Path, photos: Path, said: dic
     assert str(photos / "rocket.jpg") not in [match["photo"] for match in said["neighbors"]]
     with Collection.open(workspace / "c.homing") as collection:
         numbers = {collection.folder.distractors.name(n): n for n in range(len(collection.folder.distractors))}
-        some = [numbers[match["photo"]] for match in said["neighbors"] if match["state"] == "background"]
+        some = [numbers[match["photo"]] for match in said["neighbors"] if match["state"] == "distractor"]
         assert some
         kept = collection.folder.distractors.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
         assert set(kept.ravel().tolist()) == {said["cell"]}

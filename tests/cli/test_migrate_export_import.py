@@ -29,13 +29,13 @@ def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: 
 
     done = json.loads(homing("migrate", again, "--codebook", "imagenet-lite0", "--json").stdout)
     assert (done["photos"], done["missing"]) == (4, [])
-    assert len(done["keep"]) + len(done["again"]) == 4
+    assert len(done["gain_kept"]) + len(done["gain_lost"]) == 4
     assert homing("search", again, query, "--json").stdout == before
     assert "imagenet-lite0, when it is ready: homing migrate --switch" in _in_one_line("info", again)
     after = homing("search", again, query, "--generation", "next", "--json").stdout
     assert json.loads(after)[0]["matches"][0]["photo"] == str(query)
     told = homing("migrate", again, "--switch").stdout
-    assert f"{len(done['keep'])} keep their gain, {len(done['again'])} should be activated again" in told
+    assert f"{len(done['gain_kept'])} keep their gain, {len(done['gain_lost'])} should be activated again" in told
     assert homing("search", again, query, "--json").stdout == after
     assert homing("search", again, query, "--generation", "previous", "--json").stdout == before
     assert "homing-1, until: homing migrate --delete-previous" in _in_one_line("info", again)

@@ -104,7 +104,7 @@ def test_activate_passive(workspace: Path) -> None:
 def test_activate_says_that_files_took_the_place_of_earlier_releases(workspace: Path) -> None:
     what = ("activate", workspace / "c.homing", workspace / "photos" / "flower.jpg", "--out", workspace / "out")
     first = json.loads(homing(*what, "--recipe", "paper-fast", "--json").stdout)
-    assert [each["instead"] for each in first] == [False]
+    assert [each["overwrote"] for each in first] == [False]
     before = (workspace / "out" / "flower.jpg").read_bytes()
     assert "in place of" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
     done = homing(*what, "--recipe", "homing-fast")

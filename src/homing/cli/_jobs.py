@@ -48,7 +48,7 @@ class Tally:
     """What came of a job, counted photo by photo, however many there are."""
 
     def __init__(self, labels: dict[str, str]) -> None:
-        """States, and the labels for them, in the order in which they are parts."""
+        """States, and the labels for them, in the order in which they are printed."""
         self.counts: Counter[str] = Counter()
         self._resumed: Counter[str] = Counter()
         self._labels, self._moved, self._overwrote = labels, 0, 0

@@ -102,7 +102,7 @@ def _rate(text: str) -> tuple[str, float]:
     try:
         return name, float(number)
     except ValueError:
-        raise HomingError(f"a rate is text as STAGE=PHOTOS_A_SECOND, got {text!a}") from None
+        raise HomingError(f"a rate is given as STAGE=PHOTOS_A_SECOND, got {text!a}") from None
 
 
 def _show(estimate: Estimate) -> None:

@@ -132,7 +132,7 @@ def _reencode(old: Folder, new: Folder, extractor: Extractor | None, advance: Ca
                         if state == "activated"
                         else "gain_unknown"
                         if reason == RELEASED_FILE_MISSING
-                        else "again"
+                        else "gain_lost"
                     )
                     by_gain[gain].append(MigratedRelease(source, row.path, reason))
         return Migration(

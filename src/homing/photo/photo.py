@@ -150,7 +150,7 @@ def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Ph
 
 
 def _to_chw(levels: np.ndarray, device: torch.device | None) -> Tensor:
-    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are oriented about on the device."""
+    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are rearranged on the device."""
     known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # GPUs hardly know uint16
     return to_device(known, device or torch.device("cpu")).permute(2, 0, 1).contiguous()
 

@@ -84,7 +84,7 @@ def _reencode(old: LanceFolder, new: LanceFolder, extractor: Extractor | None, a
                 if status.state == "activated"
                 else "gain_unknown"
                 if status.reason == RELEASED_FILE_MISSING
-                else "again"
+                else "gain_lost"
             )
             source, _ = new.catalog.source_and_state(new_id)
             by_gain[gain].append(MigratedRelease(source, row.path, status.reason))
