@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test check bench format clean
+.PHONY: help install demo serve test test-all check bench dist format clean
 
 help:  ## list what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 # Two stamps: a demo needs less than the tests do.
 $(VENV)/.demo: pyproject.toml
@@ -34,10 +34,15 @@ demo/demo.homing:
 serve: $(VENV)/.serve demo/demo.homing  ## a page and an API over the demo's photos, at http://127.0.0.1:8321
 	$(BIN)/homing serve demo/demo.homing
 
-test: $(VENV)/.dev  ## all tests
-	# One thread each: workers that share the cores would wait for one another. A file goes to one of them: what its
-	# tests share is made once. Files come in their order: sorted by how many tests they have, the longest would end it.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One thread each: workers that share the cores would wait for one another. A file goes to one of them: what its tests share
+# is made once. Files come in their order: sorted by how many tests they have, the longest would end it.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+test: $(VENV)/.dev  ## the tests of every day: minutes on two cores
+	$(PYTEST) -m 'not slow and not browser and not cluster'
+
+test-all: $(VENV)/.dev  ## all tests: crashes, damaged files, Ray, the page in Chromium, and whatever else takes long
+	$(PYTEST)
 
 check: $(VENV)/.dev  ## formatting, lint, types, and that lower packages do not import upper ones
 	$(BIN)/ruff format --check .
@@ -50,9 +55,14 @@ bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, ti
 	$(BIN)/python benchmarks/forward.py
 	$(BIN)/python benchmarks/growth.py --quick
 
+dist: $(VENV)/.dev  ## a wheel and an sdist in dist/, and the wheel tried in an environment of its own
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python tools/try_wheel.py dist/*.whl
+
 format: $(VENV)/.dev  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove the virtual environment and what the demo wrote
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo dist

@@ -82,6 +82,14 @@ def train(spec: str, dim: int = 32) -> Codebook:
     return Codebook.train(descriptors(1000, dim=dim).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the fixtures that they need; what else takes long is marked where it stands."""
+    markers = {"chromium": pytest.mark.browser, "ray": pytest.mark.cluster}
+    for item in items:
+        for fixture in markers.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(markers[fixture])
+
+
 @pytest.fixture(autouse=True)
 def _same_numbers() -> None:
     torch.manual_seed(0)

@@ -1,0 +1,86 @@
+"""Install a wheel into a new environment with no checkout around, and use it: init, activate, search, serve --help.
+
+python tools/try_wheel.py dist/homing-*.whl
+
+PyTorch and the other dependencies come from the environment that runs this script, so that 6 GB are not installed twice;
+homing itself, and everything inside its package, comes from the wheel. All that the wheel asks for must be there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sysconfig
+import tempfile
+import venv
+from importlib.metadata import PathDistribution
+from importlib.resources import files
+from pathlib import Path
+from zipfile import Path as ZipPath
+from zipfile import ZipFile
+
+from packaging.requirements import Requirement
+
+
+def main() -> None:
+    """Try the wheel; an assertion or a failed command says what is wrong with it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("wheel", type=Path)
+    wheel = parser.parse_args().wheel.resolve()
+    check_requirements(wheel)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Path(folder) / "environment"
+        install(wheel, environment)
+        use(environment / "bin" / "homing", Path(folder))
+    print(f"{wheel.name}: installed and used")
+
+
+def check_requirements(wheel: Path) -> None:
+    """Fail unless this environment has every requirement of the wheel, extras left out."""
+    from importlib.metadata import version
+
+    with ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        requirements = PathDistribution(ZipPath(archive, f"{Path(metadata).parent}/")).requires or []
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            found = version(requirement.name)
+            assert requirement.specifier.contains(found, prereleases=True), f"{requirement}: found {found}"
+
+
+def install(wheel: Path, environment: Path) -> None:
+    """Make an environment that holds the wheel, and sees the packages of this one."""
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wheel]
+    subprocess.run(pip, check=True)
+    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip())
+    # Behind the environment's own packages; a .pth file inside that folder, such as an editable homing's, is not read.
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    where = run(python, "-c", "import homing; print(homing.__file__)", cwd=environment).strip()
+    assert Path(where).is_relative_to(environment), f"homing came from {where}, not from the wheel"
+
+
+def use(homing: Path, folder: Path) -> None:
+    """Go the way of a user: a collection, a released photo, a search for it, and the help of the service."""
+    photos = folder / "photos"
+    photos.mkdir()
+    (photos / "flower.jpg").write_bytes(files("sklearn.datasets.images").joinpath("flower.jpg").read_bytes())
+    run(homing, "init", "trial.homing", cwd=folder)
+    (outcome,) = json.loads(run(homing, "activate", "trial.homing", "photos", "--out", "released", "--json", cwd=folder))
+    assert outcome["state"] == "activated", outcome
+    (answer,) = json.loads(run(homing, "search", "trial.homing", "released/flower.jpg", "--json", cwd=folder))
+    assert answer["matches"][0]["photo"].endswith("flower.jpg"), answer
+    assert "--port" in run(homing, "serve", "--help", cwd=folder)
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a command outside of any checkout; what it prints."""
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()
