@@ -14,7 +14,7 @@ import subprocess
 import sysconfig
 import tempfile
 import venv
-from importlib.metadata import PathDistribution
+from importlib.metadata import PathDistribution, version
 from importlib.resources import files
 from pathlib import Path
 from zipfile import Path as ZipPath
@@ -38,7 +38,6 @@ def main() -> None:
 
 def check_requirements(wheel: Path) -> None:
     """Fail unless this environment has every requirement of the wheel, extras left out."""
-    from importlib.metadata import version
 
     with ZipFile(wheel) as archive:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
@@ -55,7 +54,9 @@ def install(wheel: Path, environment: Path) -> None:
     python = environment / "bin" / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wheel]
     subprocess.run(pip, check=True)
-    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip())
+    packages = Path(
+        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip()
+    )
     # Behind the environment's own packages; a .pth file inside that folder, such as an editable homing's, is not read.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = run(python, "-c", "import homing; print(homing.__file__)", cwd=environment).strip()
@@ -68,7 +69,9 @@ def use(homing: Path, folder: Path) -> None:
     photos.mkdir()
     (photos / "flower.jpg").write_bytes(files("sklearn.datasets.images").joinpath("flower.jpg").read_bytes())
     run(homing, "init", "trial.homing", cwd=folder)
-    (outcome,) = json.loads(run(homing, "activate", "trial.homing", "photos", "--out", "released", "--json", cwd=folder))
+    (outcome,) = json.loads(
+        run(homing, "activate", "trial.homing", "photos", "--out", "released", "--json", cwd=folder)
+    )
     assert outcome["state"] == "activated", outcome
     (answer,) = json.loads(run(homing, "search", "trial.homing", "released/flower.jpg", "--json", cwd=folder))
     assert answer["matches"][0]["photo"].endswith("flower.jpg"), answer
@@ -77,7 +80,9 @@ def use(homing: Path, folder: Path) -> None:
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command outside of any checkout; what it prints."""
-    done = subprocess.run(list(map(str, command)), cwd=cwd, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+    )
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout
 
