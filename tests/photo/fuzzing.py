@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tifffile
-from tests.photo.photo_files import cmyk_profile, exif, lossless, noise, saved, scene, wide_gamut
+from tests.photo.photo_files import cmyk_profile, exif, heic_of_10_bits, lossless, noise, saved, scene, wide_gamut
 
 from homing.errors import PhotoError
 from homing.photo import Photo
@@ -56,6 +56,9 @@ def seeds() -> dict[str, bytes]:
         "webp-lossless": saved(picture, "WEBP", "RGBA", lossless=True),
         "avif": saved(picture, "AVIF", exif=exif(5), speed=9),
         "avif-alpha": saved(picture, "AVIF", "RGBA", speed=9),
+        "heic": saved(picture, "HEIC", exif=exif(6), quality=70),
+        "heic-alpha": saved(picture, "HEIC", "RGBA", chroma=444),
+        "heic-10": heic_of_10_bits(),
         "bmp": saved(picture, "BMP"),
         "bmp-palette": saved(picture, "BMP", "P"),
         "tiff-16": lossless(noise(48, 64, 3, dtype=np.uint16), "TIFF"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import imagecodecs
 import numpy as np
+import pillow_heif
 import tifffile
 from PIL import Image, ImageCms
 
@@ -29,8 +30,12 @@ def scene(height: int = 96, width: int = 128) -> np.ndarray:
 
 def saved(array: np.ndarray, format: str, mode: str | None = None, **settings: Any) -> bytes:
     image = Image.fromarray(array)
+    image = image.convert(mode) if mode else image
     buffer = BytesIO()
-    (image.convert(mode) if mode else image).save(buffer, format, **settings)
+    if format == "HEIC":
+        pillow_heif.from_pillow(image).save(buffer, **settings)
+    else:
+        image.save(buffer, format, **settings)
     return buffer.getvalue()
 
 
@@ -106,3 +111,13 @@ def _profile(kind: bytes, space: bytes, connection: bytes, tags: dict[bytes, byt
         body += value + bytes(-len(value) % 4)
     header = struct.pack(">2I", offset + len(body), 0) + b"\x02\x40\0\0" + kind + space + connection
     return header + bytes(12) + b"acsp" + bytes(28) + white + bytes(48) + table + body
+
+
+def heic_of_10_bits(bits: int = 10) -> bytes:
+    """A HEIC file of 10 or 12 bits a channel: a scene, from black to white."""
+    levels = scene().astype(np.uint32)
+    levels = ((levels - levels.min()) * 65535 // np.ptp(levels)).astype(np.uint16)
+    buffer = BytesIO()
+    size = levels.shape[1::-1]
+    pillow_heif.encode("RGB;16", size, levels.tobytes(), buffer, bit_depth=bits, quality=95, chroma=444)
+    return buffer.getvalue()

@@ -42,7 +42,8 @@ def _animation(format: str) -> bytes:
     [
         (b"", "empty file"),
         (b"just words, renamed", "not a photo, or damaged at its start; supported: JPEG, PNG"),
-        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "HEIC is not supported; supported: JPEG"),
+        (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "damaged: "),
+        (b"\0\0\0\x18ftyphevc\0\0\0\0msf1hevc", "one frame is expected, got a sequence"),
         (saved(scene(), "GIF"), "GIF is not supported; supported: JPEG"),
         (saved(scene()[:8, :8], "PNG"), "too small to recognize: 8×8, at least 32×32 is needed"),
         (saved(scene()[:31], "TIFF"), "too small to recognize: 128×31, at least 32×32 is needed"),
@@ -60,7 +61,7 @@ def test_more_than_one_frame(tmp_path, format):
     )
 
 
-@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF", "BMP"])
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF", "HEIC", "BMP"])
 def test_truncated(tmp_path, format):
     data = saved(noise(200, 200, 3), format)
     for part in (0.1, 0.5, 0.9):
@@ -109,12 +110,14 @@ def test_cannot_be_written():
 
 
 def test_format_names():
-    assert [format_name(name) for name in ("jpg", "JPEG", "tif", "WebP")] == ["JPEG", "JPEG", "TIFF", "WEBP"]
+    assert [format_name(name) for name in ("jpg", "JPEG", "tif", "WebP", "heif")] == [
+        *("JPEG", "JPEG", "TIFF", "WEBP", "HEIC")
+    ]
     with pytest.raises(UnknownNameError, match="unknown format 'jpge'; did you mean 'jpeg'"):
         Photo.decode(saved(scene(), "PNG"), "a").encode("jpge")
 
 
-SAMPLES = [saved(scene(), format, exif=exif(6)) for format in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")]
+SAMPLES = [saved(scene(), format, exif=exif(6)) for format in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF", "HEIC")]
 SAMPLES += [lossless(noise(40, 40, 4, dtype=np.uint16), format) for format in ("PNG", "TIFF")]
 SAMPLES += [saved(scene(), "BMP"), saved(scene(), "TIFF", "CMYK", compression="tiff_lzw")]
 

@@ -138,12 +138,14 @@ def test_every_format_into_every_other(format, target):
 def test_16_bits_alpha_into_every_format(target):
     photo = Photo.decode(lossless(np.dstack([scene(), scene()[..., :1]]).astype(np.uint16) * 257, "PNG"), "a")
     again = Photo.decode(photo.encode(target, finer=True), "b")
-    assert again.stored_pixels.dtype == (np.uint16 if target in ("PNG", "TIFF") else np.uint8)
+    assert again.stored_pixels.dtype == (np.uint16 if target in ("PNG", "TIFF", "HEIC") else np.uint8)
     if target == "JPEG":
         assert again.alpha is None
     else:
         scale = np.iinfo(again.stored_pixels.dtype).max // 255
-        np.testing.assert_array_equal(again.alpha, scene()[..., 0].astype(int) * scale)
+        # libheif has no setting for alpha without loss.
+        most = 2 * scale if target == "HEIC" else 0
+        assert np.abs(again.alpha.astype(int) - scene()[..., 0].astype(int) * scale).max() <= most
     assert (again.pixels() - photo.pixels()).abs().mean() < 0.01
 
 

@@ -14,10 +14,10 @@ import tifffile
 from PIL import Image, UnidentifiedImageError
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
-from homing.photo import _color, _png, _tiff
+from homing.photo import _color, _heif, _png, _tiff
 from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._ifd import ICC, ORIENTATION, Directory
-from homing.photo._metadata import CMYK, is_tiff
+from homing.photo._metadata import CMYK, is_heif, is_tiff
 from homing.photo._orientation import stored
 from homing.photo.formats import SUFFIXES
 
@@ -30,7 +30,6 @@ for _library in ("PIL", "tifffile"):
 _SUPPORTED = f"supported: {', '.join(SUFFIXES)}"
 # GIF only to say that it is one.
 _PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
-_HEIC_BRANDS = (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1")
 
 
 class Decoded(NamedTuple):
@@ -46,7 +45,9 @@ class Decoded(NamedTuple):
 def decode(data: bytes, name: str) -> Decoded:
     """What is in the bytes of a file; `name` is for messages."""
     with _one_line_errors(data, name):
-        return _tiff_file(data, name) if is_tiff(data) else _other_file(data, name)
+        if is_tiff(data):
+            return _tiff_file(data, name)
+        return _heif_file(data, name) if is_heif(data) else _other_file(data, name)
 
 
 def image_size(data: bytes, name: str) -> tuple[int, int]:
@@ -56,6 +57,8 @@ def image_size(data: bytes, name: str) -> tuple[int, int]:
             with tifffile.TiffFile(BytesIO(data)) as file:
                 page = file.pages.first
                 return int(page.imagewidth), int(page.imagelength)
+        if is_heif(data):
+            return _heif.header(data, name).size
         with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
             return image.width, image.height
 
@@ -68,8 +71,7 @@ def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
     try:
         yield
     except UnidentifiedImageError as error:
-        kind = "HEIC is not supported" if _is_heic(data) else "not a photo, or damaged at its start"
-        raise UnsupportedError(f"{name}: {kind}; {_SUPPORTED}") from error
+        raise UnsupportedError(f"{name}: not a photo, or damaged at its start; {_SUPPORTED}") from error
     except Image.DecompressionBombError as error:
         raise TooLargeError(f"{name}: too large: {reason(error)}") from error
     except DECODE_ERRORS as error:
@@ -94,15 +96,21 @@ def _other_file(data: bytes, name: str) -> Decoded:
     return _decoded(planes, format, orientation, icc, name)
 
 
+def _heif_file(data: bytes, name: str) -> Decoded:
+    """HEIC and HEIF. Further pictures, such as those of a burst or of a second lens, are left out."""
+    header = _heif.header(data, name)
+    _check(name, "HEIC", header.size, frames=1)
+    _check_pixels(header.size)
+    return _decoded(_heif.planes(data, name), "HEIC", 1, header.metadata.icc, name)
+
+
 def _tiff_file(data: bytes, name: str) -> Decoded:
     """TIFF: by tifffile, which keeps 16 bits; its rarer kinds (palette, 1 bit, YCbCr) by Pillow."""
     with tifffile.TiffFile(BytesIO(data)) as file:
         page = file.pages.first
         size = (page.imagewidth, page.imagelength)
         _check(name, "TIFF", size, len(file.pages))
-        limit = Image.MAX_IMAGE_PIXELS
-        if limit is not None and size[0] * size[1] > 2 * limit:
-            raise Image.DecompressionBombError(f"{size[0]}×{size[1]}, at most {2 * limit} pixels are decoded")
+        _check_pixels(size)
         tags = Directory.read(data)
         orientation, icc = _orientation(tags), tags.value(ICC)
         if _tiff.is_plain(page):
@@ -145,10 +153,13 @@ def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
         raise PhotoError(f"{name}: too small to recognize: {size[0]}×{size[1]}, {needed}")
 
 
+def _check_pixels(size: tuple[int, int]) -> None:
+    """Refuse what Pillow would refuse to decode."""
+    limit = Image.MAX_IMAGE_PIXELS
+    if limit is not None and size[0] * size[1] > 2 * limit:
+        raise Image.DecompressionBombError(f"{size[0]}×{size[1]}, at most {2 * limit} pixels are decoded")
+
+
 def _orientation(tags: Directory) -> int:
     value = tags.number(ORIENTATION) or 1
     return value if value <= 8 else 1
-
-
-def _is_heic(data: bytes) -> bool:
-    return data[4:8] == b"ftyp" and data[8:12] in _HEIC_BRANDS

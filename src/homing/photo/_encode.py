@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from homing.errors import PhotoError
-from homing.photo import _jpeg, _png, _tiff
+from homing.photo import _heif, _jpeg, _png, _tiff
 from homing.photo._color import to_8_bit, to_srgb
 from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._metadata import Metadata
@@ -29,8 +29,8 @@ def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
                 return _write_jpeg(photo, finer)
             case "PNG":
                 return _write_png(photo, quick)
-            case "WEBP" | "AVIF":
-                return {"WEBP": _write_webp, "AVIF": _write_avif}[format](photo, finer)
+            case "WEBP" | "AVIF" | "HEIC":
+                return {"WEBP": _write_webp, "AVIF": _write_avif, "HEIC": _write_heic}[format](photo, finer)
             case _:
                 return {"TIFF": _write_tiff, "BMP": _write_bmp}[format](photo)
     except DECODE_ERRORS as error:
@@ -62,6 +62,12 @@ def _write_avif(photo: Photo, finer: bool) -> bytes:
     if photo.alpha is not None:
         settings["advanced"] = {"a:cq-level": "0"}  # alpha without loss
     return _save(image, "AVIF", quality=98 if finer else 90, **settings)
+
+
+def _write_heic(photo: Photo, finer: bool) -> bytes:
+    # Gray with alpha is read as RGB, where a profile for gray would be broken.
+    plain = _in_srgb(photo) if photo.icc and photo.alpha is not None and photo.stored_pixels.shape[2] == 1 else photo
+    return _heif.write(_planes(plain), photo.data, plain.icc, photo.orientation, finer)
 
 
 def _write_png(photo: Photo, quick: bool) -> bytes:

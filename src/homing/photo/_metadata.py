@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from io import BytesIO
 
+import pillow_heif
 from PIL import Image
 
 from homing.photo._ifd import ICC, PHOTOMETRIC, XMP, Directory
@@ -15,6 +16,7 @@ LAYOUT = frozenset(
     | {*range(321, 326), 330, 332, 334, 336, 338, 339, 340, 341, 347, *range(512, 522), *range(529, 533), 37724}
 )
 CMYK = 5
+_HEIC = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs")
 _IPTC, _PHOTOSHOP = 33723, 34377
 
 
@@ -35,6 +37,12 @@ class Metadata:
             described = tags.without(LAYOUT | {XMP, ICC, _IPTC, _PHOTOSHOP})
             icc = None if tags.number(PHOTOMETRIC) == CMYK else tags.value(ICC)
             return cls(described.exif() if described.entries else None, tags.value(XMP), icc, _sensible(tags.dpi()))
+        if is_heif(data):
+            file = pillow_heif.open_heif(data)
+            info = file[file.primary_index].info
+            pillow_heif.set_orientation(info)
+            exif = (info["exif"] or b"").removeprefix(b"Exif\0\0")
+            return cls(exif or None, info.get("xmp"), info.get("icc_profile"), None)
         with Image.open(BytesIO(data)) as image:
             if image.format == "PNG":
                 image.load()  # its chunks may stand behind the pixels
@@ -52,3 +60,12 @@ def _sensible(dpi: tuple[float, float] | None) -> tuple[float, float] | None:
 def is_tiff(data: bytes) -> bool:
     """Whether these are the bytes of a TIFF file, BigTIFF included."""
     return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def is_heif(data: bytes) -> bool:
+    """Whether these are the bytes of a HEIC or HEIF file; AVIF has its own decoder."""
+    if data[4:8] != b"ftyp":
+        return False
+    brands = data[16 : int.from_bytes(data[:4], "big")]
+    compatible = {brands[at : at + 4] for at in range(0, len(brands), 4)}
+    return data[8:12] in _HEIC or (data[8:12] in (b"mif1", b"msf1") and b"avif" not in compatible)

@@ -13,7 +13,8 @@ from homing.errors import HomingError
 
 _PHOTO_SUFFIXES = {
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".avif", ".bmp"),
-    *(".gif", ".heic", ".heif"),  # not supported, but a user should hear that they were left out
+    *(".heic", ".heif", ".hif"),
+    ".gif",  # not supported, but a user should hear that it was left out
 }
 
 

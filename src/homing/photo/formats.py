@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from homing.errors import UnknownNameError
 
-SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "AVIF": ".avif", "BMP": ".bmp"}
+SUFFIXES = {
+    **{"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp", "TIFF": ".tif", "AVIF": ".avif"},
+    **{"HEIC": ".heic", "BMP": ".bmp"},
+}
 
-_SHORT = {"JPG": "JPEG", "TIF": "TIFF"}
+_SHORT = {"JPG": "JPEG", "TIF": "TIFF", "HEIF": "HEIC", "HIF": "HEIC"}
 
 
 QUICK_FORMATS = ("PNG",)
