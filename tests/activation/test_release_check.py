@@ -176,7 +176,7 @@ def test_exact_search_has_nothing_to_gain(flower: Photo, extractor) -> None:
         activate([flower], extractor=extractor, codebook=book, recipe=PAPER)
 
 
-@pytest.mark.parametrize("format", ["png", "webp", "avif", "tiff", "bmp", "jpeg"])
+@pytest.mark.parametrize("format", ["png", "webp", "avif", "heic", "tiff", "bmp", "jpeg"])
 def test_every_format_keeps_gain_and_psnr(photos: Path, extractor, codebook, format: str) -> None:
     photo = Photo.load(photos / "chelsea.png")
     (result,) = activate([photo], extractor=extractor, codebook=codebook, recipe=RECIPES["paper-fast"], format=format)

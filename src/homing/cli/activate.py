@@ -40,7 +40,7 @@ Alpha = Annotated[
     ),
 ]
 Format = Annotated[
-    str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif or bmp.", show_default="as the photo came")
+    str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif, heic or bmp.", show_default="as the photo came")
 ]
 
 

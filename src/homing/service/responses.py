@@ -16,8 +16,8 @@ from homing.service.schemas import Quality, Release
 from homing.service.state import Service
 from homing.service.upload_store import display_name
 
-_TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff"}
-_OTHERS = ("png", "webp", "tiff", "avif", "bmp")
+_TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff", ".hif": "heif"}
+_OTHERS = ("png", "webp", "tiff", "avif", "heic", "heif", "bmp")
 
 
 async def etag_response(

@@ -1,7 +1,7 @@
 /** Pictures that are chosen, dropped anywhere on the page, or pasted. */
 import { byId } from "./dom.js";
 
-const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/bmp";
+const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/heic,image/heif,.heic,.heif,.hif,image/bmp";
 
 /**
  * Pictures for one view: `take` gets those that came together, whichever way, while the view is shown.
