@@ -11,6 +11,8 @@ from tests.cli.commands import INTERRUPTIBLE
 
 from homing.__main__ import main
 
+pytestmark = pytest.mark.slow
+
 # A job whose second photo is in hand for two minutes when the first is done.
 LONG = """
 import sys, time

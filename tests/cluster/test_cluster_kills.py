@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from tests.cluster.kill_jobs import KillScenario
+
+pytestmark = pytest.mark.cluster
 
 KILLS = 3
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
 from tests.collection.crashes import Life, nursery
+
+pytestmark = pytest.mark.slow
 
 KILLS = 25
 

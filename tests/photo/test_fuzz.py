@@ -5,9 +5,12 @@ import signal
 import time
 from collections import Counter
 
+import pytest
 from tests.photo.fuzzing import LONGEST, damaged, judged, seeds
 
 from homing.photo import SUFFIXES
+
+pytestmark = pytest.mark.slow
 
 FILES = 300
 

@@ -15,6 +15,8 @@ from tests.service.server_process import serve
 
 from homing.collection import Collection
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def crash_test(template: Path, tmp_path: Path) -> CrashTest:

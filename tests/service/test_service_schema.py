@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.service.conftest import Process
+
+pytestmark = pytest.mark.slow
 
 # What fits the schema need not be accepted: which bytes are a photo no schema tells.
 LEFT_OUT = "positive_data_acceptance"
