@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 from tests.evaluation.helpers import homing
-from tests.service.chromium import check_access
+from tests.service.chromium import check_accessibility
 
 from homing.collection import Collection
 from homing.edits import PAPER
@@ -100,7 +100,7 @@ def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser)
     write_page(replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html")
     with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((workspace / "phone.html").as_uri())
-        check_access(tab)
+        check_accessibility(tab)
         for each in tab.locator("img, h1, p, .wide").all():
             box = each.bounding_box()
             assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390, each
