@@ -1,5 +1,6 @@
 import warnings
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,20 @@ def test_exact_search_has_nothing_to_gain(flower: Photo, extractor) -> None:
     book = Codebook.train(rows, spec="Flat", extractor=extractor, name="test")
     with pytest.raises(CodebookError, match=r"cannot be activated for spec 'Flat'.*nothing to gain"):
         activate([flower], extractor=extractor, codebook=book, recipe=PAPER)
+
+
+@pytest.mark.parametrize("format", ["JPEG", "TIFF"])
+def test_a_cmyk_photo_is_activated_and_stays_cmyk(loaded, extractor, codebook, format: str) -> None:
+    buffer = BytesIO()
+    with Image.open(BytesIO(loaded[0].data)) as image:
+        image.convert("CMYK").save(buffer, format, **({"quality": 95} if format == "JPEG" else {}))
+    photo = Photo.decode(buffer.getvalue(), "cmyk")
+    (result,) = activate([photo], extractor=extractor, codebook=codebook, recipe=PAPER)
+    assert result.state == "activated"
+    written = Photo.decode(result.data, "again")
+    assert (written.format, written.stored_pixels.shape[2]) == (format, 4)
+    assert measure(photo.pixels(), written.pixels()) == result.quality
+    assert result.quality.psnr >= PAPER.budget.psnr
 
 
 @pytest.mark.parametrize("format", ["png", "webp", "avif", "heic", "tiff", "bmp", "jpeg"])

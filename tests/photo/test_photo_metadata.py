@@ -10,7 +10,6 @@ import tifffile
 from photo_files import (
     CAMERA,
     chunk,
-    cmyk_profile,
     exif,
     gray_profile,
     lossless,
@@ -149,26 +148,6 @@ def test_damaged_exif_is_no_reason_to_refuse():
         photo = Photo.decode(data, "a")
         assert photo.orientation == 1
         np.testing.assert_array_equal(Photo.decode(photo.encode("tif"), "b").stored_pixels, photo.stored_pixels)
-
-
-@pytest.mark.parametrize("format", ["JPEG", "TIFF"])
-def test_cmyk_becomes_srgb_through_its_profile_and_without_it(format):
-    photo = Photo.decode(saved(scene(), format, "CMYK", icc_profile=cmyk_profile()), "a")
-    assert (photo.stored_pixels.shape[2], photo.icc) == (3, None)
-    assert np.ptp(photo.stored_pixels, axis=2).max() <= 2  # what this profile makes of any ink is gray
-    assert np.ptp(Photo.decode(saved(scene(), format, "CMYK"), "b").stored_pixels, axis=2).max() > 100
-    for target in (None, "png"):
-        written = photo.encode(target)
-        assert opened(written).mode == "RGB"
-        assert "icc_profile" not in opened(written).info
-        assert b"Adobe" not in written
-
-
-def test_16_bit_cmyk_tiff(tmp_path):
-    path, levels = tmp_path / "a.tif", noise(40, 50, 4)
-    tifffile.imwrite(path, levels.astype(np.uint16) * 257, photometric="separated")
-    expected = np.asarray(Image.frombytes("CMYK", (50, 40), levels.tobytes()).convert("RGB"))
-    np.testing.assert_array_equal(Photo.load(path).stored_pixels, expected)
 
 
 @pytest.mark.parametrize("target", ["png", "webp", "bmp"])

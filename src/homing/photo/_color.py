@@ -10,7 +10,14 @@ from io import BytesIO
 import numpy as np
 from PIL import Image, ImageCms
 
+CMYK_CHANNELS = 4
+
 _log = logging.getLogger("homing")
+
+
+def mode_of(channels: int) -> str:
+    """Pillow's name for pixels of 1, 3 or 4 color channels."""
+    return {1: "L", 3: "RGB", CMYK_CHANNELS: "CMYK"}[channels]
 
 
 def usable_profile(icc: bytes | None, mode: str, name: str) -> bytes | None:
@@ -27,12 +34,18 @@ def usable_profile(icc: bytes | None, mode: str, name: str) -> bytes | None:
 
 def is_srgb(pixels: np.ndarray, icc: bytes | None) -> bool:
     """Whether (H, W, C) code values are shown as they are."""
-    return _srgb_transform(pixels, icc) is None
+    return pixels.shape[2] != CMYK_CHANNELS and _srgb_transform(pixels, icc) is None
 
 
 def to_srgb(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
-    """(H, W, C) code values as those of sRGB: of 8 bits and three channels where there is a profile to apply."""
+    """Convert (H, W, C) code values to sRGB.
+
+    They become three channels of 8 bits where there is a profile to apply; CMYK without one is converted plainly.
+    """
     transform = _srgb_transform(pixels, icc)
+    if pixels.shape[2] == CMYK_CHANNELS:
+        image = cmyk_image(pixels)
+        return np.asarray(image.convert("RGB") if transform is None else transform.apply(image))
     if transform is None:
         return pixels
     # ImageCms works in 8 bits.
@@ -40,11 +53,9 @@ def to_srgb(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
     return np.asarray(transform.apply(image))
 
 
-def cmyk_to_srgb(image: Image.Image, icc: bytes | None, name: str) -> Image.Image:
-    """A CMYK image in sRGB: through its profile where that works."""
-    profile = usable_profile(icc, "CMYK", name)
-    transform = _transform(profile, "CMYK") if profile else None
-    return image.convert("RGB") if transform is None else transform.apply(image)
+def cmyk_image(pixels: np.ndarray) -> Image.Image:
+    """(H, W, 4) amounts of ink as a Pillow image of 8 bits."""
+    return Image.frombytes("CMYK", pixels.shape[1::-1], to_8_bit(pixels).tobytes())
 
 
 def to_8_bit(levels: np.ndarray) -> np.ndarray:
@@ -63,7 +74,7 @@ def _build(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
 
 
 def _srgb_transform(pixels: np.ndarray, icc: bytes | None) -> ImageCms.ImageCmsTransform | None:
-    return _transform(icc, "L" if pixels.shape[2] == 1 else "RGB") if icc else None
+    return _transform(icc, mode_of(pixels.shape[2])) if icc else None
 
 
 class _Transforms(threading.local):

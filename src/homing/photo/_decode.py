@@ -91,9 +91,9 @@ def _other_file(data: bytes, name: str) -> Decoded:
         if format == "PNG" and _png.is_16_bit(data):
             planes = imagecodecs.png_decode(data)
         else:
-            planes = _planes(image, icc, name)
-            icc = None if image.mode == "CMYK" else icc
-    return _decoded(planes, format, orientation, icc, name)
+            planes = _planes(image, name)
+        colors = 4 if image.mode == "CMYK" else None
+    return _decoded(planes, format, orientation, icc, name, colors)
 
 
 def _heif_file(data: bytes, name: str) -> Decoded:
@@ -114,31 +114,35 @@ def _tiff_file(data: bytes, name: str) -> Decoded:
         tags = Directory.read(data)
         orientation, icc = _orientation(tags), tags.value(ICC)
         if _tiff.is_plain(page):
-            planes = _tiff.planes(page, icc, name)
+            planes = _tiff.planes(page)
         else:
             with Image.open(BytesIO(data), formats=["TIFF"]) as image:
                 # Pillow turns TIFF files upright when it loads them.
-                planes = stored(_planes(image, icc, name), orientation)
-    return _decoded(planes, "TIFF", orientation, None if page.photometric == CMYK else icc, name)
+                planes = stored(_planes(image, name), orientation)
+        colors = 4 if page.photometric == CMYK else None
+    return _decoded(planes, "TIFF", orientation, icc, name, colors)
 
 
-def _planes(image: Image.Image, icc: bytes | None, name: str) -> np.ndarray:
-    """An opened image as 8-bit planes: gray or RGB, with alpha where something is transparent."""
+def _planes(image: Image.Image, name: str) -> np.ndarray:
+    """An opened image as 8-bit planes: gray, RGB or CMYK, with alpha where something is transparent."""
     image.load()
     gray, color = image.mode in ("1", "L", "LA"), image.mode in ("P", "PA", "RGB", "RGBA", "RGBX", "YCbCr")
     if image.mode == "CMYK":
-        return np.asarray(_color.cmyk_to_srgb(image, icc, name))
+        return np.asarray(image)
     if not (gray or color):
         raise PhotoError(f"{name}: 8 or 16 bits a channel, gray or color, are expected; got mode {image.mode}")
     target = ("L" if gray else "RGB") + ("A" if image.has_transparency_data else "")
     return np.asarray(image if image.mode == target else image.convert(target))
 
 
-def _decoded(planes: np.ndarray, format: str, orientation: int, icc: bytes | None, name: str) -> Decoded:
+def _decoded(
+    planes: np.ndarray, format: str, orientation: int, icc: bytes | None, name: str, colors: int | None = None
+) -> Decoded:
+    """Planes split into color channels and alpha; `colors` is given where it is not 1 or 3."""
     planes = planes if planes.ndim == 3 else planes[..., None]
-    colors = 3 if planes.shape[2] > 2 else 1
+    colors = colors or (3 if planes.shape[2] > 2 else 1)
     alpha = planes[..., colors].copy() if planes.shape[2] > colors else None
-    profile = _color.usable_profile(icc, "RGB" if colors == 3 else "L", name)
+    profile = _color.usable_profile(icc, _color.mode_of(colors), name)
     return Decoded(np.ascontiguousarray(planes[..., :colors]), alpha, format, orientation, profile)
 
 

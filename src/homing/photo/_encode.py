@@ -12,7 +12,7 @@ from PIL import Image
 
 from homing.errors import PhotoError
 from homing.photo import _heif, _jpeg, _png, _tiff
-from homing.photo._color import to_8_bit, to_srgb
+from homing.photo._color import CMYK_CHANNELS, cmyk_image, to_8_bit, to_srgb
 from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._metadata import Metadata
 from homing.photo._orientation import upright
@@ -20,9 +20,14 @@ from homing.photo._orientation import upright
 if TYPE_CHECKING:
     from homing.photo.photo import Photo
 
+CMYK_FORMATS = ("JPEG", "TIFF")
+"""The formats that hold CMYK; in others it becomes sRGB."""
+
 
 def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
     """The bytes of a file in `format`, a key of `SUFFIXES`."""
+    if _is_cmyk(photo) and format not in CMYK_FORMATS:
+        photo = _in_srgb(photo)
     try:
         match format:
             case "JPEG":
@@ -42,6 +47,8 @@ def _write_jpeg(photo: Photo, finer: bool) -> bytes:
     if photo.format == "JPEG":
         return _jpeg.write_like(photo.data, image, finer)
     carried = _metadata_arguments(photo)
+    if _is_cmyk(photo) and photo.icc:
+        carried["icc_profile"] = photo.icc
     if "exif" in carried:
         carried["exif"] = b"Exif\0\0" + carried["exif"]
     return _jpeg.save(image, quality=100 if finer else 95, subsampling=0, **carried)
@@ -77,7 +84,8 @@ def _write_png(photo: Photo, quick: bool) -> bytes:
 
 
 def _write_tiff(photo: Photo) -> bytes:
-    return _tiff.write(photo.data, _planes(photo), alpha=photo.alpha is not None)
+    profile = photo.icc if _is_cmyk(photo) else None
+    return _tiff.write(photo.data, _planes(photo), alpha=photo.alpha is not None, cmyk_profile=profile)
 
 
 def _write_bmp(photo: Photo) -> bytes:
@@ -98,10 +106,14 @@ def _write_bmp(photo: Photo) -> bytes:
 
 
 def _planes(photo: Photo) -> np.ndarray:
-    """(H, W) for gray, else (H, W, 2 to 4): color and alpha."""
+    """(H, W) for gray, else (H, W, 2 to 5): color and alpha."""
     if photo.alpha is None:
         return photo.stored_pixels.squeeze(2) if photo.stored_pixels.shape[2] == 1 else photo.stored_pixels
     return np.concatenate([photo.stored_pixels, photo.alpha[..., None]], axis=2)
+
+
+def _is_cmyk(photo: Photo) -> bool:
+    return bool(photo.stored_pixels.shape[2] == CMYK_CHANNELS)
 
 
 def _image(photo: Photo) -> Image.Image:
@@ -124,6 +136,11 @@ def _without_gray_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
 
 def _flattened(photo: Photo) -> Image.Image:
     """The photo in 8 bits without alpha."""
+    if _is_cmyk(photo):
+        inks = to_8_bit(photo.stored_pixels)
+        if photo.alpha is not None:
+            inks = np.rint(inks * (to_8_bit(photo.alpha)[..., None] / 255)).astype(np.uint8)
+        return cmyk_image(inks)
     image = _image(photo)
     if photo.alpha is None:
         return image

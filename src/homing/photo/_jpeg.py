@@ -7,10 +7,11 @@ from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from PIL import Image, JpegImagePlugin
+from PIL import Image, ImageChops, JpegImagePlugin
 
 _SOS, _COM, _APP0, _APP2, _APP14, _APP15 = 0xDA, 0xFE, 0xE0, 0xE2, 0xEE, 0xEF
 _TABLES = list[list[int]]
+_CMYK_COMPONENTS = 4
 _SAMPLINGS = ((1, 1), (1, 2), (2, 2))  # by Pillow's numbers
 
 
@@ -30,12 +31,15 @@ class _Settings(NamedTuple):
     subsampling: int
     progressive: bool
     segments: list[bytes]
+    ycck: bool
+    """Whether CMYK is stored as brightness, two color differences and black."""
 
 
 def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
     """A JPEG file of `image` with the settings and the segments of an original one."""
     tables, subsampling = _output_tables(original, finer)
-    _, _, progressive, segments = _settings(original)
+    _, _, progressive, segments, ycck = _settings(original)
+    image = _as_ycck(image) if ycck else image
     # Of the same tables a file of about the same size comes; of others, nobody knows.
     like = None if finer else len(original)
     return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
@@ -53,7 +57,10 @@ def _output_tables(original: bytes, finer: bool) -> tuple[_TABLES, int]:
     if not finer:
         # Pillow cannot write the rare samplings it reports as -1; 4:4:4 loses nothing of them.
         return tables, max(subsampling, 0)
-    both = zip(tables, _fine_tables(), strict=False)
+    fine = _fine_tables()
+    if len(tables) == _CMYK_COMPONENTS:
+        fine = [fine[0], fine[1], fine[1], fine[0]] if _settings(original).ycck else [fine[0]] * _CMYK_COMPONENTS
+    both = zip(tables, fine, strict=False)
     return [[_divisor(*pair) for pair in zip(*two, strict=True)] for two in both], 0
 
 
@@ -70,6 +77,16 @@ def save(image: Image.Image, like: int | None = None, progressive: bool = False,
         return _save(image, **settings)  # the image is far from the one that the like file was of
 
 
+def _as_ycck(image: Image.Image) -> Image.Image:
+    """A CMYK image whose planes Pillow writes as the components of YCCK, which it cannot write by itself.
+
+    Pillow stores 255 minus each plane. In YCCK the first three are YCbCr of the inks, the fourth is 255 minus black.
+    """
+    cyan, magenta, yellow, black = image.split()
+    components = Image.merge("RGB", (cyan, magenta, yellow)).convert("YCbCr").split()
+    return Image.merge("CMYK", (*map(ImageChops.invert, components), black))
+
+
 def _divisor(step: int, most: int) -> int:
     """The largest divisor of a step, up to `most`: what was a whole number of steps stays one, and loses nothing."""
     return max(divisor for divisor in range(1, most + 1) if step % divisor == 0)
@@ -82,9 +99,9 @@ def _save(image: Image.Image, **settings: Any) -> bytes:
 
 
 def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
-    """The quantization table of each of the first three components; a repeated last one is left out, as in files."""
-    tables = [list(header.quantization[layer[3]]) for layer in header.layer[:3]]
-    while len(tables) > 1 and tables[-1] == tables[-2]:
+    """The quantization table of each component; of gray and RGB a repeated last one is left out, as in files."""
+    tables = [list(header.quantization[layer[3]]) for layer in header.layer]
+    while 1 < len(tables) < _CMYK_COMPONENTS and tables[-1] == tables[-2]:
         tables.pop()
     return tables
 
@@ -102,9 +119,10 @@ def _settings(original: bytes) -> _Settings:
     with Image.open(BytesIO(original)) as header:
         assert isinstance(header, JpegImagePlugin.JpegImageFile)
         cmyk = header.mode == "CMYK"
+        ycck = cmyk and bool(header.info.get("adobe_transform"))
         progressive = bool(header.info.get("progressive"))
         kept = [whole for marker, whole in _segments(original) if _is_metadata(marker) and not _is_stale(whole, cmyk)]
-        return _Settings(_tables(header), JpegImagePlugin.get_sampling(header), progressive, kept)
+        return _Settings(_tables(header), JpegImagePlugin.get_sampling(header), progressive, kept, ycck)
 
 
 def _splice(metadata: list[bytes], encoded: bytes) -> bytes:
@@ -121,11 +139,8 @@ def _is_metadata(marker: int) -> bool:
 def _is_stale(segment: bytes, cmyk: bool) -> bool:
     """Whether a segment would be wrong in the new file: it describes another coding, or pictures that are gone."""
     marker, body = segment[1], segment[4:]
-    return (
-        marker == _APP14
-        or (marker == _APP2 and body.startswith(b"MPF\0"))
-        or (marker == _APP2 and cmyk and body.startswith(b"ICC_PROFILE\0"))
-    )
+    # Pillow writes YCbCr, whatever the original's Adobe segment says; CMYK is written as it says.
+    return (marker == _APP14 and not cmyk) or (marker == _APP2 and body.startswith(b"MPF\0"))
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -31,7 +31,7 @@ class Metadata:
 
     @classmethod
     def of(cls, data: bytes) -> Metadata:
-        """The metadata of a file's bytes; a profile for CMYK is left out, as such pixels become sRGB."""
+        """The metadata of a file's bytes; a profile for CMYK is left out, as most formats hold no CMYK."""
         if is_tiff(data):
             tags = Directory.read(data)
             described = tags.without(LAYOUT | {XMP, ICC, _IPTC, _PHOTOSHOP})

@@ -7,10 +7,8 @@ from io import BytesIO
 
 import numpy as np
 import tifffile
-from PIL import Image
 
-from homing.photo import _color
-from homing.photo._ifd import COMPRESSION, ICC, PHOTOMETRIC, Directory
+from homing.photo._ifd import COMPRESSION, Directory
 from homing.photo._metadata import CMYK, LAYOUT, Metadata, is_tiff
 
 _GRAY_ON_WHITE, _GRAY, _RGB = 0, 1, 2
@@ -25,12 +23,13 @@ def is_plain(page: tifffile.TiffPage) -> bool:
         page.photometric in (_GRAY_ON_WHITE, _GRAY, _RGB, CMYK)
         and (page.bitspersample, page.dtype) in ((8, np.uint8), (16, np.uint16))
         and page.samplesperpixel <= 5
+        and (page.photometric != CMYK or page.samplesperpixel >= 4)
         and page.imagedepth == 1
     )
 
 
-def planes(page: tifffile.TiffPage, icc: bytes | None, name: str) -> np.ndarray:
-    """(H, W, 1 to 4): color, and alpha where the file says that it is alpha; CMYK becomes sRGB."""
+def planes(page: tifffile.TiffPage) -> np.ndarray:
+    """(H, W, 1 to 5): gray, RGB or CMYK, and alpha where the file says that it is alpha."""
     levels: np.ndarray = page.asarray()
     if page.planarconfig == _SEPARATE and page.samplesperpixel > 1:
         levels = np.moveaxis(levels, 0, -1)
@@ -38,9 +37,6 @@ def planes(page: tifffile.TiffPage, icc: bytes | None, name: str) -> np.ndarray:
     colors = {_RGB: 3, CMYK: 4}.get(page.photometric, 1)
     color, extra = levels[..., :colors], levels[..., colors:]
     white = np.iinfo(levels.dtype).max
-    if page.photometric == CMYK:
-        image = Image.frombytes("CMYK", color.shape[1::-1], _color.to_8_bit(color).tobytes())
-        return np.asarray(_color.cmyk_to_srgb(image, icc, name))
     if page.photometric == _GRAY_ON_WHITE:
         color = white - color
     kinds = [int(kind) for kind in page.extrasamples][: extra.shape[2]]
@@ -53,15 +49,19 @@ def planes(page: tifffile.TiffPage, icc: bytes | None, name: str) -> np.ndarray:
     return np.concatenate([color, alpha], axis=2)
 
 
-def write(original: bytes, levels: np.ndarray, alpha: bool) -> bytes:
-    """A TIFF file of (H, W) or (H, W, 2 to 4) pixels with the tags of an original file of any format."""
-    tags, compression = _tags(original)
+def write(original: bytes, levels: np.ndarray, alpha: bool, cmyk_profile: bytes | None) -> bytes:
+    """A TIFF file of (H, W) or (H, W, 2 to 5) pixels with the tags of an original file of any format.
+
+    The profile is that of CMYK pixels.
+    """
+    colors = (levels.shape[2] if levels.ndim == 3 else 1) - alpha
+    tags, compression = _tags(original, cmyk_profile)
     buffer = BytesIO()
     tifffile.imwrite(
         buffer,
         levels,
         byteorder=tags.order,
-        photometric="rgb" if levels.ndim == 3 and levels.shape[2] > 2 else "minisblack",
+        photometric={1: "minisblack", 3: "rgb", 4: "separated"}[colors],
         planarconfig="contig" if levels.ndim == 3 else None,
         extrasamples=["unassalpha"] if alpha else None,
         compression=compression,
@@ -72,16 +72,15 @@ def write(original: bytes, levels: np.ndarray, alpha: bool) -> bytes:
     return _with_tags(buffer.getvalue(), tags)
 
 
-def _tags(original: bytes) -> tuple[Directory, str | None]:
+def _tags(original: bytes, cmyk_profile: bytes | None) -> tuple[Directory, str | None]:
     """The tags of an original that hold for any pixels, and the compression to use."""
     if not is_tiff(original):
         metadata = Metadata.of(original)
         tags = Directory.read(metadata.exif or b"").without(LAYOUT)
-        return tags.with_values(metadata.icc, metadata.xmp, metadata.dpi), "deflate"
+        return tags.with_values(cmyk_profile or metadata.icc, metadata.xmp, metadata.dpi), "deflate"
     tags = Directory.read(original)
     compression = _LOSSLESS.get(tags.number(COMPRESSION) or 1, "deflate")
-    foreign = LAYOUT | {ICC} if tags.number(PHOTOMETRIC) == CMYK else LAYOUT
-    return tags.without(foreign), compression
+    return tags.without(LAYOUT), compression
 
 
 def _with_tags(data: bytes, tags: Directory) -> bytes:

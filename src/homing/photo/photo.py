@@ -22,6 +22,8 @@ from homing.photo._decode import decode
 from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
 
+_LEAST_SHINE = 0.25  # so that no pixel's inks change by more than four times what is seen of it
+
 
 def read_file(path: Location) -> bytes:
     """The bytes of a regular file, or of one far away; nothing of them is decoded."""
@@ -48,7 +50,9 @@ class Photo:
     data: bytes = field(repr=False)
     """The file as it was. What is not listed below is read from here when the photo is written."""
     stored_pixels: np.ndarray = field(repr=False)
-    """(H, W, C) in the file's own orientation and color space; C is 1 or 3; uint8 or uint16."""
+    """(H, W, C) in the file's own orientation and color space; C is 1, 3 or 4; uint8 or uint16.
+
+    1 is gray, 3 is RGB, 4 is CMYK: amounts of ink."""
     alpha: np.ndarray | None = field(repr=False)
     """(H, W), of the same type as the pixels."""
     format: str
@@ -56,7 +60,7 @@ class Photo:
     orientation: int
     """As in EXIF, 1 to 8."""
     icc: bytes | None = field(repr=False)
-    """The color profile of the pixels; None means sRGB."""
+    """The color profile of the pixels; None means sRGB, or CMYK without one."""
 
     def __post_init__(self) -> None:
         # Photos are shared between threads and kept as "before" beside "after".
@@ -95,7 +99,8 @@ class Photo:
     def with_change(self, change: Tensor) -> Photo:
         """This photo with `change`, (3, H, W) in the frame and units of `pixels()`, added to its stored pixels.
 
-        The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colors.
+        The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colors. In CMYK
+        it is taken off cyan, magenta and yellow; black stays.
         """
         return apply_changes([self], [change])[0]
 
@@ -107,6 +112,10 @@ class Photo:
         step = self.to_stored_orientation(change.detach().float())
         if self.stored_pixels.shape[2] == 1:
             step = _divide(step.sum(dim=0, keepdim=True), 3)
+        elif self.stored_pixels.shape[2] == _color.CMYK_CHANNELS:
+            # Under black ink the others show less.
+            shine = 1 - _to_unit_range(self.stored_pixels[..., 3:], change.device)
+            step = torch.cat([-step / shine.clamp_(min=_LEAST_SHINE), torch.zeros_like(step[:1])])
         levels = (
             (step * self._max_level)
             .add_(_to_chw(self.stored_pixels, change.device))
