@@ -45,7 +45,7 @@ def flower(photos: Path) -> Photo:
 
 @pytest.fixture
 def collection(tmp_path: Path, extractor: Extractor) -> Collection:
-    """An empty collection among strangers."""
+    """An empty collection with the bundled distractors."""
     opened = Collection.create(tmp_path / "test.homing", with_distractors=True, extractor=extractor)
     yield opened
     opened.close()

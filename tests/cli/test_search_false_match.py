@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.evaluation.helpers import homing
 
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 
 
 @pytest.fixture(scope="module")

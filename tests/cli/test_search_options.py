@@ -32,7 +32,7 @@ def test_options_reach_the_collection(used: Path, photos: Path) -> None:
     variants = nearest(used, "--rerank", 20, "--probe-radius", 0.05, "--variants")
     assert by_code["photo"] == again["photo"] == variants["photo"] == str(photos / "rocket.jpg")
     assert variants["distance"] < 0.01 < 0.05 < again["distance"] < by_code["distance"]
-    assert (by_code["by"], again["by"], variants["by"]) == ("code", "descriptor", "descriptor")
+    assert (by_code["compared"], again["compared"], variants["compared"]) == ("code", "descriptor", "descriptor")
     assert "descriptor" in homing("search", used / "c.homing", used / "copy.png", "--rerank", 20)
 
 

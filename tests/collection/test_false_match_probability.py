@@ -1,4 +1,4 @@
-"""How likely a match is by chance, what a search leaves out for it, and what a search does where nobody says."""
+"""False-match probabilities, what `max_false_match` omits, and what a search does by default."""
 
 import hashlib
 import sqlite3
@@ -75,8 +75,9 @@ def test_what_may_be_chance_is_left_out(tmp_path: Path, book: Codebook) -> None:
         everything = collection.search_descriptors(both, k=10)
         left = collection.search_descriptors(both, k=10, max_false_match=1e-3)
         assert [match.photo for match in left[0]] == ["/7.jpg"]
-        assert left[1] == []
-        assert left == [[match for match in some if match.false_match_probability <= 1e-3] for some in everything]
+        assert left[1].matches == []
+        for some, kept in zip(everything, left, strict=True):
+            assert kept.matches == [match for match in some if match.false_match_probability <= 1e-3]
         assert [len(some) for some in everything] == [10, 10]
         for wrong in (0, -1, 1.5, float("nan")):
             with pytest.raises(HomingError, match="lies above 0 and is 1 at most"):
@@ -94,11 +95,11 @@ def test_an_activated_photo_is_compared_with_what_was_released_too(
     number = collection.folder.catalog.find(hashlib.sha256((photos / "flower.jpg").read_bytes()).hexdigest())
     for copy, descriptors_of in ((photos / "flower.jpg", 0), (activated, 1)):
         first = collection.search(copy, k=1)[0]
-        assert (first.id, first.state, first.by) == (number, "activated", "descriptor")
+        assert (first.id, first.state, first.compared) == (number, "activated", "descriptor")
         assert first.distance < 0.02, descriptors_of
-        assert first.false_match_probability == pytest.approx(2 * passive[number].chance, rel=0.5)
+        assert first.false_match_probability == pytest.approx(2 * passive[number].false_match_probability, rel=0.5)
     others = collection.search(photos / "flower.jpg", k=5000)
-    assert all(each == passive[each.id] for each in others if each.by == "descriptor" and each.id != number)
+    assert all(each == passive[each.id] for each in others if each.compared == "descriptor" and each.id != number)
 
 
 def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
@@ -111,7 +112,7 @@ def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
     first, second = collection.search(photos / "flower.jpg", k=2)
     assert (first.state, second.state) == ("activated", "passive")
     assert first.distance < second.distance < 0.2
-    assert first.false_match_probability > second.chance
+    assert first.false_match_probability > second.false_match_probability
 
 
 def test_a_catalog_that_knows_no_released_descriptors_is_searched_all_the_same(tmp_path: Path) -> None:
@@ -150,9 +151,9 @@ def test_a_released_descriptor_that_is_damaged_is_found_and_forgotten(tmp_path: 
 def test_a_copy_is_sure_and_a_distractor_is_not(collection: Collection, photos: Path) -> None:
     collection.add([photos / "flower.jpg", photos / "camera.png"])
     first = collection.search(photos / "flower.jpg", k=1)[0]
-    assert (first.photo, first.by) == (str(photos / "flower.jpg"), "descriptor")
+    assert (first.photo, first.compared) == (str(photos / "flower.jpg"), "descriptor")
     assert first.false_match_probability < 1e-3
-    assert collection.search(photos / "rocket.jpg", max_false_match=1e-3) == []
+    assert collection.search(photos / "rocket.jpg", max_false_match=1e-3).matches == []
 
 
 def test_where_nobody_says_the_collection_chooses_and_says_how(collection: Collection, photos: Path) -> None:
@@ -170,7 +171,7 @@ def test_where_nobody_says_the_collection_chooses_and_says_how(collection: Colle
     assert collection.plan_search(rerank=0).rerank == 0
     query = photos / "rocket.jpg"
     assert collection.search(query) == collection.search(query, probes=probes, rerank=100)
-    assert {match.by for match in collection.search(query, probes=1)} == {"code"}
+    assert {match.compared for match in collection.search(query, probes=1)} == {"code"}
 
 
 def test_distances_of_codes_and_of_descriptors_are_ordered_by_how_rare_they_are(
@@ -179,6 +180,6 @@ def test_distances_of_codes_and_of_descriptors_are_ordered_by_how_rare_they_are(
     """A distractor's code may be rarer, and farther, than a descriptor: only chances can be compared."""
     collection.add(photos)
     matches = collection.search(photos / "chelsea.png", k=100)
-    assert {match.by for match in matches} == {"code", "descriptor"}
+    assert {match.compared for match in matches} == {"code", "descriptor"}
     chances = [match.false_match_probability for match in matches]
     assert chances == sorted(chances)

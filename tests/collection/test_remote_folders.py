@@ -136,7 +136,8 @@ def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None
 @pytest.mark.parametrize(("library", "scheme", "extra"), [("s3fs", "s3", "s3"), ("aiohttp", "https", "http")])
 def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: str, extra: str) -> None:
     code = (
-        f"import sys; sys.modules['{library}'] = None\nfrom homing.photo import find_photos\nfrom homing.errors import *\n"
+        f"import sys; sys.modules['{library}'] = None\n"
+        "from homing.photo import find_photos\nfrom homing.errors import *\n"
         f"try: find_photos(['{scheme}://bucket/photos'])\nexcept HomingError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

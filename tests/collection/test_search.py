@@ -1,4 +1,4 @@
-"""What a search may be asked for: a margin, the photo in all its turns, and a second look by descriptors."""
+"""Options of a search: probe radius, variants of the query, and re-ranking by descriptors."""
 
 from pathlib import Path
 
@@ -74,22 +74,22 @@ def test_matches_are_ranked_again_by_the_descriptors_of_originals(tmp_path: Path
         (matches,) = collection.search_descriptors(asked, k=4, rerank=4)
         assert [match.photo for match in matches] == sorted(wanted, key=wanted.__getitem__)
         assert [match.distance for match in matches] == pytest.approx(sorted(wanted.values()), abs=1e-5)
-        assert {match.by for match in matches} == {"descriptor"}
+        assert {match.compared for match in matches} == {"descriptor"}
         by_code = collection.search_descriptors(asked, k=4, rerank=0)[0]
-        assert {match.by for match in by_code} == {"code"}
+        assert {match.compared for match in by_code} == {"code"}
         assert by_code[0].distance != pytest.approx(matches[0].distance, abs=1e-2)
         (nearest,) = collection.search_descriptors(asked, k=1, rerank=3)
-        assert nearest == matches[:1]
+        assert nearest.matches == matches[:1]
 
 
 def test_distractors_keep_the_distance_of_their_codes(filled: Collection, photos: Path) -> None:
     before = {match.photo: match for match in filled.search(photos / "flower.jpg", k=50, rerank=0)}
     again = filled.search(photos / "flower.jpg", k=50, rerank=50)
     assert again[0].photo == str(photos / "flower.jpg")
-    assert again[0].by == "descriptor"
+    assert again[0].compared == "descriptor"
     assert again[0].distance < 1e-3 < before[again[0].photo].distance  # the descriptor is its own, the code is not
     assert again[1:] == [before[match.photo] for match in again[1:]]
-    assert {match.by for match in again[1:]} == {"code"}
+    assert {match.compared for match in again[1:]} == {"code"}
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_what_makes_no_sense_is_refused_in_one_line(filled: Collection, photos: 
 
 def test_an_empty_collection_has_no_matches_whatever_is_asked(tmp_path: Path, photos: Path, extractor) -> None:
     with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
-        assert collection.search(photos / "flower.jpg", probe_radius=0.1, variants=True, rerank=20) == []
+        assert collection.search(photos / "flower.jpg", probe_radius=0.1, variants=True, rerank=20).matches == []

@@ -111,7 +111,7 @@ def check(collection: Collection, queries: torch.Tensor) -> int:
         assert {"chelsea.png", "camera.png", "rocket.jpg", "flower.jpg"} <= set(names)
         assert [match.distance for match in matches] == sorted(match.distance for match in matches)
     rerank = collection.search_descriptors(queries, k=4, rerank=100)
-    assert all(match.by == "descriptor" for matches in rerank for match in matches)
+    assert all(match.compared == "descriptor" for matches in rerank for match in matches)
     time.sleep(0.01)  # leaves the cores to the writer
     return len(answers[0])
 

@@ -32,8 +32,8 @@ def test_client_search_equals_library_search(client: homing.Client, server: Serv
     with homing.Collection.open(server.folder) as collection:
         expected = collection.search(copy, k=5)
     matches = client.search(copy, k=5)
-    assert [(match.id, match.state, match.by) for match in matches] == [
-        (match.id, match.state, match.by) for match in expected
+    assert [(match.id, match.state, match.compared) for match in matches] == [
+        (match.id, match.state, match.compared) for match in expected
     ]
     np.testing.assert_allclose([each.distance for each in matches], [each.distance for each in expected], atol=1e-4)
     np.testing.assert_allclose([each.chance for each in matches], [each.chance for each in expected], rtol=0.02)

@@ -11,7 +11,7 @@ import pytest
 from tests.service.conftest import Server, running_server
 
 from homing.collection import Collection
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 from homing.extractors import Extractor
 from homing.service.schemas import SearchResponse, verdict
 
@@ -20,7 +20,7 @@ def test_a_copy_is_found_with_its_false_match_probability(server: Server, copy: 
     answer = server.post("/v1/search", copy)
     assert answer.status_code == 200
     best = answer.json()["matches"][0]
-    assert best["photo"] == "rocket.jpg" and best["state"] == "passive" and best["by"] == "descriptor"
+    assert best["photo"] == "rocket.jpg" and best["state"] == "passive" and best["compared"] == "descriptor"
     assert best["verdict"] == "almost certainly a copy" and best["false_match_probability"] <= 0.001
     assert best["false_match_text"].startswith(("1 in ", "less than 1 in "))
     assert best["thumbnail"] == f"/v1/photos/{best['id']}/thumbnail"

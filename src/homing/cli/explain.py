@@ -61,7 +61,7 @@ def explain(
 
 
 def _show(it: Explanation) -> None:
-    from homing.collection.outcome import format_probability
+    from homing.collection.results import format_probability
 
     print_key_values(
         {

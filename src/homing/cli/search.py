@@ -21,7 +21,7 @@ from homing.cli._console import (
 
 if TYPE_CHECKING:
     from homing._io.paths import Location
-    from homing.collection import Match
+    from homing.collection import SearchResult
 
 
 def search(
@@ -94,14 +94,14 @@ def search(
     if html is not None:  # what is in its way is said before anything is searched for
         prepare_output_file(html, ".html")
         load_extra("skimage", extra="demo")
-    answers: list[tuple[Location, list[Match]]] = []
+    answers: list[tuple[Location, SearchResult]] = []
     failures: dict[Location, str] = {}
     found = find_photos(photos)
     with Collection.open(collection, generation=generation, version=version) as opened:
         with progress("Searching", len(found)) as advance:
             for item in found:
                 try:
-                    matches = opened.search(
+                    result = opened.search(
                         item.path,
                         k=k,
                         probes=probes,
@@ -110,12 +110,12 @@ def search(
                         rerank=rerank,
                         max_false_match=max_false_match,
                     )
-                    answers.append((item.path, matches))
+                    answers.append((item.path, result))
                 except PhotoError as error:
                     failures[item.path] = str(error)
                     err_console.print(one_line(f"failed    {error}", "red"), soft_wrap=True)
                 advance()
-        plan = opened.plan_search(k, probes, probe_radius, rerank)
+        plan = opened.plan_search(k, probes, probe_radius, rerank, variants=variants)
         if html is not None:
             from homing.evaluation.side_by_side import write_side_by_side
 
@@ -125,16 +125,21 @@ def search(
     if plan.references and max_false_match is not None:
         nothing = f"no match whose chance is {max_false_match:g} or less"
     if json:
-        did = {"search": {**vars(plan), "variants": variants}}
         found_by_query = [
-            {"query": path, "matches": [vars(match) for match in matches], **did} for path, matches in answers
+            {
+                "query": path,
+                "verdict": result.verdict,
+                "matches": [vars(match) for match in result],
+                "search": vars(result.search),
+            }
+            for path, result in answers
         ]
         print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
     else:
-        for path, matches in answers:
-            _show(path, matches, nothing)
+        for path, result in answers:
+            _show(path, result, nothing)
         if answers:
-            console.print(f"Searched {plan}{', in five variants' * variants}.", highlight=False)
+            console.print(f"Searched {plan}.", highlight=False)
         if html is not None:
             console.print(f"The page: {html}", highlight=False)
         if failures:
@@ -142,18 +147,18 @@ def search(
     raise typer.Exit(int(bool(failures)))
 
 
-def _show(query: Location, matches: list[Match], nothing: str) -> None:
-    from homing.collection.outcome import format_probability
+def _show(query: Location, result: SearchResult, nothing: str) -> None:
+    from homing.collection.results import format_probability
 
     console.print(one_line(query, "bold"), soft_wrap=True)
-    rows = table("", "distance", "by", "false match", "photo", "state")
-    for rank, match in enumerate(matches, start=1):
+    rows = table("", "distance", "compared", "false match", "photo", "state")
+    for rank, match in enumerate(result, start=1):
         rows.add_row(
             f"{rank:3}",
             f"{match.distance:.3f}",
-            match.by,
+            match.compared,
             format_probability(match.false_match_probability),
             one_line(match.photo),
             match.state,
         )
-    console.print(rows if matches else f"  {nothing}")
+    console.print(rows if result else f"  {nothing}")

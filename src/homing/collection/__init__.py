@@ -4,7 +4,8 @@ from homing.collection._remove import Selection
 from homing.collection.checks import check
 from homing.collection.collection import Collection
 from homing.collection.migration import delete_previous, migrate, switch
-from homing.collection.outcome import Finding, Info, Match, MigratedRelease, Migration, Outcome
+from homing.collection.outcome import Finding, Info, MigratedRelease, Migration, Outcome
+from homing.collection.results import Match, SearchPlan, SearchResult, Verdict, verdict_of
 
 __all__ = [
     "Collection",
@@ -14,9 +15,13 @@ __all__ = [
     "MigratedRelease",
     "Migration",
     "Outcome",
+    "SearchPlan",
+    "SearchResult",
     "Selection",
+    "Verdict",
     "check",
     "delete_previous",
     "migrate",
     "switch",
+    "verdict_of",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor
@@ -11,38 +10,22 @@ from torch import Tensor
 from homing.codebooks import Codebook
 from homing.collection.catalog import State
 from homing.collection.folder import FIRST_DISTRACTOR_ID, Folder
-from homing.collection.outcome import Match
+from homing.collection.results import Match, SearchPlan, SearchResult
 from homing.errors import CollectionError, HomingError
 from homing.indexes import Index, full_distances
 
 DEFAULT_RERANK = 100  # of the nearest are compared again where nothing else is asked for
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchPlan:
-    """What a search does: among how many references, in how many of the cells, and how many it compares again.
-
-    Either `probes` or `probe_radius` chooses cells; where a codebook has none, `cells` and `probes` are None.
-    """
-
-    references: int
-    cells: int | None
-    probes: int | None
-    probe_radius: float | None
-    rerank: int
-
-    def __str__(self) -> str:
-        searched = "every code"
-        if self.probe_radius is not None:
-            searched = f"cells within a probe radius of {self.probe_radius:g}"
-        elif self.cells is not None:
-            searched = f"{'all' if self.probes == self.cells else f'{self.probes:,} of'} {self.cells:,} cells"
-        reranked = f", the nearest {self.rerank:,} compared again by descriptors" if self.rerank else ""
-        return f"{self.references:,} references, {searched}{reranked}"
-
-
 def plan_search(
-    index: Index, codebook: Codebook, k: int, probes: int | None, probe_radius: float | None, rerank: int | None
+    index: Index,
+    codebook: Codebook,
+    k: int,
+    probes: int | None,
+    probe_radius: float | None,
+    rerank: int | None,
+    *,
+    variants: bool = False,
 ) -> SearchPlan:
     """What is asked for and, where nothing is, what suits a collection of this size."""
     if k < 1 or (probes is not None and probes < 1):
@@ -62,12 +45,14 @@ def plan_search(
         probes = None
     elif probe_radius is None:
         probes = min(probes or index.default_nprobe(), cells)
-    return SearchPlan(references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank)
+    return SearchPlan(
+        references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank, variants=variants
+    )
 
 
 def run_search(
     folder: Folder, index: Index, descriptors: Tensor, k: int, plan: SearchPlan, max_false_match: float | None
-) -> list[list[Match]]:
+) -> list[SearchResult]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the rarest distance first."""
     if max_false_match is not None and not 0 < max_false_match <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {max_false_match:g}")
@@ -98,7 +83,7 @@ def run_search(
     known = folder.catalog.sources_and_states(np.unique(ids[kept & (ids < FIRST_DISTRACTOR_ID)]).tolist())
     found = (each.tolist() for each in (kept, ids, distances, is_reranked, probabilities))
     return [
-        [_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept]
+        SearchResult([_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept], plan)
         for row in zip(*found, strict=True)
     ]
 

@@ -120,7 +120,10 @@ class Transfer(Catalog):
         return dict(self._fetch_all("SELECT id, source FROM photos WHERE id > ? AND id <= ?", after, to))
 
     def has_release(self, row: ReleaseRecord, ignoring_reason: str) -> bool:
-        """Whether this was released, or planned, here as well, `ignoring_reason` one reason; state and recipe may differ."""
+        """Whether this file was planned or released here, unless its reason is `ignoring_reason`.
+
+        State and recipe may differ.
+        """
         query = (
             "SELECT 1 FROM releases WHERE photo = ? AND path = ? AND sha256 = ? AND written = ? AND changed = ?"
             " AND reason IS NOT ?"

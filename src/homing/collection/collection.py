@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor
@@ -16,13 +17,14 @@ from homing.collection._add_job import add_photos
 from homing.collection._export import import_folder
 from homing.collection._release_job import ActivationJob
 from homing.collection._remove import Selection, remove_references, select_references
-from homing.collection._search import SearchPlan, plan_search, run_search
+from homing.collection._search import plan_search, run_search
 from homing.collection._sources import passive_photos, still_passive
 from homing.collection.base import BaseCollection
 from homing.collection.folder import create_folder, open_folder
 from homing.collection.lance.folder import create_lance, is_lance, open_lance
-from homing.collection.outcome import Match, Outcome
+from homing.collection.outcome import Outcome
 from homing.collection.query_variants import query_variants
+from homing.collection.results import SearchPlan, SearchResult
 from homing.collection.synced_index import retry_if_removed
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe
@@ -175,16 +177,16 @@ class Collection(BaseCollection):
         variants: bool = False,
         rerank: int | None = None,
         max_false_match: float | None = None,
-    ) -> list[Match]:
-        """The nearest references of one photo, nearest first.
+    ) -> SearchResult:
+        """The nearest references of one photo, the least likely to be false first, and the verdict.
 
         `variants` also searches for its quarter turns and its mirror image; each reference keeps its smallest distance.
         The other options are those of `search_descriptors`.
         """
         query = photo if isinstance(photo, Photo) else Photo.load(photo)
-        view = query.pixels()
-        descriptors = describe(self.extractor, query_variants(self.extractor.resize(view)) if variants else [view])
-        (matches,) = self.search_descriptors(
+        pixels = query.pixels()
+        descriptors = describe(self.extractor, query_variants(self.extractor.resize(pixels)) if variants else [pixels])
+        (result,) = self.search_descriptors(
             descriptors[None],
             k=k,
             probes=probes,
@@ -192,7 +194,7 @@ class Collection(BaseCollection):
             rerank=rerank,
             max_false_match=max_false_match,
         )
-        return matches
+        return replace(result, query=query.name)
 
     @retry_if_removed
     def search_descriptors(
@@ -204,24 +206,31 @@ class Collection(BaseCollection):
         probe_radius: float | None = None,
         rerank: int | None = None,
         max_false_match: float | None = None,
-    ) -> list[list[Match]]:
-        """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times.
+    ) -> list[SearchResult]:
+        """The nearest references of each of (B, D) descriptors, or of (B, T, D) for queries described T times each.
 
-        `probes` is how many cells are looked into. `probe_radius`, in place of it, looks into every cell whose center is no
-        more than that farther away than the nearest, in squared distance, 64 at most. `rerank` compares so many of the
-        nearest again, by the descriptors of originals and of activated files, 0 none; distractors keep
-        the distance of their codes. By default the collection chooses, see `plan_search`. `max_false_match` leaves out what an
-        unrelated photo would find by more than this chance.
+        `probes` is the number of cells searched. `probe_radius` searches instead every cell whose center is at most
+        that much farther away than the nearest, in squared distance, 64 at most. `rerank` compares that many of the
+        nearest again, by the descriptors of originals and of activated files; 0 compares none. Distractors keep the
+        distance of their codes. By default the collection chooses, see `plan_search`. `max_false_match` omits matches
+        with a larger false-match probability.
         """
         index = self.index
-        plan = plan_search(index, self.codebook, k, probes, probe_radius, rerank)
+        variants = descriptors.ndim == 3 and descriptors.shape[1] > 1
+        plan = plan_search(index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
         return run_search(self.folder, index, descriptors, k, plan, max_false_match)
 
     def plan_search(
-        self, k: int = 10, probes: int | None = None, probe_radius: float | None = None, rerank: int | None = None
+        self,
+        k: int = 10,
+        probes: int | None = None,
+        probe_radius: float | None = None,
+        rerank: int | None = None,
+        *,
+        variants: bool = False,
     ) -> SearchPlan:
-        """What a search with these options does; where neither cells nor ranking are chosen, what suits the size."""
-        return plan_search(self.index, self.codebook, k, probes, probe_radius, rerank)
+        """What a search with these options does; what is not given is chosen by the size of the collection."""
+        return plan_search(self.index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
 
 
 def _open_lance_collection(where: Location, extractor: Extractor | None, which: str, version: int | None) -> Collection:

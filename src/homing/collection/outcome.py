@@ -37,23 +37,6 @@ def failed(photo: Location, error: HomingError) -> Outcome:
 
 
 @dataclass(frozen=True)
-class Match:
-    """A reference that lies near a query: its source file, and how far it lies from the query's descriptor.
-
-    `by` says what of it lies so far away: its code or, where matches were ranked again, its full descriptor. `id` names
-    the reference for good: it is never given to another. distractors have none. `false_match_probability` is how likely
-    the nearest of all references would come this near to a photo that is related to none of them.
-    """
-
-    photo: str
-    distance: float
-    state: Literal["passive", "activated", "unchanged", "distractor"]
-    by: Literal["code", "descriptor"] = "code"
-    id: int | None = None
-    false_match_probability: float = 1.0
-
-
-@dataclass(frozen=True)
 class Info:
     """What a collection holds."""
 
@@ -117,14 +100,3 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.part}: {self.problem}; {self.action}"
-
-
-def format_probability(false_match_probability: float) -> str:
-    """A probability as a person says it: 1 in 40,000, with two figures that count."""
-    if false_match_probability >= 0.995:
-        return "almost always"
-    if false_match_probability >= 0.095:
-        return f"{100 * false_match_probability:.0f} in 100"
-    if false_match_probability < 1e-12:
-        return "less than 1 in 10¹²"
-    return f"1 in {float(f'{1 / false_match_probability:.2g}'):,.0f}"

@@ -15,7 +15,7 @@ from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 from homing.edits import PAPER
 from homing.errors import CollectionError, PhotoError
 from homing.evaluation.pictures import MAGNIFY, difference, to_image, to_pixels

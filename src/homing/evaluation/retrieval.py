@@ -16,7 +16,7 @@ from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.extractors import Extractor
 
 Probes = int | None  # None: as many as stay fast
-Search = Callable[[Tensor], list[list[Match]]]
+Search = Callable[[Tensor], Sequence[Sequence[Match]]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Query:
     seed: int
     edit: str
     probes: Probes
-    matches: list[Match]
+    matches: Sequence[Match]
 
     @property
     def is_correct(self) -> bool:

@@ -14,7 +14,7 @@ from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import Location
 from homing.collection import Match
 from homing.collection.catalog import Catalog
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 from homing.errors import PhotoError
 from homing.evaluation.alignment import align
 from homing.evaluation.pictures import to_image

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from homing import collection
 from homing.collection.listing import ListedReference
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 from homing.service.problems import ProblemDetails
 from homing.service.upload_store import display_name
 
@@ -42,7 +42,7 @@ class Match(StrictModel):
     photo: str
     id: int | None
     distance: float
-    by: Literal["code", "descriptor"]
+    compared: Literal["code", "descriptor"]
     state: Literal["passive", "activated", "unchanged", "distractor"]
     false_match_probability: float
     false_match_text: str
@@ -56,7 +56,7 @@ class Match(StrictModel):
             photo=display_name(match.photo),
             id=match.id,
             distance=match.distance,
-            by=match.by,
+            compared=match.compared,
             state=match.state,
             false_match_probability=match.false_match_probability,
             false_match_text=format_probability(match.false_match_probability),

@@ -36,11 +36,11 @@ def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> No
             assert [each.state for each in collection.activate(photos[:4], out, recipe=RECIPES[0])] == [
                 each.state for each in done
             ]
-        for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"probe_radius": 0.2}, {"turned": True}):
+        for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"probe_radius": 0.2}, {"variants": True}):
             for photo in photos[:6]:
                 there, here = lake.search(photo, k=5, **options), folder.search(photo, k=5, **options)
-                assert [(each.photo, each.state, each.by) for each in there] == [
-                    (each.photo, each.state, each.by) for each in here
+                assert [(each.photo, each.state, each.compared) for each in there] == [
+                    (each.photo, each.state, each.compared) for each in here
                 ]
                 np.testing.assert_allclose(
                     [(each.distance, each.false_match_probability) for each in there],
@@ -148,11 +148,11 @@ def test_compacting_changes_no_answer(lake: Collection, opening, tmp_path: Path)
 def test_readers_see_what_others_add(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 2)
     with opening(lake.folder.root) as reader:
-        assert reader.search(photos[0]) == []
+        assert reader.search(photos[0]).matches == []
         lake.add(photos[0])
         assert reader.search(photos[0], k=1)[0].distance < 0.01
         lake.remove(photos[0])
-        assert reader.search(photos[0]) == []
+        assert reader.search(photos[0]).matches == []
 
 
 def test_ids_that_can_be_none_name_none(pond: Collection, tmp_path: Path) -> None:
@@ -161,7 +161,10 @@ def test_ids_that_can_be_none_name_none(pond: Collection, tmp_path: Path) -> Non
 
 
 def test_it_answers_all_that_a_catalog_is_asked() -> None:
-    of_snapshots = {"codes", "fact", "set_facts", "codes_revision", "recode", "removed_since", "create", "upgrade"}
+    of_snapshots = {
+        *("codes", "codes_revision", "set_code", "removed_since"),
+        *("get_metadata", "set_metadata", "create", "upgrade"),
+    }
     asked = {name for name in dir(Catalog) if not name.startswith("_")}
     assert asked - of_snapshots <= set(dir(LanceCatalog))
 

@@ -29,8 +29,8 @@ from homing.extractors import Extractor
 def check(path: str | Location, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
     """What is not as it should be in a collection, also in one too damaged to be opened.
 
-    `repair` repairs what can be repaired without losing anything; nobody else changes the collection meanwhile. `extractor`
-    is needed only where the codebook's is one of your own. Of a collection that migrates all generations are checked.
+    `repair` repairs what can be repaired without loss; the collection is locked meanwhile. `extractor` is needed only
+    if the codebook's extractor is one of your own. Every generation of a collection that migrates is checked.
     """
     where, findings = location(path), Findings(repair)
     if is_lance(where):

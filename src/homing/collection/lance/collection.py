@@ -19,7 +19,8 @@ from homing.collection.generations import earlier_generations, generation_path, 
 from homing.collection.lance.checks import check_lance
 from homing.collection.lance.folder import LanceFolder, open_lance_generation
 from homing.collection.lance.synced_index import SyncedLanceIndex
-from homing.collection.outcome import Finding, Info, Match, Outcome
+from homing.collection.outcome import Finding, Info, Outcome
+from homing.collection.results import SearchResult
 from homing.errors import CollectionError, NotFoundError
 from homing.indexes import LanceIndex
 
@@ -74,7 +75,7 @@ class LanceCollection(Collection):
             self._synced_index.compact()
         return ids
 
-    def search_descriptors(self, descriptors: Tensor, **options: Any) -> list[list[Match]]:
+    def search_descriptors(self, descriptors: Tensor, **options: Any) -> list[SearchResult]:
         """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times."""
         with self.folder.catalog.references.convert_errors("searched"):
             try:

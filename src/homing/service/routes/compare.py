@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from PIL import Image
 from torch import Tensor
 
-from homing.collection.outcome import format_probability
+from homing.collection.results import format_probability
 from homing.evaluation.results.page import embed
 from homing.evaluation.side_by_side import make_thumbnail, overlay_photo
 from homing.perception import measure

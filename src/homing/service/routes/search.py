@@ -105,10 +105,10 @@ async def _search_photo(service: Service, upload: Upload, options: _SearchOption
 
 def _look_up(service: Service, descriptors: Tensor, options: _SearchOptions) -> tuple[list[library.Match], str]:
     """The matches of one photo, and how they were looked for."""
-    (matches,) = service.collection.search_descriptors(
+    (result,) = service.collection.search_descriptors(
         descriptors[None], k=options.k, max_false_match=options.max_false_match
     )
-    return matches, str(service.collection.plan_search(options.k))
+    return result.matches, str(result.search)
 
 
 async def _load_inputs(service: Service, upload: Upload, *, variants: bool = False) -> Tensor:
