@@ -36,7 +36,11 @@ def test_client_search_equals_library_search(client: homing.Client, server: Serv
         (match.id, match.state, match.compared) for match in expected
     ]
     np.testing.assert_allclose([each.distance for each in matches], [each.distance for each in expected], atol=1e-4)
-    np.testing.assert_allclose([each.chance for each in matches], [each.chance for each in expected], rtol=0.02)
+    np.testing.assert_allclose(
+        [each.false_match_probability for each in matches],
+        [each.false_match_probability for each in expected],
+        rtol=0.02,
+    )
     assert isinstance(matches[0], homing.Match) and matches[0].photo == "rocket.jpg"
     assert len(client.search(copy, max_false_match=1e-3)) == 1
 
