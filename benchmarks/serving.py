@@ -27,8 +27,8 @@ from homing import codebooks
 from homing._io.device import hardware
 from homing.collection import Collection
 from homing.edits import PAPER
-from homing.evaluation.pictures import to_image
 from homing.evaluation.results import markdown
+from homing.imaging import to_image
 from homing.photo import LocalPhoto, Photo, find_photos
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -14,7 +14,8 @@ from tests.service.chromium import check_accessibility
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.explanation import explain, write_page
+from homing.evaluation.explanation_page import write_page
+from homing.explain import explain
 from homing.extractors import describe
 from homing.photo import Photo
 

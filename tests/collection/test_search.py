@@ -10,8 +10,8 @@ from PIL import Image, ImageOps
 from homing.collection import Collection
 from homing.collection.query_variants import VARIANTS, query_variants
 from homing.errors import HomingError
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.extractors import describe
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
 

@@ -14,8 +14,8 @@ from torch import nn
 from typer.testing import CliRunner
 
 from homing.cli import app
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.extractors import Extractor
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
 SOURCES = ("astronaut.png", "coffee.png", "chelsea.png", "rocket.jpg", "coins.png", "brick.png")

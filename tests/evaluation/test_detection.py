@@ -13,9 +13,9 @@ from homing.edits import parse
 from homing.errors import HomingError
 from homing.evaluation.benches.detection import DetectionBench, DetectionRow, RecallAtRate
 from homing.evaluation.benches.detection_results import downsampled, published
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.scores import Interval, PrecisionRecall
 from homing.extractors import Extractor, describe
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
 BACKGROUND = ("astronaut.png", "horse.png", "brick.png", "page.png")

@@ -11,10 +11,10 @@ from tests.evaluation.helpers import homing, skimage_photos
 from homing.edits import parse
 from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.protocol import copies
 from homing.evaluation.scores import recall_intervals
 from homing.extractors import describe
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")

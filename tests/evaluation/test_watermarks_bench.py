@@ -21,10 +21,10 @@ from homing.evaluation.benches.watermarks import (
     _ssl,
 )
 from homing.evaluation.benches.watermarks_results import _figure, _table, terminal_table
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.protocol.descriptor_set import read_descriptor_set
 from homing.extractors import describe
 from homing.extractors.descriptor_network import write_network
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 from homing.watermarks.base import identifier
 from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork

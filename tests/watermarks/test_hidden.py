@@ -15,8 +15,8 @@ from torch import Tensor
 from homing.edits import parse
 from homing.edits.differentiable import Views
 from homing.errors import HomingError
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.extractors import describe
+from homing.imaging import to_image, to_pixels
 from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.training.curves import CurvePoint

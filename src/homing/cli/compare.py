@@ -30,7 +30,7 @@ def compare(
         homing compare beach.jpg released/beach.jpg --out difference.png
     """
     from homing._io.files import prepare_output_file
-    from homing.evaluation.pictures import comparison, save_png
+    from homing.imaging import comparison, save_png
     from homing.perception import measure
     from homing.perception.lpips import load_lpips
     from homing.photo import Photo

@@ -20,7 +20,7 @@ from homing.cli._console import (
 )
 
 if TYPE_CHECKING:
-    from homing.evaluation.explanation import Explanation, Position
+    from homing.explain import Explanation, Position
 
 _FOUND_LABELS = {True: "found", False: "missed", None: "–"}
 
@@ -44,7 +44,8 @@ def explain(
     """
     from homing._io.files import prepare_output_file
     from homing.collection import Collection
-    from homing.evaluation.explanation import explain, write_page
+    from homing.evaluation.explanation_page import write_page
+    from homing.explain import explain
 
     if out is not None:
         prepare_output_file(out, ".html")

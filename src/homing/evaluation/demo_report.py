@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from homing._io.files import write_atomically
 from homing._io.paths import stored_path
 from homing.edits import parse
-from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
-from homing.evaluation.results.page import embed, render
+from homing.evaluation.results.page import render
 from homing.evaluation.retrieval import Query
+from homing.imaging import MAGNIFY, difference, embed, jnd_picture, to_image
 from homing.photo import Photo
 
 if TYPE_CHECKING:

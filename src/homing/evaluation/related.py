@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 
 from homing._io.parallel import process_map
+from homing.alignment import align
 from homing.codebooks.pairs import nearest_pairs
-from homing.evaluation.alignment import align
-from homing.evaluation.pictures import to_image
+from homing.imaging import to_image
 from homing.photo import Photo
 
 MAX_PAIRS = 300  # pairs, the nearest: farther ones hardly ever show one scene, and it takes seconds to tell

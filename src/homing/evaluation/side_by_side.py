@@ -6,23 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from PIL import Image, ImageDraw
-from torch import Tensor
+from PIL import Image
 
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import Location
+from homing.alignment import overlay_photo
 from homing.collection import Match
 from homing.collection.catalog import Catalog
 from homing.collection.results import format_probability
 from homing.errors import PhotoError
-from homing.evaluation.alignment import align
-from homing.evaluation.pictures import to_image
-from homing.evaluation.results.page import embed, render
+from homing.evaluation.results.page import render
+from homing.imaging import embed, make_thumbnail
 from homing.photo import Photo
-
-_SIDE = 420  # pixels, at most: as large as pictures on a page are
-_FRAME = (255, 64, 32)
 
 
 @dataclass(frozen=True)
@@ -33,15 +28,6 @@ class _Pair:
     false_match_probability: str
     pictures: dict[str, str]
     note: str
-
-
-@dataclass(frozen=True)
-class Overlay:
-    """A photo with a frame around what a query shows of it, that part in the shape of the query, and what differs."""
-
-    framed: Image.Image
-    overlay: Image.Image
-    difference: Image.Image
 
 
 def write_side_by_side(
@@ -92,23 +78,3 @@ def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, I
         "the same part of it": overlay.overlay,
         "what differs": overlay.difference,
     }, ""
-
-
-def overlay_photo(query: Image.Image, photo: Image.Image) -> Overlay | None:
-    """A photo and what a query shows of it; nothing where too little of the two agrees."""
-    alignment = align(query, photo)
-    if alignment is None:
-        return None
-    framed = photo.copy()
-    ImageDraw.Draw(framed).polygon(alignment.corners, outline=_FRAME, width=3)
-    change = np.asarray(query, dtype=float) - np.asarray(alignment.image, dtype=float)
-    # What lies beside the match is none of it, all of which differs: a caption put above the photo.
-    change = np.where(alignment.mask[..., None], 127.5 + change, np.asarray(query))
-    return Overlay(framed, alignment.image, Image.fromarray(change.round().clip(0, 255).astype(np.uint8)))
-
-
-def make_thumbnail(pixels: Tensor) -> Image.Image:
-    """A (3, H, W) view as it is shown beside others."""
-    image = to_image(pixels)
-    image.thumbnail((_SIDE, _SIDE))
-    return image

@@ -13,7 +13,7 @@ from PIL import Image
 
 from homing._io.paths import Location
 from homing.errors import NotFoundError, PhotoError
-from homing.evaluation.pictures import to_image
+from homing.imaging import to_image
 from homing.photo import Photo, image_size, read_file
 
 MAX_BYTES = 64_000_000  # bytes of pictures that stay in memory

@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from homing.evaluation.benches.quality import QualityResult, QualityRow, ReleaseQuality
-from homing.evaluation.pictures import MAGNIFY, difference, jnd_picture, to_image
 from homing.evaluation.protocol.config import PASSIVE
 from homing.evaluation.protocol.report import describe_probes, numbered_name
 from homing.evaluation.results import Figure, PictureRow, colors
+from homing.imaging import MAGNIFY, difference, jnd_picture, to_image
 from homing.photo import Photo
 
 if TYPE_CHECKING:

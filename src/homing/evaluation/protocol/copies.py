@@ -16,11 +16,11 @@ from homing._extras import version_of_extra
 from homing._io.parallel import prefetch_map
 from homing.collection.query_variants import VARIANTS, query_variants
 from homing.edits import Edit
-from homing.evaluation.pictures import to_image, to_pixels
 from homing.evaluation.protocol.cache import CachedArray, cache_key, file_state
 from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.extractors import Extractor
 from homing.extractors.base import default_batch_size
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
 

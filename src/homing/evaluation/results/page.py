@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from PIL import Image
 
 from homing.evaluation.results.document import Results
 from homing.evaluation.results.figures import Drawing
+from homing.imaging import embed
 
-_SIDE = 420  # pixels: what a picture on a page is at most
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r'( id="|url\(#|href="#)')
 
@@ -38,15 +35,6 @@ def render(template: str, values: Mapping[str, object]) -> bytes:
         loader=PackageLoader("homing.evaluation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     return templates.get_template(template).render(values).encode(errors="replace")
-
-
-def embed(image: Image.Image) -> str:
-    """A picture as an address that holds it."""
-    small = image.convert("RGB")
-    small.thumbnail((_SIDE, _SIDE))
-    file = BytesIO()
-    small.save(file, format="JPEG", quality=88)
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _inline(name: str, svg: str) -> str:

@@ -8,8 +8,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from homing.errors import NotFoundError
-from homing.evaluation.explanation import edit_results
-from homing.evaluation.pictures import difference, jnd_picture, to_image
+from homing.explain import edit_results
+from homing.imaging import difference, jnd_picture, to_image
 from homing.photo import Photo
 from homing.service.activate import OPTION_FIELDS, ActivateOptions, ActivationResult, activate_batch, activate_upload
 from homing.service.auth import Contributor, Searcher

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Request
 from PIL import Image
 from torch import Tensor
 
+from homing.alignment import overlay_photo
 from homing.collection.results import format_probability
-from homing.evaluation.results.page import embed
-from homing.evaluation.side_by_side import make_thumbnail, overlay_photo
+from homing.imaging import embed, make_thumbnail
 from homing.perception import measure
 from homing.photo import Photo
 from homing.service.auth import Searcher

@@ -1,24 +1,26 @@
-"""Two pictures of one scene laid over each other, as far as a crop, a turn, a mirror and a stretch tell them apart."""
+"""Alignment of two images of one scene by an affine transform, mirrored or not, and overlays of the two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from homing._extras import load_extra
 
-_MIN_POINTS = 12  # points that must agree: of 900 unrelated pairs none had more than 6, in 500 trials
-_TOLERANCE = 3.0  # pixels that a point may be off
+_MIN_POINTS = 12  # inliers required: none of 900 unrelated pairs had more than 6, in 500 trials
+_TOLERANCE = 3.0  # residual of an inlier, in pixels
 _TRIALS = 2_000
+_FRAME = (255, 64, 32)
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What a photo shows of a query: `picture` is of the query's size, and counts where `inside` (H, W) says so.
+    """The part of a photo that a query shows.
 
-    `frame` holds the query's four corners in the photo.
+    `image` is the photo warped to the query's size, valid where `mask` (H, W) is true; `corners` are the query's four
+    corners in the photo.
     """
 
     image: Image.Image
@@ -26,9 +28,18 @@ class Alignment:
     corners: list[tuple[float, float]]
 
 
+@dataclass(frozen=True)
+class Overlay:
+    """A photo with the outline of the query, its part warped to the query's shape, and the difference of the two."""
+
+    framed: Image.Image
+    overlay: Image.Image
+    difference: Image.Image
+
+
 def align(query: Image.Image, photo: Image.Image) -> Alignment | None:
-    """Lay a photo over a query of which it may be the original; None if too little of them agrees."""
-    transform = load_extra("skimage.transform", extra="demo")
+    """Align a photo with a query that may be a copy of it. None if too few local features agree."""
+    transform = load_extra("skimage.transform", extra="serve")
     photo_features = _features(photo)
     for mirrored in (False, True):
         fitted = _fit_affine(
@@ -49,8 +60,8 @@ def align(query: Image.Image, photo: Image.Image) -> Alignment | None:
 
 
 def _features(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
-    """Places (N, 2), across and down, and what they look like (N, 128)."""
-    detector = load_extra("skimage.feature", extra="demo").SIFT()
+    """SIFT keypoints (N, 2) as (x, y), and their descriptors (N, 128)."""
+    detector = load_extra("skimage.feature", extra="serve").SIFT()
     try:
         detector.detect_and_extract(np.asarray(image.convert("L")) / 255)
     except RuntimeError:  # there are none
@@ -61,11 +72,11 @@ def _features(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
 def _fit_affine(
     query_features: tuple[np.ndarray, np.ndarray], photo_features: tuple[np.ndarray, np.ndarray]
 ) -> np.ndarray | None:
-    """The affine map (3, 3) from our places to theirs that most pairs of places alike agree on, if enough do."""
+    """The affine map (3, 3) from query keypoints to photo keypoints by RANSAC, or None if too few points agree."""
     if min(len(query_features[0]), len(photo_features[0])) < _MIN_POINTS:
         return None
     feature, measure, transform = (
-        load_extra(f"skimage.{name}", extra="demo") for name in ("feature", "measure", "transform")
+        load_extra(f"skimage.{name}", extra="serve") for name in ("feature", "measure", "transform")
     )
     pairs = feature.match_descriptors(query_features[1], photo_features[1], max_ratio=0.8, cross_check=True)
     if len(pairs) < _MIN_POINTS:
@@ -81,3 +92,16 @@ def _fit_affine(
     if inliers is None or inliers.sum() < _MIN_POINTS:
         return None
     return np.asarray(fitted.params)
+
+
+def overlay_photo(query: Image.Image, photo: Image.Image) -> Overlay | None:
+    """Images that show how a query lies in a photo. None if the two cannot be aligned."""
+    alignment = align(query, photo)
+    if alignment is None:
+        return None
+    framed = photo.copy()
+    ImageDraw.Draw(framed).polygon(alignment.corners, outline=_FRAME, width=3)
+    change = np.asarray(query, dtype=float) - np.asarray(alignment.image, dtype=float)
+    # Outside of the match, as in a caption above the photo, the query itself is shown.
+    change = np.where(alignment.mask[..., None], 127.5 + change, np.asarray(query))
+    return Overlay(framed, alignment.image, Image.fromarray(change.round().clip(0, 255).astype(np.uint8)))

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from homing._extras import load_extra
-from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
-from homing.collection.results import format_probability
 from homing.edits import PAPER
 from homing.errors import CollectionError, PhotoError
-from homing.evaluation.pictures import MAGNIFY, difference, to_image, to_pixels
-from homing.evaluation.results.page import embed, render
 from homing.extractors import describe
+from homing.imaging import to_image, to_pixels
 from homing.photo import Photo, read_file
 
 NEIGHBORS = 5
@@ -84,8 +80,8 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     stored, release = _stored_descriptor(collection, number), catalog.last_release(number)
     missing: list[str] = []
     (sha256,) = (sha256 for each, sha256 in catalog.find_by_source(source) if each == number)
-    before = _load_recorded(source, sha256, missing)
-    after = _load_recorded(release.path, release.sha256, missing) if release else None
+    before = load_recorded(source, sha256, missing)
+    after = load_recorded(release.path, release.sha256, missing) if release else None
     released_position = None
     if release and after:
         described = describe(collection.extractor, [after.pixels()])
@@ -103,30 +99,6 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
         edits=edit_results(collection, number, out, before if release else None) if edits and out else [],
         missing=missing,
     )
-
-
-def write_page(explanation: Explanation, out: Path) -> None:
-    """The explanation as one HTML file with pictures of the photo, of those files that are there still."""
-    images = {}
-    for name, position in (("as it was", explanation.original), ("as released", explanation.released)):
-        photo = position and _load_recorded(position.file, position.sha256, [])
-        if photo:
-            images[name] = photo.pixels()
-    pictures = {name: to_image(pixels) for name, pixels in images.items()}
-    if len(images) == 2:
-        pictures[f"difference ×{MAGNIFY}"] = difference(*images.values())
-    probabilities = [
-        "" if each.false_match_probability is None else format_probability(each.false_match_probability)
-        for each in explanation.edits
-    ]
-    values = {
-        "explanation": explanation,
-        "pictures": {name: embed(picture) for name, picture in pictures.items()},
-        "edits": list(zip(explanation.edits, probabilities, strict=True)),
-    }
-    with report_write_errors(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out, render("explain.html", values))
 
 
 def _find_id(collection: Collection, photo: str) -> int:
@@ -158,7 +130,7 @@ def _stored_descriptor(collection: Collection, number: int) -> Tensor:
     return torch.from_numpy(vectors[:1].astype(np.float32))
 
 
-def _load_recorded(file: str, sha256: str, missing: list[str]) -> Photo | None:
+def load_recorded(file: str, sha256: str, missing: list[str]) -> Photo | None:
     """The photo in a file, if that is the one that was recorded; else why not is added to what is missing."""
     try:
         photo = Photo.load(file)

@@ -1,7 +1,8 @@
-"""Pictures for people: before, after, and what is between them."""
+"""Images to look at: conversion, differences, JND maps and data URLs."""
 
 from __future__ import annotations
 
+import base64
 from io import BytesIO
 from pathlib import Path
 
@@ -15,32 +16,49 @@ from homing.errors import HomingError
 from homing.perception import jnd_map
 
 MAGNIFY = 20
+_SIDE = 420  # pixels: maximum side of a picture on an HTML page
 _GAP, _CAPTION, _NARROWEST = 12, 34, 160
 
 
 def to_image(pixels: Tensor) -> Image.Image:
-    """A (3, H, W) view as an 8-bit RGB image."""
+    """Convert (3, H, W) pixels in [0, 1] to an 8-bit RGB image."""
     return Image.fromarray((pixels * 255).round().clamp(0, 255).byte().permute(1, 2, 0).contiguous().numpy())
 
 
 def to_pixels(image: Image.Image) -> Tensor:
-    """An 8-bit RGB image as a (3, H, W) view."""
+    """Convert an 8-bit RGB image to (3, H, W) pixels in [0, 1]."""
     return torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
 
 
 def difference(before: Tensor, after: Tensor) -> Image.Image:
-    """What changed, twenty times as strong, around mid-gray."""
+    """The difference of two images, magnified 20 times, around mid-gray."""
     return to_image(0.5 + MAGNIFY * (after - before))
 
 
 def jnd_picture(pixels: Tensor) -> Image.Image:
-    """The just-noticeable-difference map: the brighter, the more room."""
+    """The just-noticeable-difference map: brighter pixels may change more."""
     jnd = jnd_map(pixels[None])[0]
     return to_image((jnd / jnd.max()).expand(3, -1, -1))
 
 
+def make_thumbnail(pixels: Tensor) -> Image.Image:
+    """An image of (3, H, W) pixels, scaled down to at most 420 pixels a side."""
+    image = to_image(pixels)
+    image.thumbnail((_SIDE, _SIDE))
+    return image
+
+
+def embed(image: Image.Image) -> str:
+    """A data URL that holds the image as a JPEG of at most 420 pixels a side."""
+    small = image.convert("RGB")
+    small.thumbnail((_SIDE, _SIDE))
+    file = BytesIO()
+    small.save(file, format="JPEG", quality=88)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+
+
 def comparison(before: Tensor, after: Tensor) -> Image.Image:
-    """Before, after and the difference side by side, each with its name above."""
+    """Before, after and the magnified difference side by side, each with a caption."""
     panels = {
         "as it was": to_image(before),
         "as released": to_image(after),
@@ -58,7 +76,7 @@ def comparison(before: Tensor, after: Tensor) -> Image.Image:
 
 
 def save_png(image: Image.Image, path: Path) -> None:
-    """Write a picture; one that cannot be written is the caller's mistake."""
+    """Write a PNG file. Raises HomingError if the path cannot be written."""
     file = BytesIO()
     image.save(file, format="PNG")
     try:

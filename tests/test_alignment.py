@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 
-from homing.evaluation.alignment import align
+from homing.alignment import align
 
 
 @pytest.fixture(scope="module")
