@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test test-all check bench dist format clean
+.PHONY: help install demo serve test test-all check bench docs dist format clean
 
 help:  ## list what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -55,6 +55,10 @@ bench: $(VENV)/.dev  ## memory of adding 1,000 photos, time to answer --help, ti
 	$(BIN)/python benchmarks/forward.py
 	$(BIN)/python benchmarks/growth.py --quick
 
+docs: $(VENV)/.dev  ## the site in site/, from docs/ and the docstrings
+	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python -m sphinx -W --keep-going -q docs site
+
 dist: $(VENV)/.dev  ## a wheel and an sdist in dist/, and the wheel tried in an environment of its own
 	rm -rf dist
 	$(BIN)/python -m build
@@ -65,4 +69,4 @@ format: $(VENV)/.dev  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 clean:  ## remove the virtual environment and what the demo wrote
-	rm -rf $(VENV) demo dist
+	rm -rf $(VENV) demo dist site

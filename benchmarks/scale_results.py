@@ -226,7 +226,7 @@ def _fill_extrapolated() -> None:
 
 
 def _put(name: str, told: str) -> None:
-    page = ROOT / "docs/scale.md"
+    page = ROOT / "docs/reference/scale.md"
     before, begin, rest = page.read_text().partition(f"<!-- {name} -->\n")
     _, end, after = rest.partition("<!-- until here -->\n")
     page.write_text(f"{before}{begin}\n{told}\n{end}{after}")

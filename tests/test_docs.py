@@ -1,6 +1,7 @@
 """What the docs say is there is there, and what is there is in the docs."""
 
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import fields
@@ -15,7 +16,8 @@ from homing.training.settings import DescriptorSettings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-COMMANDS = (ROOT / "docs" / "commands.md").read_text()
+RECIPES_PAGE = (ROOT / "docs" / "reference" / "recipes.md").read_text()
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 @pytest.fixture
@@ -65,53 +67,37 @@ def test_the_readmes_make_targets_exist() -> None:
 def test_extras_are_got_in_one_way() -> None:
     _, _, extras = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")
     known = set(re.findall(r"^([a-z0-9]+) = ", extras.partition("\n[")[0], re.MULTILINE))
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-    asked = [each for page in pages for each in re.findall(r"pip install (\S*\[\S*|-e \S*\[\S*)", page.read_text())]
+    asked = [each for page in PAGES for each in re.findall(r"pip install (\S*\[\S*|-e \S*\[\S*)", page.read_text())]
     assert asked
     for each in asked:
         named = re.match(r"'homing\[([a-z0-9,]+)\]'", each)
         assert named and set(named[1].split(",")) <= known, each
 
 
-def test_every_command_and_option_is_documented() -> None:
-    import typer
-    from typer.main import get_command
-
-    from homing.cli import app
-
-    command = get_command(app)
-    assert isinstance(command, typer.core.TyperGroup)
-    leaves = {}
-    for name, entry in command.commands.items():
-        if isinstance(entry, typer.core.TyperGroup):
-            leaves |= {f"{name} {inner}": leaf for inner, leaf in entry.commands.items()}
-        else:
-            leaves[name] = entry
-    for name, leaf in leaves.items():
-        assert f"`homing {name}" in COMMANDS, name
-        for parameter in leaf.params:
-            for option in parameter.opts:
-                if option.startswith("-") and option != "--help":
-                    assert option in COMMANDS, f"{name} {option}"
+def test_the_page_of_the_command_line_is_up_to_date() -> None:
+    page = runpy.run_path(str(ROOT / "tools" / "cli_reference.py"))["page"]()
+    assert (ROOT / "docs" / "reference" / "cli.md").read_text() == page, "run python tools/cli_reference.py"
 
 
 @pytest.mark.parametrize("name", [*RECIPES, *extractors.available()])
 def test_every_recipe_and_extractor_is_documented(name: str) -> None:
-    assert f"`{name}`" in COMMANDS
+    assert f"`{name}`" in RECIPES_PAGE
 
 
 def test_every_setting_of_a_recipe_is_documented() -> None:
-    assert all(f"{field.name}=" in COMMANDS for field in fields(Recipe))
+    assert all(f"{field.name}=" in RECIPES_PAGE for field in fields(Recipe))
 
 
-@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for address in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert address.startswith("https://") or (page.parent / address).exists(), address
 
 
 def test_the_defaults_of_training_are_those_in_the_docs() -> None:
-    rows = re.findall(r"^\| (`--[^|]*) \| ([^|]*) \|", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`--[^|]*) \| ([^|]*) \|", (ROOT / "docs" / "how-to" / "training.md").read_text(), re.MULTILINE
+    )
     told = {
         name: value.strip("` ")
         for names, values in rows
@@ -120,3 +106,19 @@ def test_the_defaults_of_training_are_those_in_the_docs() -> None:
     assert told == {
         field.name.replace("_", "-"): f"{field.default}".removesuffix(".0") for field in fields(DescriptorSettings)
     }
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", ROOT / "docs", tmp_path / "site"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "reference" / "python.html").is_file()
+
+
+def test_files_that_pages_name_exist() -> None:
+    for page in PAGES:
+        for name in re.findall(
+            r"\b((?:tests|tools|benchmarks|examples|src)/[\w./-]+\.(?:py|toml|ipynb))", page.read_text()
+        ):
+            assert (ROOT / name).is_file(), f"{page.name}: {name}"

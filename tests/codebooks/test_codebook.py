@@ -170,7 +170,7 @@ def test_another_network_of_the_same_name_is_named_as_such(codebook: Codebook, e
 @pytest.mark.parametrize(
     ("spec", "message"),
     [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"),
-        ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of no family whose codes can be kept"),
+        ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of an unsupported family"),
         ("PQ4x4,RFlat", "is of no family"),
         ("IVF16,RaBitQfs", "is of no family"),
         ("IVF16(IVF4,Flat),PQ8x4", "is of no family"),

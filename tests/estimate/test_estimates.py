@@ -49,11 +49,11 @@ def test_a_slow_writer_limits_and_more_machines_do_not_help() -> None:
 
 
 def test_activating_as_measured_worked_out_by_hand() -> None:
-    """791.6 ms a photo of 0.18 megapixels on 2 cores (docs/performance.md): 1,000,000 take 219.89 hours."""
+    """791.6 ms a photo of 0.18 megapixels on 2 cores (docs/reference/performance.md): 1,000,000 take 219.89 hours."""
     result = estimate(EstimateRequest(photos=1_000_000, megapixels=0.18))
     assert result.stages[0].hours == pytest.approx(791.6 / 3600 * 1000)
     assert result.stages[0].basis == "measured"
-    # 0.034 s on one H200 with 16 cores (docs/homing-1.md).
+    # 0.034 s on one H200 with 16 cores (docs/reference/homing-1.md).
     assert estimate(EstimateRequest(photos=1_000_000, megapixels=0.18, gpu="h200")).stages[0].hours == pytest.approx(
         9.44, abs=0.01
     )

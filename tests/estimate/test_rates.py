@@ -39,11 +39,11 @@ def test_units(unit: str, figure: str, seconds: float) -> None:
 
 
 def test_scale_md_shows_where_every_rate_comes_from() -> None:
-    page = (DOCS / "scale.md").read_text()
+    page = (DOCS / "reference" / "scale.md").read_text()
     assert all(command in page for command in {rate.command for rate in load_rates().values()})
 
 
 def test_scale_md_tells_what_estimates_say_now() -> None:
     """If not: python benchmarks/scale_results.py."""
     results = runpy.run_path(str(DOCS.parent / "benchmarks" / "scale_results.py"))
-    assert results["extrapolated_table"]() in (DOCS / "scale.md").read_text()
+    assert results["extrapolated_table"]() in (DOCS / "reference" / "scale.md").read_text()

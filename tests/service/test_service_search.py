@@ -29,7 +29,7 @@ def test_a_copy_is_found_with_its_false_match_probability(server: Server, copy: 
 
 
 def test_the_example_in_the_docs_is_valid() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text()
     example = json.loads(re.search(r"^    (\{\"matches\".*?\}\})$", page, re.MULTILINE | re.DOTALL)[1])
     found = SearchResponse.model_validate(example)
     (match,) = found.matches

@@ -158,7 +158,7 @@ def _tables(estimate: Estimate) -> Iterator[Table]:
 def _remarks(estimate: Estimate) -> Iterator[str]:
     yield "Assumed:"
     yield from (f"- {each}" for each in estimate.assumptions)
-    yield "Measured by (docs/scale.md has all of it):"
+    yield "Measured by (docs/reference/scale.md has all of it):"
     yield from (f"- {each}" for each in dict.fromkeys(source for stage in estimate.stages for source in stage.sources))
 
 

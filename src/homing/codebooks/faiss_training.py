@@ -44,8 +44,8 @@ def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
                 f"'{spec}': FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"
             ) from error
         raise CodebookError(
-            f"'{spec}' is no FAISS factory string for {dim}-d descriptors; docs/method.md lists the families, "
-            "IVF1024,PQ8x8 is one"
+            f"'{spec}' is no FAISS factory string for {dim}-d descriptors; IVF1024,PQ8x8 is one, "
+            "docs/explanation/method.md lists the families"
         ) from error
     for each in quantizer.transforms:
         if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:

@@ -65,8 +65,8 @@ class Quantizer:
         nested = self.ivf is not None and faiss.try_extract_index_ivf(self.ivf.quantizer) is not None
         if type(self.codec) not in _FAMILIES or nested:
             raise CodebookError(
-                f"'{spec}' ({type(self.codec).__name__}) is of no family whose codes can be kept; docs/method.md lists "
-                "those that can, IVF1024,PQ8x8 is one"
+                f"'{spec}' ({type(self.codec).__name__}) is of an unsupported family; IVF1024,PQ8x8 is supported, "
+                "docs/explanation/method.md lists the families"
             )
         self.family: Family = _FAMILIES[type(self.codec)]
         if self.family != "signs" and any(map(_is_irreversible, self.transforms)):

@@ -1,4 +1,4 @@
-"""Our own network, taught to know a photo from its edited copies. docs/homing-1.md is its card."""
+"""Our own network, taught to know a photo from its edited copies. docs/reference/homing-1.md is its card."""
 
 from __future__ import annotations
 
