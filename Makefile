@@ -1,4 +1,4 @@
-# `make help` lists what there is. Nothing needs to be installed but Python 3.10 or later, make and libmagic; without
+# `make help` lists what there is. Nothing needs to be installed but Python 3.10 or later and make; without
 # Chromium (Debian: apt-get install chromium) `make test` skips what it would open in it: the page of the service.
 PYTHON ?= python3
 VENV ?= .venv

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._extras import load_extra
 from homing._io.paths import location
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
@@ -70,10 +69,8 @@ class Explanation:
 def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explanation:
     """Explain a reference: its id, or the path of it or of what was released of it.
 
-    `edits` tries the fourteen edits of the paper on the released file; some are drawn by AugLy, an extra.
+    `edits` tries the fourteen edits of the paper on the released file.
     """
-    if edits:
-        load_extra("augly.image", extra="bench")
     number = _find_id(collection, photo)
     catalog, book = collection.folder.catalog, collection.codebook
     source, state = catalog.source_and_state(number)

@@ -71,7 +71,7 @@ def test_a_network_learns_and_can_be_used(squares: PhotoArray, tmp_path: Path) -
     assert record["settings"]["data_fingerprint"] == squares.fingerprint
     assert record["settings"]["photos"] == 80 and record["settings"]["temperature"] == 0.1
     assert record["settings"]["edits"]["jpeg"] == list(EDITS["jpeg"])
-    assert record["settings"]["weak_edits"]["jpeg"] == list(WEAK_EDITS["jpeg"]) and record["rendered_by"]["augly"]
+    assert record["settings"]["weak_edits"]["jpeg"] == list(WEAK_EDITS["jpeg"]) and record["rendered_by"]["homing"]
     assert record["recall"] == run.trainer.recall(extractor)  # of the file, not of what was in memory
     assert [point["step"] for point in record["curve"]] == [point.step for point in points]
     with Image.open(tmp_path / "curves.png") as picture:

@@ -47,7 +47,7 @@ def serve(
     from homing._extras import load_extra
     from homing.errors import HomingError
 
-    for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage", "augly.image"):
+    for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage"):
         load_extra(library, extra="serve")
     from homing.service.keys import Keys
     from homing.service.keys import new_key as make_key

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
-from homing._extras import install_command, load_extra
+from homing._extras import install_command
 from homing._io.files import report_write_errors
 from homing._io.paths import stored_path
 from homing.collection import Collection, Outcome
@@ -72,7 +72,6 @@ class DemoResult:
 
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
     """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
-    load_extra("augly.image", extra="demo")
     photos = demo_photos()
     _clear(out, photos)
     with Collection.create(out / COLLECTION, with_distractors=True) as collection:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._extras import version_of_extra
+from homing import __version__
 from homing._io.device import compile_on_gpu
 from homing._io.parallel import prefetch_map
 from homing.edits.differentiable import Ranges
@@ -109,7 +109,7 @@ class DescriptorTrainer:
         facts = {
             "pairs_per_batch": self.pairs.count,
             "extractor_fingerprint": extractor.fingerprint,
-            "rendered_by": {"augly": version_of_extra("augly", extra="train"), "pillow": PIL.__version__},
+            "rendered_by": {"homing": __version__, "pillow": PIL.__version__},
         }
         return SavedNetwork(self.recall(extractor), facts)
 

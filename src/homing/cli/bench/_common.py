@@ -92,7 +92,6 @@ def check_out_folder(context: typer.Context, out: Path) -> None:
     from homing._extras import load_extra
 
     load_extra("matplotlib", extra="bench")
-    load_extra("augly.image", extra="bench")
     try:
         before = json.loads((out / "results.json").read_text())["command"].split()[:3]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -50,7 +50,6 @@ def descriptor(
 
         homing train descriptor photos/ --out mynet.safetensors
     """
-    from homing._extras import load_extra
     from homing.training.descriptors import DescriptorTrainer
     from homing.training.initialization import initial_network
 
@@ -71,7 +70,6 @@ def descriptor(
         lr=lr,
         seed=seed,
     )
-    load_extra("augly.image", extra="train")
     initial_network(settings)  # says at once what would be said after the photos were read
     train(
         photos,

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from homing import __version__
-from homing._extras import version_of_extra
 from homing._io.parallel import prefetch_map
 from homing.collection.query_variants import VARIANTS, query_variants
 from homing.edits import Edit
@@ -44,7 +43,6 @@ def describe_copies(
         files,
         __version__,
         PIL.__version__,
-        version_of_extra("augly", extra="bench"),
         *(["variants"] if variants else []),
     )
     file = folder / f"copies-{key}.npy"

@@ -13,7 +13,6 @@ import PIL
 import torch
 
 from homing import __version__
-from homing._extras import version_of_extra
 from homing._io.device import hardware
 from homing._io.files import report_write_errors, write_atomically
 from homing.evaluation.results.document import Results
@@ -47,7 +46,6 @@ def provenance() -> dict[str, object]:
         "torch": torch.__version__,
         "faiss": faiss.__version__,
         "pillow": PIL.__version__,
-        "augly": version_of_extra("augly", extra="bench"),
         "python": platform.python_version(),
     }
     return {"versions": versions, "hardware": hardware()}

@@ -1,0 +1,30 @@
+"""The screenshot: a photo as it is posted, in the screen of an app on a phone or a computer."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+from homing.edits.registry import edit
+from homing.edits.screens import desktop, phone
+from homing.edits.screens.canvas import pick
+
+SCREENS = (
+    phone.feed,
+    phone.post,
+    phone.chat,
+    phone.viewer,
+    phone.browser,
+    desktop.article,
+    desktop.network,
+    desktop.window,
+    desktop.gallery,
+    desktop.message,
+)
+"""Layouts: each draws itself for a photo of some ratio of width to height, different for every state of `rng`."""
+
+
+@edit("spatial")
+def screenshot(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Show the whole photo in the screen of some app, light or dark."""
+    return pick(rng, SCREENS)(rng, image.width / image.height).finish(image)
