@@ -25,14 +25,27 @@ SIDE = 112
 COLUMNS = 8
 
 EMOJIS = {
-    "smileys": "😀 😁 😂 🤣 😃 😅 😆 😉 😊 😋 😎 😍 😘 🥰 😗 🙂 🤗 🤩 🤔 🤨 😐 😑 🙄 😏 😣 😥 😮 🤐 😯 😪 😫 🥱 😴 😌 😛 😜 🤪 😒 😓 😔 🙃 🤑 😲 "
-    "🙁 😖 😤 😢 😭 😱 😳 🥵 🥶 😡 🤬 😷 🤒 🤢 🤮 😇 🥳 🥺 🤠 🤡 🤓 😈 💀 👻 👽 🤖 💩 😺 😹",
-    "people": "👍 👎 👏 🙏 💪 👋 🤙 👌 ✌️ 🤞 👉 👆 ✊ 🤝 🙌 ❤️‍🔥 👀 🧠 👶 👧 👩 👨 👵 🧔 👮 👷 🤷 🤦 🙋 💃 🕺 🏃",
-    "animals": "🐶 🐱 🐭 🐹 🐰 🦊 🐻 🐼 🐨 🐯 🦁 🐮 🐷 🐸 🐵 🙈 🐔 🐧 🐦 🦆 🦉 🐴 🦄 🐝 🦋 🐞 🐢 🐍 🐙 🐬 🐳 🦈 🐘 🦕 🌵 🌲 🌻 🌹 🍀 🍁",
-    "food": "🍎 🍌 🍉 🍇 🍓 🍒 🍑 🍍 🥑 🍆 🌽 🥕 🍞 🧀 🍔 🍟 🍕 🌭 🌮 🍣 🍜 🍝 🍦 🍩 🍪 🎂 🍫 🍿 ☕ 🍺 🍷 🍹",
-    "things": "⚽ 🏀 🏈 🎾 🏆 🎮 🎲 🎸 🎧 🎤 🎬 🎨 🚗 🚲 ✈️ 🚀 ⛵ 🚂 🏠 🏖️ 🗽 🌋 📷 📱 💻 💡 💰 🎁 🎈 🎉 📌 ✏️ 📚 🔒 🔑 ⏰ 👑 🕶️ 👟 💎",
-    "symbols": "❤️ 🧡 💛 💚 💙 💜 🖤 💔 💕 💯 💢 💥 💦 💤 🔥 ⭐ 🌟 ✨ ⚡ ☀️ 🌈 ❄️ ☔ 🌙 ✅ ❌ ❓ ❗ ⚠️ 🚫 ♻️ 🔞 🆘 🆗 🔴 🔵 🎵 💬 🔝 🌍",
-    "flags": "🏁 🏳️‍🌈 🏴‍☠️ 🇺🇸 🇬🇧 🇪🇺 🇩🇪 🇫🇷 🇪🇸 🇮🇹 🇧🇷 🇯🇵 🇰🇷 🇨🇳 🇮🇳 🇲🇽 🇨🇦 🇦🇺 🇹🇷 🇺🇦 🇳🇬 🇿🇦 🇸🇪 🇨🇭",
+    "smileys": (
+        "😀 😁 😂 🤣 😃 😅 😆 😉 😊 😋 😎 😍 😘 🥰 😗 🙂 🤗 🤩 🤔 🤨 "
+        "😐 😑 🙄 😏 😣 😥 😮 🤐 😯 😪 😫 🥱 😴 😌 😛 😜 🤪 😒 😓 😔 "
+        "🙃 🤑 😲 🙁 😖 😤 😢 😭 😱 😳 🥵 🥶 😡 🤬 😷 🤒 🤢 🤮 😇 🥳 "
+        "🥺 🤠 🤡 🤓 😈 💀 👻 👽 🤖 💩 😺 😹"
+    ),
+    "people": ("👍 👎 👏 🙏 💪 👋 🤙 👌 ✌️ 🤞 👉 👆 ✊ 🤝 🙌 ❤️‍🔥 👀 🧠 👶 👧 👩 👨 👵 🧔 👮 👷 🤷 🤦 🙋 💃 🕺 🏃"),
+    "animals": (
+        "🐶 🐱 🐭 🐹 🐰 🦊 🐻 🐼 🐨 🐯 🦁 🐮 🐷 🐸 🐵 🙈 🐔 🐧 🐦 🦆 "
+        "🦉 🐴 🦄 🐝 🦋 🐞 🐢 🐍 🐙 🐬 🐳 🦈 🐘 🦕 🌵 🌲 🌻 🌹 🍀 🍁"
+    ),
+    "food": ("🍎 🍌 🍉 🍇 🍓 🍒 🍑 🍍 🥑 🍆 🌽 🥕 🍞 🧀 🍔 🍟 🍕 🌭 🌮 🍣 🍜 🍝 🍦 🍩 🍪 🎂 🍫 🍿 ☕ 🍺 🍷 🍹"),
+    "things": (
+        "⚽ 🏀 🏈 🎾 🏆 🎮 🎲 🎸 🎧 🎤 🎬 🎨 🚗 🚲 ✈️ 🚀 ⛵ 🚂 🏠 🏖️ "
+        "🗽 🌋 📷 📱 💻 💡 💰 🎁 🎈 🎉 📌 ✏️ 📚 🔒 🔑 ⏰ 👑 🕶️ 👟 💎"
+    ),
+    "symbols": (
+        "❤️ 🧡 💛 💚 💙 💜 🖤 💔 💕 💯 💢 💥 💦 💤 🔥 ⭐ 🌟 ✨ ⚡ ☀️ "
+        "🌈 ❄️ ☔ 🌙 ✅ ❌ ❓ ❗ ⚠️ 🚫 ♻️ 🔞 🆘 🆗 🔴 🔵 🎵 💬 🔝 🌍"
+    ),
+    "flags": ("🏁 🏳️‍🌈 🏴‍☠️ 🇺🇸 🇬🇧 🇪🇺 🇩🇪 🇫🇷 🇪🇸 🇮🇹 🇧🇷 🇯🇵 🇰🇷 🇨🇳 🇮🇳 🇲🇽 🇨🇦 🇦🇺 🇹🇷 🇺🇦 🇳🇬 🇿🇦 🇸🇪 🇨🇭"),
 }
 
 LATIN = "".join(map(chr, [*range(0x20, 0x7F), *range(0xA1, 0x100)])).replace("\xad", "") + "–—‘’“”…•"
@@ -60,12 +73,13 @@ WRITING = {
 """Fonts of Latin letters: the name homing gives it, and the file it is a subset of."""
 
 NOTO = (
-    "Adlam Armenian Balinese Bengali Buginese CanadianAboriginal Chakma Cham Cherokee Coptic Cuneiform Cypriot "
-    "Deseret Devanagari EgyptianHieroglyphs Ethiopic Georgian Glagolitic Gothic Gujarati Gurmukhi Hebrew Javanese "
-    "Kannada Khmer Lao Lepcha Lisu LinearB Malayalam MeeteiMayek Mongolian Myanmar NKo OlChiki OldHungarian OldPersian "
-    "Oriya Osage Phoenician Runic Shavian Sinhala Sundanese Symbols Symbols2 TaiLe Tamil Telugu Thaana Thai "
-    "Tifinagh Vai Yi"
-).split()
+    "Adlam", "Armenian", "Balinese", "Bengali", "Buginese", "CanadianAboriginal", "Chakma", "Cham", "Cherokee",
+    "Coptic", "Cuneiform", "Cypriot", "Deseret", "Devanagari", "EgyptianHieroglyphs", "Ethiopic", "Georgian",
+    "Glagolitic", "Gothic", "Gujarati", "Gurmukhi", "Hebrew", "Javanese", "Kannada", "Khmer", "Lao", "Lepcha",
+    "Lisu", "LinearB", "Malayalam", "MeeteiMayek", "Mongolian", "Myanmar", "NKo", "OlChiki", "OldHungarian",
+    "OldPersian", "Oriya", "Osage", "Phoenician", "Runic", "Shavian", "Sinhala", "Sundanese", "Symbols", "Symbols2",
+    "TaiLe", "Tamil", "Telugu", "Thaana", "Thai", "Tifinagh", "Vai", "Yi",
+)  # fmt: skip
 """Scripts of fonts-noto-core: each gives as many glyphs as `GLYPHS`."""
 
 GLYPHS = 40
@@ -140,7 +154,9 @@ def write_subset(name: str, source: Path, wanted: str | None) -> tuple[str, str]
         glyphs = "".join(there[place] for place in np.linspace(0, len(there) - 1, min(GLYPHS, len(there))).astype(int))
     else:
         glyphs = "".join(character for character in wanted if ord(character) in font.getBestCmap())
-    options = Options(layout_features=[], hinting=False, desubroutinize=False, notdef_outline=True, name_IDs=[0, 13, 14])
+    options = Options(
+        layout_features=[], hinting=False, desubroutinize=False, notdef_outline=True, name_IDs=[0, 13, 14]
+    )
     options.drop_tables += ["GSUB", "GPOS", "GDEF", "DSIG", "kern", "vhea", "vmtx", "VORG", "BASE", "MATH", "STAT"]
     subsetter = Subsetter(options)
     subsetter.populate(text=glyphs)

@@ -31,7 +31,8 @@ def manifest() -> _Manifest:
 @cache
 def _sheet(kind: str) -> Image.Image:
     with Image.open(DATA / "emojis" / f"{kind}.png") as file:
-        return file.convert("RGBA")
+        sheet: Image.Image = file.convert("RGBA")
+    return sheet
 
 
 def emoji_picture(number: int) -> Image.Image:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from homing.edits.assets import draw_emoji, load_font
-from homing.edits.meme import wrap
-from homing.edits.screens.icons import draw_icon
+from homing.edits.screens.shapes import disc_mask, icon_mask, rounded_mask
 from homing.edits.screens.words import NAMES, SENTENCES
 
-FINE = 2
-"""Screens are drawn this many times larger, then reduced: Pillow's shapes have no smooth edges."""
+LARGE = 60
+"""Radius from which on edges are not smoothed: the masks of larger discs would fill the cache."""
 
 Item = TypeVar("Item")
 
@@ -61,18 +61,26 @@ def draw_theme(rng: np.random.Generator, *, dark: bool | None = None) -> Theme:
 
 
 class Canvas:
-    """An empty screen of this size; positions and sizes of everything drawn are in its pixels."""
+    """An empty screen of this size; positions and sizes of everything drawn are in its pixels.
+
+    `slot` is where the photo goes: left, top, width and height.
+    """
 
     def __init__(self, width: int, height: int, theme: Theme, rng: np.random.Generator) -> None:
         self.width, self.height, self.theme, self.rng = width, height, theme, rng
-        self._image = Image.new("RGB", (FINE * width, FINE * height), theme.page)
+        self._image = Image.new("RGB", (width, height), theme.page)
         self._draw = ImageDraw.Draw(self._image)
-        self._slot: tuple[int, int, int, int] | None = None
+        self.slot: tuple[int, int, int, int] | None = None
         self._radius = 0
 
     def pick(self, items: Sequence[Item]) -> Item:
         """One of the items, each equally likely."""
         return pick(self.rng, items)
+
+    def some(self, items: Sequence[Item], least: int, most: int) -> list[Item]:
+        """At least and at most so many of the items, all different."""
+        count = int(self.rng.integers(least, most, endpoint=True))
+        return [items[place] for place in self.rng.permutation(len(items))[:count].tolist()]
 
     def chance(self, probability: float) -> bool:
         """True with this probability."""
@@ -84,22 +92,35 @@ class Canvas:
         top: float,
         width: float,
         height: float,
-        fill: str | None,
+        fill: str,
         *,
-        radius: float = 0,
+        radius: int = 0,
         outline: str | None = None,
     ) -> None:
-        """A rectangle, with round corners if it has a radius."""
-        area = (FINE * left, FINE * top, FINE * (left + width) - 1, FINE * (top + height) - 1)
+        """A rectangle, with round corners if it has a radius and a thin border if it has an outline."""
+        if outline:
+            self.box(left, top, width, height, outline, radius=radius)
+            left, top, width, height, radius = left + 1, top + 1, width - 2, height - 2, max(0, radius - 1)
+        area = round(left), round(top), round(left + width), round(top + height)
         if radius:
-            self._draw.rounded_rectangle(area, FINE * radius, fill=fill, outline=outline, width=FINE)
-        else:
-            self._draw.rectangle(area, fill=fill, outline=outline, width=FINE)
+            radius = max(0, min(radius, (area[2] - area[0]) // 2, (area[3] - area[1]) // 2))
+        if radius:
+            for x in (area[0], area[2] - 2 * radius):
+                for y in (area[1], area[3] - 2 * radius):
+                    self._image.paste(fill, (x, y), disc_mask(2 * radius))
+        self._rectangle(area[0] + radius, area[1], area[2] - radius, area[3], fill)
+        self._rectangle(area[0], area[1] + radius, area[2], area[3] - radius, fill)
+
+    def _rectangle(self, left: int, top: int, right: int, bottom: int, fill: str) -> None:
+        if left < right and top < bottom:
+            self._draw.rectangle((left, top, right - 1, bottom - 1), fill=fill)
 
     def disc(self, x: float, y: float, radius: float, fill: str) -> None:
         """A disc around (x, y)."""
-        area = (FINE * (x - radius), FINE * (y - radius), FINE * (x + radius), FINE * (y + radius))
-        self._draw.ellipse(area, fill=fill)
+        if radius >= LARGE:
+            self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
+        else:
+            self._image.paste(fill, (round(x - radius), round(y - radius)), disc_mask(round(2 * radius)))
 
     def text(
         self,
@@ -113,28 +134,33 @@ class Canvas:
         anchor: str = "lm",
     ) -> float:
         """Write a line of text; how wide it is."""
-        font = load_font(self.theme.bold if bold else self.theme.font, round(FINE * size))
-        self._draw.text((FINE * x, FINE * y), text, fill=color or self.theme.ink, font=font, anchor=anchor)
-        return font.getlength(text) / FINE
+        font = load_font(self.theme.bold if bold else self.theme.font, round(size))
+        self._draw.text((x, y), text, fill=color or self.theme.ink, font=font, anchor=anchor)
+        return font.getlength(text)
 
     def paragraph(self, x: float, y: float, width: float, text: str, size: float, color: str | None = None) -> float:
         """Write text in lines of this width from y downward; where the next line would begin."""
-        font = load_font(self.theme.font, round(FINE * size))
-        for line in wrap(text, font, FINE * width):
-            if y < self.height:
-                self.text(x, y + 0.7 * size, line, size, color)
+        words, space = text.split(), _advance(self.theme.font, round(size), " ")
+        widths = [_advance(self.theme.font, round(size), word) for word in words]
+        start = 0
+        while start < len(words) and y < self.height:
+            end, used = start + 1, widths[start]
+            while end < len(words) and used + space + widths[end] <= width:
+                used += space + widths[end]
+                end += 1
+            self.text(x, y + 0.7 * size, " ".join(words[start:end]), size, color)
             y += 1.42 * size
+            start = end
         return y
 
     def sentences(self, least: int, most: int) -> str:
-        """So many random sentences, or a number between."""
-        return " ".join(self.pick(SENTENCES) for _ in range(int(self.rng.integers(least, most, endpoint=True))))
+        """At least and at most so many random sentences."""
+        return " ".join(self.some(SENTENCES, least, most))
 
     def icon(self, name: str, x: float, y: float, size: float, color: str | None = None) -> None:
         """An icon around (x, y)."""
-        width = max(FINE, round(FINE * size / 13))
-        corner = FINE * (x - size / 2), FINE * (y - size / 2)
-        draw_icon(self._draw, name, *corner, FINE * size, color or self.theme.ink, width)
+        side = round(size)
+        self._image.paste(color or self.theme.ink, (round(x - size / 2), round(y - size / 2)), icon_mask(name, side))
 
     def icons(self, names: Sequence[str], left: float, right: float, y: float, size: float) -> None:
         """Icons in a row, evenly spread from left to right."""
@@ -149,22 +175,18 @@ class Canvas:
         if kind == 0:
             self.text(x, y, self.pick(NAMES)[0], radius, "white", bold=True, anchor="mm")
         elif kind == 1:
-            skin, shirt = (f"hsl({hue + turn}, 40%, {light}%)" for turn, light in ((20, 82), (180, 30)))
-            self.disc(x, y - 0.2 * radius, 0.38 * radius, skin)
-            self._draw.chord(
-                [FINE * each for each in (x - 0.66 * radius, y + 0.2 * radius, x + 0.66 * radius, y + 1.5 * radius)],
-                205,
-                335,
-                fill=shirt,
-            )
+            skin, shirt = (f"hsl({(hue + turn) % 360}, 40%, {light}%)" for turn, light in ((20, 82), (180, 30)))
+            corner, side = (round(x - radius), round(y - radius)), round(2 * radius)
+            self._image.paste(shirt, corner, icon_mask("shoulders", side))
+            self._image.paste(skin, corner, icon_mask("head", side))
         else:
             self.emoji(x, y, 1.3 * radius)
 
     def emoji(self, x: float, y: float, size: float) -> None:
         """Some emoji around (x, y)."""
-        side = max(1, round(FINE * size))
+        side = max(1, round(size))
         picture = draw_emoji(self.rng).resize((side, side), Image.Resampling.BILINEAR)
-        self._image.paste(picture, (round(FINE * x) - side // 2, round(FINE * y) - side // 2), picture)
+        self._image.paste(picture, (round(x) - side // 2, round(y) - side // 2), picture)
 
     def tile(self, left: float, top: float, width: float, height: float) -> None:
         """A picture that is not the photo: a small landscape of plain colors."""
@@ -177,24 +199,25 @@ class Canvas:
 
     def photo(self, left: float, top: float, width: float, height: float, *, radius: float = 0) -> None:
         """Reserve this rectangle for the photo."""
-        assert self._slot is None
-        self._slot = round(left), round(top), max(2, round(width)), max(2, round(height))
+        assert self.slot is None
+        self.slot = round(left), round(top), max(2, round(width)), max(2, round(height))
         self._radius = round(radius)
 
     def finish(self, photo: Image.Image) -> Image.Image:
         """The screen, with the photo in its slot."""
-        assert self._slot is not None
-        left, top, width, height = self._slot
-        screen = self._image.reduce(FINE)
+        assert self.slot is not None
+        left, top, width, height = self.slot
         small = photo.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=3.0)
-        radius = min(self._radius, width // 2, height // 2)
-        if not radius:
-            screen.paste(small, (left, top))
-            return screen
-        mask = Image.new("L", (FINE * width, FINE * height))
-        ImageDraw.Draw(mask).rounded_rectangle((0, 0, FINE * width - 1, FINE * height - 1), FINE * radius, fill=255)
-        screen.paste(small, (left, top), mask.reduce(FINE))
-        return screen
+        if self._radius:
+            self._image.paste(small, (left, top), rounded_mask(width, height, self._radius))
+        else:
+            self._image.paste(small, (left, top))
+        return self._image
+
+
+@lru_cache(maxsize=4096)
+def _advance(font: str, size: int, word: str) -> float:
+    return load_font(font, size).getlength(word)
 
 
 def fit(ratio: float, width: float, height: float) -> tuple[float, float]:

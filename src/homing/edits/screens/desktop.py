@@ -46,7 +46,7 @@ def _browser_bar(screen: Canvas) -> float:
     screen.icons(("back", "forward", "reload"), 8, 98, 54, 15)
     screen.box(112, 40, screen.width - 240, 28, theme.page, radius=14, outline=theme.line)
     screen.icon("lock", 130, 54, 10, theme.faint)
-    screen.text(142, 54, f"{site}/{screen.pick(SECTIONS).lower()}/{int(screen.rng.integers(1e5))}", 12)
+    screen.text(142, 54, f"{site}/{screen.pick(SECTIONS).lower()}/{int(screen.rng.integers(100_000))}", 12)
     screen.icons(("star", "download", "more"), screen.width - 112, screen.width - 8, 54, 16)
     screen.box(0, 74, screen.width, 1, theme.line)
     return 75
@@ -68,8 +68,8 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     column = screen.pick((0.44, 0.52, 0.6)) * screen.width
     left = screen.pick((0.08, 0.16)) * screen.width
     screen.text(left, top + 26, screen.pick(SITES).split(".")[0].title(), 22, ink, bold=True)
-    for number in range(5):
-        screen.text(left + 210 + 84 * number, top + 26, screen.pick(SECTIONS), 13, ink)
+    for number, section in enumerate(screen.some(SECTIONS, 3, 6)):
+        screen.text(left + 210 + 84 * number, top + 26, section, 13, ink)
     y = screen.paragraph(left, top + 74, column, screen.pick(HEADLINES), screen.pick((24, 30)))
     screen.text(left, y + 8, f"{screen.pick(NAMES)}  |  {screen.pick(WHEN)}", 12, theme.faint)
     y += 26
@@ -82,12 +82,13 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.paragraph(left, y + 22, column, screen.sentences(4, 7), 15)
     aside = left + column + 48
     room = screen.width - aside - 40
+    if room < 200:
+        return screen
     screen.text(aside, top + 90, screen.pick(("Most read", "Related", "Latest", "Sponsored")), 15, bold=True)
-    y = top + 110
-    while y < screen.height and room > 120:
+    for number, headline in enumerate(screen.some(HEADLINES, 4, 9)):
+        y = top + 110 + 82 * number
         screen.tile(aside, y, 84, 58)
-        screen.paragraph(aside + 96, y, room - 96, screen.pick(HEADLINES), 12)
-        y += 82
+        screen.paragraph(aside + 96, y, room - 96, headline, 12)
     return screen
 
 
@@ -105,10 +106,11 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icons(("home", "video", "bell", "mail"), width - 280, width - 60, top + 26, 20)
     screen.avatar(width - 32, top + 26, 16)
     side, aside = 0.19 * width, 0.22 * width
-    for number in range(int(rng.integers(5, 10))):
+    symbols = screen.some(("home", "person", "picture", "bookmark", "star", "video", "mail", "bell", "grid"), 9, 9)
+    for number, page in enumerate(screen.some(PAGES, 5, 9)):
         y = top + 84 + 40 * number
-        screen.icon(screen.pick(("home", "person", "picture", "bookmark", "star", "video", "mail")), 36, y, 18)
-        screen.text(60, y, screen.pick(PAGES), 14)
+        screen.icon(symbols[number], 36, y, 18)
+        screen.text(60, y, page, 14)
     left, column = side + 20, width - side - aside - 60
     y = top + 68.0
     if screen.chance(0.6):
@@ -131,10 +133,10 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.icon(icon, x, y + 48, 17, theme.faint)
         screen.text(x + 16, y + 48, label, 13, theme.faint)
     screen.text(width - aside, top + 84, screen.pick(("Contacts", "People you may know", "Trending")), 14, bold=True)
-    for number in range(int(rng.integers(5, 11))):
+    for number, name in enumerate(screen.some(NAMES, 5, 10)):
         y = top + 116 + 46 * number
         screen.avatar(width - aside + 17, y, 16)
-        screen.text(width - aside + 44, y, screen.pick(NAMES), 13)
+        screen.text(width - aside + 44, y, name, 13)
     return screen
 
 
@@ -153,13 +155,15 @@ def window(rng: np.random.Generator, ratio: float) -> Canvas:
     if bar:
         screen.icons(("grid", "search", "picture", "mail", "home"), 0.3 * width, 0.55 * width, bar + 20, 18)
     else:
-        for number in range(6):
-            screen.text(24 + 70 * number, 13, screen.pick(MENUS), 12, bold=number == 0)
-    screen.text(width - 16, bar + (20 if bar else 13), f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 12, anchor="rm")
-    for number in range(int(rng.integers(2, 6))):  # files on the desktop
+        for number, menu in enumerate(MENUS[: int(rng.integers(5, 9))]):
+            screen.text(24 + 70 * number, 13, menu, 12, bold=number == 0)
+    screen.text(
+        width - 16, bar + (20 if bar else 13), f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 12, anchor="rm"
+    )
+    for number, folder in enumerate(screen.some(FOLDERS, 2, 5)):
         screen.box(width - 76, 44 + 84 * number, 44, 44, theme.line, radius=6)
         screen.icon(screen.pick(("picture", "mail", "video")), width - 54, 66 + 84 * number, 22)
-        screen.text(width - 54, 98 + 84 * number, screen.pick(FOLDERS), 10, "#ffffff", anchor="mm")
+        screen.text(width - 54, 98 + 84 * number, folder, 10, "#ffffff", anchor="mm")
     across, down = screen.pick((0.6, 0.7, 0.8)) * width, screen.pick((0.74, 0.8, 0.84)) * height
     left = float(rng.uniform(0.03, 0.97 - across / width - 0.06)) * width
     top = 32 + float(rng.uniform(0.0, 1.0)) * (height - 80 - down)
@@ -177,11 +181,13 @@ def window(rng: np.random.Generator, ratio: float) -> Canvas:
         for number, icon in enumerate(("edit", "plus", "square", "search", "star", "camera", "trash")):
             screen.icon(icon, left + 23, top + 56 + 38 * number, 17)
     else:
-        for number in range(5):
-            screen.text(left + 16 + 64 * number, top + 42, screen.pick(MENUS), 12)
+        for number, menu in enumerate(MENUS[: int(rng.integers(3, 8))]):
+            screen.text(left + 16 + 64 * number, top + 42, menu, 12)
     foot = screen.pick((0, 28))
     if foot:
-        screen.text(inside + 14, top + down - 14, f"{screen.pick(COUNTS)} KB   {int(rng.integers(20, 100))} %", 11, theme.faint)
+        screen.text(
+            inside + 14, top + down - 14, f"{screen.pick(COUNTS)} KB   {int(rng.integers(20, 100))} %", 11, theme.faint
+        )
     space, tall = across - (inside - left) - screen.pick((0, 24, 80)), down - 64 - foot
     wide, high = fit(ratio, space, tall)
     middle = (inside + left + across) / 2
@@ -201,11 +207,11 @@ def gallery(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icons(("search", "heart", "edit", "share", "trash", "more"), width - 300, width - 8, 22, 17)
     if side:
         screen.box(0, 44, side, height, theme.card)
-        for number in range(int(rng.integers(5, 12))):
+        for number, folder in enumerate(screen.some(FOLDERS, 5, 9)):
             if number == 1:
                 screen.box(8, 80 + 34 * number, side - 16, 30, theme.line, radius=6)
             screen.icon("picture", 28, 95 + 34 * number, 15, theme.accent)
-            screen.text(46, 95 + 34 * number, screen.pick(FOLDERS), 13)
+            screen.text(46, 95 + 34 * number, folder, 13)
     strip = screen.pick((0, 84))
     if strip:
         for number in range((width - side) // 92 + 1):
@@ -223,18 +229,19 @@ def message(rng: np.random.Generator, ratio: float) -> Canvas:
     screen = _desktop(rng, theme)
     width, height = screen.width, screen.height
     side = screen.pick((220, 280))
-    screen.box(0, 0, side, height, screen.pick((theme.card, theme.accent, "#3f2a4f")))
-    screen.text(20, 30, screen.pick(APPS), 20, bold=True)
-    for number in range(int(rng.integers(6, 13))):
-        screen.text(26, 76 + 34 * number, f"# {screen.pick(SECTIONS + PAGES).lower()}", 14)
+    panel, ink = screen.pick(((theme.card, theme.ink), (theme.accent, "#ffffff"), ("#3f2a4f", "#ffffff")))
+    screen.box(0, 0, side, height, panel)
+    screen.text(20, 30, screen.pick(APPS), 20, ink, bold=True)
+    for number, channel in enumerate(screen.some(SECTIONS + PAGES, 6, 12)):
+        screen.text(26, 76 + 34 * number, f"# {channel.lower()}", 14, ink)
     screen.box(side, 0, width, 56, theme.card)
-    screen.text(side + 24, 28, screen.pick(HEADLINES)[:34], 17, bold=True)
+    screen.text(side + 24, 28, screen.pick(SECTIONS), 17, bold=True)
     screen.icons(("person", "search", "more"), width - 140, width - 10, 28, 18)
     screen.box(side, 56, width, 1, theme.line)
     y, left = 76.0, side + 70
-    for _ in range(int(rng.integers(0, 3))):
+    for name in screen.some(NAMES, 0, 2):
         screen.avatar(side + 38, y + 18, 18)
-        screen.text(left, y + 8, f"{screen.pick(NAMES)}", 14, bold=True)
+        screen.text(left, y + 8, name, 14, bold=True)
         y = screen.paragraph(left, y + 20, width - left - 40, screen.pick(REPLIES + SENTENCES), 14) + 16
     screen.avatar(side + 38, y + 18, 18)
     long = screen.text(left, y + 8, screen.pick(NAMES), 14, bold=True)
@@ -248,5 +255,7 @@ def message(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.emoji(left + 16 + 54 * number, y + 12, 15)
         screen.text(left + 34 + 54 * number, y + 12, str(int(rng.integers(1, 30))), 11, anchor="mm")
     screen.box(side + 20, height - 56, width - side - 40, 42, theme.card, radius=8, outline=theme.line)
-    screen.text(side + 40, height - 35, screen.pick(("Write a message…", "Reply to all", "Message #general")), 14, theme.faint)
+    screen.text(
+        side + 40, height - 35, screen.pick(("Write a message…", "Reply to all", "Message #general")), 14, theme.faint
+    )
     return screen

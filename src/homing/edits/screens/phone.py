@@ -11,7 +11,6 @@ from homing.edits.screens.words import (
     HANDLES,
     HEADLINES,
     NAMES,
-    PAGES,
     REPLIES,
     SECTIONS,
     SENTENCES,
@@ -28,7 +27,7 @@ def _phone(rng: np.random.Generator, theme: Theme) -> Canvas:
     screen.text(14, 13, f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 11, bold=True)
     right = screen.width - 14
     level = float(rng.uniform(0.2, 1.0))
-    screen.box(right - 22, 8, 20, 10, None, radius=2, outline=theme.ink)
+    screen.box(right - 22, 8, 20, 10, theme.page, radius=2, outline=theme.ink)
     screen.box(right - 20, 10, 16 * level, 6, theme.ink)
     for bar in range(4):
         screen.box(right - 46 + 4 * bar, 15 - 2 * bar, 3, 3 + 2 * bar, theme.ink if bar < 3 else theme.faint)
@@ -43,7 +42,9 @@ def _bottom_bar(screen: Canvas) -> float:
     screen.box(0, top, screen.width, 50, screen.theme.card)
     screen.box(0, top, screen.width, 1, screen.theme.line)
     last = screen.pick(("person", "menu", "mail"))
-    screen.icons(("home", "search", screen.pick(("plus", "camera", "video")), "bell", last), 0, screen.width, top + 24, 21)
+    screen.icons(
+        ("home", "search", screen.pick(("plus", "camera", "video")), "bell", last), 0, screen.width, top + 24, 21
+    )
     return top
 
 
@@ -87,7 +88,12 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.text(14, y, f"{screen.pick(COUNTS)} likes", 13, bold=True)
     y = screen.paragraph(14, y + 12, width - 28, f"{name}  {screen.sentences(1, 3)}", 13)
     screen.text(14, y + 10, f"View all {int(rng.integers(3, 400))} comments", 12, theme.faint)
-    screen.paragraph(14, y + 24, width - 28, f"{screen.pick(HANDLES)}  {screen.pick(REPLIES)}", 13)
+    y = screen.paragraph(14, y + 24, width - 28, f"{screen.pick(HANDLES)}  {screen.pick(REPLIES)}", 13) + 14
+    if y < screen.height - 110:  # the next post
+        screen.box(0, y, width, 1, theme.line)
+        screen.avatar(32, y + 28, 17)
+        screen.text(58, y + 28, screen.pick(HANDLES), 13, bold=True)
+        screen.tile(0, y + 56, width, 300)
     _bottom_bar(screen)
     return screen
 
@@ -143,8 +149,9 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("video", width - 60, 53, 20, ink)
     screen.icon("phone", width - 24, 53, 18, ink)
     y = 94.0
+    replies = screen.some(REPLIES, len(REPLIES), len(REPLIES))
     for _ in range(int(rng.integers(1, 4))):
-        y = _bubble(screen, y, mine=screen.chance(0.5)) + 8
+        y = _bubble(screen, y, replies.pop(), mine=screen.chance(0.5)) + 8
     mine, border = screen.chance(0.5), screen.pick((0, 3, 3))
     wide, high = fit(ratio, screen.pick((0.62, 0.7, 0.78)) * width, max(150, screen.height - y - 190))
     left = width - wide - 12 if mine else 12
@@ -154,7 +161,7 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.photo(left, y, wide, high, radius=10)
     y += high + 12
     while y < screen.height - 110:
-        y = _bubble(screen, y, mine=screen.chance(0.5)) + 8
+        y = _bubble(screen, y, replies.pop(), mine=screen.chance(0.5)) + 8
     screen.box(0, screen.height - 54, width, 54, theme.card)
     screen.icon("plus", 24, screen.height - 28, 18, theme.accent)
     screen.box(46, screen.height - 44, width - 100, 34, theme.page, radius=17, outline=theme.line)
@@ -163,9 +170,9 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     return screen
 
 
-def _bubble(screen: Canvas, top: float, *, mine: bool) -> float:
+def _bubble(screen: Canvas, top: float, text: str, *, mine: bool) -> float:
     """One message; where it ends."""
-    theme, text = screen.theme, screen.pick(REPLIES)
+    theme = screen.theme
     high, wide = 32, min(7.2 * len(text) + 30, screen.width - 60)
     left = screen.width - wide - 12 if mine else 12
     screen.box(left, top, wide, high, theme.accent if mine else theme.line, radius=14)
@@ -175,7 +182,7 @@ def _bubble(screen: Canvas, top: float, *, mine: bool) -> float:
 
 def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
     """The photo alone, as large as it goes, with the controls of a gallery or a story."""
-    theme = draw_theme(rng, dark=screen_is_dark(rng))
+    theme = draw_theme(rng, dark=bool(rng.random() < 0.8))
     screen = _phone(rng, theme)
     width, height = screen.width, screen.height
     if screen.chance(0.4):  # a story
@@ -186,7 +193,7 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.text(54, 56, f"{screen.pick(HANDLES)}  {screen.pick(WHEN)}", 13, bold=True)
         screen.icon("close", width - 24, 56, 16)
         bottom = height - 60
-        screen.box(14, height - 48, width - 110, 36, None, radius=18, outline=theme.faint)
+        screen.box(14, height - 48, width - 110, 36, theme.page, radius=18, outline=theme.faint)
         screen.text(30, height - 30, "Send message", 13, theme.faint)
         screen.icons(("heart", "send"), width - 90, width - 6, height - 30, 22)
     else:
@@ -205,11 +212,6 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
     return screen
 
 
-def screen_is_dark(rng: np.random.Generator) -> bool:
-    """Whether a viewer is dark: four of five are."""
-    return bool(rng.random() < 0.8)
-
-
 def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     """A news page or a blog in a phone's browser."""
     theme = draw_theme(rng)
@@ -223,7 +225,7 @@ def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("menu", 22, y + 20, 17)
     y += 52
     if screen.chance(0.5):
-        screen.text(16, y + 6, screen.pick(SECTIONS + PAGES).upper(), 10, theme.accent, bold=True)
+        screen.text(16, y + 6, screen.pick(SECTIONS).upper(), 10, theme.accent, bold=True)
         y += 20
     before = screen.chance(0.6)
     if before:

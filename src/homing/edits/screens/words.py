@@ -85,10 +85,29 @@ PAGES = (
 
 MENUS = ("File", "Edit", "View", "Image", "Window", "Tools", "Go", "Help", "Format", "Insert")
 
-FILES = ("IMG_4821.jpg", "DSC00319.jpg", "PXL_2023.jpg", "holiday-07.png", "photo (3).jpg", "scan_112.tif", "final2.png")
+FILES = (
+    "IMG_4821.jpg",
+    "DSC00319.jpg",
+    "PXL_2023.jpg",
+    "holiday-07.png",
+    "photo (3).jpg",
+    "scan_112.tif",
+    "final2.png",
+)
 
 FOLDERS = ("Recent", "Favorites", "Downloads", "Holiday 2023", "Family", "Camera", "Screenshots", "Shared", "Archive")
 
-WHEN = ("just now", "2 min", "14 min ago", "1 h", "3 hours ago", "Yesterday", "2 d", "May 12", "Aug 3, 2022", "1 week ago")
+WHEN = (
+    "just now",
+    "2 min",
+    "14 min ago",
+    "1 h",
+    "3 hours ago",
+    "Yesterday",
+    "2 d",
+    "May 12",
+    "Aug 3, 2022",
+    "1 week ago",
+)
 
 COUNTS = ("12", "48", "117", "302", "941", "1.2K", "3,408", "8.7K", "21K", "1.4M")
