@@ -113,7 +113,7 @@ def _make(folder: Path, photos: Path, references: int) -> None:
         Collection.create(folder, codebook=codebook, with_distractors=True).close()
     with Collection.open(folder) as collection:
         collection.add([each.path for each in _some(photos)])
-        print(collection.plan(), file=sys.stderr, flush=True)
+        print(collection.plan_search(), file=sys.stderr, flush=True)
 
 
 def _some(photos: Path) -> list[LocalPhoto]:

@@ -15,6 +15,7 @@ from tests.collection.tiny import tiny_photos
 from tests.service.conftest import REFERENCES, Process, Server
 
 import homing
+from homing.collection import SearchResult
 from homing.errors import HomingError, NotFoundError, PhotoError, UnsupportedError
 
 
@@ -74,8 +75,8 @@ def test_search_each_yields_matches_or_errors(client: homing.Client, photos: Pat
     (tmp_path / "notes.txt").write_text("no photo")
     names = [photos / "rocket.jpg", tmp_path / "notes.txt", tmp_path / "gone.jpg", photos / "flower.jpg"]
     rocket, notes, gone, flower = client.search_each(names, k=1)
-    assert isinstance(rocket, list) and rocket[0].photo == "rocket.jpg"
-    assert isinstance(flower, list) and flower[0].photo == "flower.jpg"
+    assert isinstance(rocket, SearchResult) and rocket[0].photo == "rocket.jpg"
+    assert isinstance(flower, SearchResult) and flower[0].photo == "flower.jpg"
     assert isinstance(notes, PhotoError) and str(notes).startswith(f"{tmp_path}/notes.txt: ")
     assert isinstance(gone, PhotoError) and "cannot be read" in str(gone)
 
@@ -85,7 +86,7 @@ def test_many_photos_are_sent_in_several_requests(client: homing.Client, tmp_pat
     outcomes = client.add(tmp_path / "many")
     assert [(each.photo, each.state) for each in outcomes] == [(path, "added") for path in paths]
     found = list(client.search_each(paths, k=1))
-    assert [each[0].id for each in found if isinstance(each, list)] == [each.id for each in outcomes]
+    assert [each[0].id for each in found if isinstance(each, SearchResult)] == [each.id for each in outcomes]
 
 
 def test_add_returns_library_outcomes(client: homing.Client, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from homing._io.paths import Location, location, path_exists, prepare_output_location, write_file
-from homing.collection import Match
+from homing.collection import SearchResult
 from homing.collection._targets import targets
 from homing.collection.collection import PhotoPaths, ReferenceSelector
 from homing.errors import HomingError, NotFoundError, PhotoError
@@ -27,6 +27,7 @@ from homing.service.client_models import (
     parse_page,
     parse_reference,
     parse_released,
+    parse_result,
 )
 from homing.service.transport import OutgoingPhoto, Transport, send_in_batches
 
@@ -52,13 +53,13 @@ class Client:
         k: int = 10,
         max_false_match: float | None = None,
         variants: bool = False,
-    ) -> list[Match]:
-        """The nearest references of one photo, as `Collection.search` gives them; a match's photo is its name."""
+    ) -> SearchResult:
+        """The nearest references of one photo, as from `Collection.search`; the `photo` of a match is its file name."""
         query = {"k": k, "max_false_match": max_false_match, "variants": variants}
-        (matches,) = self._search_batch(query, [OutgoingPhoto.from_photo(photo)])
-        if isinstance(matches, PhotoError):
-            raise matches
-        return matches
+        (result,) = self._search_batch(query, [OutgoingPhoto.from_photo(photo)])
+        if isinstance(result, PhotoError):
+            raise result
+        return result
 
     def search_each(
         self,
@@ -67,8 +68,8 @@ class Client:
         k: int = 10,
         max_false_match: float | None = None,
         variants: bool = False,
-    ) -> Iterator[list[Match] | PhotoError]:
-        """The matches of each photo, in order, or why it could not be searched for; many are sent together."""
+    ) -> Iterator[SearchResult | PhotoError]:
+        """The result of each photo, in order, or the error of a photo that failed. Photos are sent in batches."""
         query = {"k": k, "max_false_match": max_false_match, "variants": variants}
         return send_in_batches(photos, partial(self._search_batch, query))
 
@@ -152,17 +153,19 @@ class Client:
     ) -> None:
         self.close()
 
-    def _search_batch(self, query: Mapping[str, Any], batch: Sequence[OutgoingPhoto]) -> list[list[Match] | PhotoError]:
-        def parse(data: Any) -> list[list[Match] | PhotoError]:
+    def _search_batch(
+        self, query: Mapping[str, Any], batch: Sequence[OutgoingPhoto]
+    ) -> list[SearchResult | PhotoError]:
+        def parse(data: Any) -> list[SearchResult | PhotoError]:
             if len(batch) == 1:
-                return [_parse_matches(data)]
+                return [parse_result(data)]
             return [one(*pair) for pair in zip(batch, data["results"], strict=True)]
 
-        def one(outgoing: OutgoingPhoto, data: Any) -> list[Match] | PhotoError:
+        def one(outgoing: OutgoingPhoto, data: Any) -> SearchResult | PhotoError:
             problem = data.get("problem")
             if problem is None:
-                return _parse_matches(data)
-            if problem["status"] == HTTPStatus.TOO_MANY_REQUESTS:  # for this one there was no room just then
+                return parse_result(data)
+            if problem["status"] == HTTPStatus.TOO_MANY_REQUESTS:  # the queue was full for this photo
                 return self._search_batch(query, [outgoing])[0]
             return PhotoError(outgoing.message(problem["detail"]))
 
@@ -238,10 +241,6 @@ def _fail_rest(
         if not done:
             raise
         yield from (PhotoError(f"{path}: {error}") for path in paths[seen:])
-
-
-def _parse_matches(data: Any) -> list[Match]:
-    return [parse_fields(Match, each) for each in data["matches"]]
 
 
 def _write_released(target: Location, data: bytes, outgoing: OutgoingPhoto) -> None:

@@ -130,6 +130,12 @@ def parse_comparison(data: Any) -> Comparison:
     return parse_fields(Comparison, {**data, "quality": parse_quality(data["quality"]), "pictures": pictures})
 
 
+def parse_result(data: Any) -> collection.SearchResult:
+    """The result of one query."""
+    matches = [parse_fields(collection.Match, each) for each in data["matches"]]
+    return collection.SearchResult(matches, parse_fields(collection.SearchPlan, data["search"]), data["query"])
+
+
 def parse_fields(kind: type[Model], data: Any) -> Model:
     """What is told, without what services may tell beside it."""
     assert is_dataclass(kind)

@@ -1,57 +1,49 @@
-"""What the service answers with, as its OpenAPI description has it."""
+"""Schemas of the service's JSON answers, as in its OpenAPI description."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from homing import collection
 from homing.collection.listing import ListedReference
-from homing.collection.results import format_probability
+from homing.collection.results import Verdict, format_probability
 from homing.service.problems import ProblemDetails
 from homing.service.upload_store import display_name
 
-Verdict = Literal["almost certainly a copy", "probably a copy", "perhaps", "no sign of it"]
-_VERDICTS: list[tuple[float, Verdict]] = [
-    (0.001, "almost certainly a copy"),
-    (0.03, "probably a copy"),
-    (0.3, "perhaps"),
-]
-
-
-def verdict(false_match_probability: float) -> Verdict:
-    """A chance as a judgment: what an unrelated photo would find so rarely is hardly unrelated."""
-    return next((words for most, words in _VERDICTS if false_match_probability <= most), "no sign of it")
-
 
 def thumbnail_url(number: int | None) -> str | None:
-    """The address of a small picture of a reference; distractors have none."""
+    """The address of a reference's thumbnail; None for distractors."""
     return None if number is None else f"/v1/photos/{number}/thumbnail"
 
 
 class StrictModel(BaseModel):
-    """What all answers have in common: they hold what is said here, and nothing else."""
+    """Base of all answers: fields that are not declared are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Match(StrictModel):
-    """A reference near a query: its name, how far away, and how likely that is by chance."""
+    """A reference near a query. Distances: smaller is closer."""
 
-    photo: str
-    id: int | None
+    photo: str = Field(description="File name of the reference.")
+    id: int | None = Field(description="Id of the reference; null for distractors.")
     distance: float
-    compared: Literal["code", "descriptor"]
+    compared: Literal["code", "descriptor"] = Field(
+        description="What the distance was measured to: the code in the index, or the full descriptor."
+    )
     state: Literal["passive", "activated", "unchanged", "distractor"]
-    false_match_probability: float
-    false_match_text: str
+    false_match_probability: float = Field(
+        description="Probability that a photo related to none of the references has a match this near."
+    )
+    false_match_text: str = Field(description='The false-match probability in words, such as "1 in 40,000".')
     verdict: Verdict
     thumbnail: str | None
 
     @classmethod
     def from_match(cls, match: collection.Match) -> Match:
-        """A match of the library."""
+        """Convert a match of the library."""
         return cls(
             photo=display_name(match.photo),
             id=match.id,
@@ -60,51 +52,73 @@ class Match(StrictModel):
             state=match.state,
             false_match_probability=match.false_match_probability,
             false_match_text=format_probability(match.false_match_probability),
-            verdict=verdict(match.false_match_probability),
+            verdict=match.verdict,
             thumbnail=thumbnail_url(match.id),
         )
 
 
+class SearchPlan(StrictModel):
+    """What the search did: number of references, cells probed, matches re-ranked by full descriptors."""
+
+    references: int
+    cells: int | None
+    probes: int | None
+    probe_radius: float | None
+    rerank: int
+    variants: bool
+
+
 class SearchTimings(StrictModel):
-    """How long each part took; of several photos the sum."""
+    """Milliseconds per stage; the sum over photos where several were searched for."""
 
     decode: float
     network: float
     search: float
 
 
-class SearchResponse(StrictModel):
-    """The matches of one photo."""
+class QueryResult(StrictModel):
+    """The verdict on one photo, its nearest references, and what the search did."""
 
+    query: str = Field(description="File name of the photo searched for.")
+    verdict: Verdict = Field(
+        description='Verdict of the best match: "match" up to a false-match probability of 0.001, "possible" up to 0.3.'
+    )
     matches: list[Match]
-    plan: str
+    search: SearchPlan
+
+    @classmethod
+    def from_result(cls, query: str, result: collection.SearchResult) -> QueryResult:
+        """Convert a result of the library."""
+        return cls(
+            query=query,
+            verdict=result.verdict,
+            matches=[Match.from_match(match) for match in result],
+            search=SearchPlan(**vars(result.search)),
+        )
+
+
+class SearchResponse(QueryResult):
+    """The result of one photo."""
+
     milliseconds: SearchTimings
 
 
-class PhotoMatches(StrictModel):
-    """The matches of one photo of several."""
+class QueryProblem(StrictModel):
+    """Why one of several photos was not searched for."""
 
-    name: str
-    matches: list[Match]
-
-
-class PhotoProblem(StrictModel):
-    """Why one photo of several was not searched for."""
-
-    name: str
+    query: str
     problem: ProblemDetails
 
 
 class BatchSearchResponse(StrictModel):
-    """The matches of several photos, in the order they came in."""
+    """The results of several photos, in the order of the request."""
 
-    results: list[PhotoMatches | PhotoProblem]
-    plan: str
+    results: list[QueryResult | QueryProblem]
     milliseconds: SearchTimings
 
 
 class PhotoOutcome(StrictModel):
-    """What came of one photo: a reference by this id, and why not if it is none."""
+    """Outcome of one photo: the id of its reference, or the problem if it failed."""
 
     photo: str
     id: int | None
@@ -113,13 +127,13 @@ class PhotoOutcome(StrictModel):
 
 
 class AddResponse(StrictModel):
-    """What came of each photo, in the order they came in."""
+    """The outcome of each photo, in the order of the request."""
 
     outcomes: list[PhotoOutcome]
 
 
 class Reference(StrictModel):
-    """A reference as a list shows it."""
+    """A reference as listed; `added` is a time in UTC."""
 
     id: int
     photo: str
@@ -130,7 +144,7 @@ class Reference(StrictModel):
 
     @classmethod
     def from_row(cls, listed: ListedReference) -> Reference:
-        """A row of the catalog."""
+        """Convert a row of the catalog."""
         return cls(
             id=listed.id,
             photo=display_name(listed.source),
@@ -142,7 +156,7 @@ class Reference(StrictModel):
 
 
 class ReferencePage(StrictModel):
-    """A page of the collection, newest first; `next` is the address of the page after it."""
+    """One page of references, newest first; `next` is the address of the next page."""
 
     photos: list[Reference]
     next: str | None
@@ -150,7 +164,7 @@ class ReferencePage(StrictModel):
 
 
 class Quality(StrictModel):
-    """How a released file differs from its original; `psnr` is null where the two are equal."""
+    """Difference of a released file from its original; `psnr` is null if the two are equal."""
 
     psnr: float | None
     ssim: float
@@ -158,7 +172,7 @@ class Quality(StrictModel):
 
 
 class Release(StrictModel):
-    """One file that was released of a reference."""
+    """One released file of a reference."""
 
     photo: str
     state: Literal["activated", "unchanged"]
@@ -169,19 +183,19 @@ class Release(StrictModel):
 
 
 class ReferenceDetail(Reference):
-    """A reference, and what was released of it, the latest first."""
+    """A reference and its released files, latest first."""
 
     releases: list[Release]
 
 
 class JobStarted(StrictModel):
-    """Where the progress of a job is told."""
+    """The address at which a job reports its progress."""
 
     job: str
 
 
 class JobStatus(StrictModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     id: str
     kind: Literal["add", "activate"]
@@ -192,7 +206,7 @@ class JobStatus(StrictModel):
 
 
 class EditedCopy(StrictModel):
-    """Whether a copy, edited in one way, is found with one probe: of the photo as it was, and as released."""
+    """Whether an edited copy is found with one probe, made from the original and from the released file."""
 
     edit: str
     found_before: bool
@@ -200,7 +214,7 @@ class EditedCopy(StrictModel):
 
 
 class ActivationReport(StrictModel):
-    """What came of activating a photo; pictures are addresses."""
+    """Outcome of an activation; `released` and `pictures` are addresses."""
 
     id: int
     state: Literal["activated", "unchanged"]
@@ -212,10 +226,10 @@ class ActivationReport(StrictModel):
 
 
 class Comparison(StrictModel):
-    """Two photos beside each other; pictures are addresses that hold them.
+    """Two photos compared; `pictures` holds data URLs by name.
 
-    `first` and `second` are there always; where they are aligned also `framed`, the second with a frame around what the
-    first shows of it, `overlay`, that part of it in the shape of the first, and `difference`, what differs.
+    `first` and `second` are always present. If the two can be aligned, there are also `framed` (the second with the
+    outline of the first), `overlay` (the same part of the second in the shape of the first) and `difference`.
     """
 
     same_size: bool
@@ -228,7 +242,7 @@ class Comparison(StrictModel):
 
 
 class ServiceInfo(StrictModel):
-    """What the collection holds, and what the service is."""
+    """Contents of the collection, and the version of the service."""
 
     photos: int
     passive: int
@@ -244,6 +258,6 @@ class ServiceInfo(StrictModel):
 
 
 class Health(StrictModel):
-    """That there is somebody."""
+    """The service is up."""
 
     status: Literal["ok"] = "ok"

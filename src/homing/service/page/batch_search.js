@@ -24,10 +24,10 @@ async function sendBatch(address, batch, options) {
     const response = await json(address, { ...options, method: "POST", body: form({ photo: batch }) });
     if (batch.length === 1) return [{ file: batch[0], ...response }];
     const found = [];
-    for (const [rank, { matches, problem }] of response.results.entries()) {
+    for (const [rank, { problem, ...result }] of response.results.entries()) {
       const file = batch[rank];
       if (problem?.status === BUSY) found.push(...(await retryAlone(file))); // there was no room for this one
-      else found.push({ file, matches, plan: response.plan, problem: problem?.detail });
+      else found.push({ file, ...result, problem: problem?.detail });
     }
     return found;
   } catch (error) {

@@ -25,11 +25,16 @@ export const formatDay = (text) => days.format(new Date(text));
 /** Wednesday, 4 March 2026 at 14:05 */
 export const formatTime = (text) => times.format(new Date(text));
 
-/** Almost certainly */
+/** Passive */
 export const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Whether a match is more than what unrelated photos come to. */
-export const isMatch = (match) => match.verdict !== "no sign of it";
+const VERDICTS = { match: "Match", possible: "Possible match", none: "No match" };
 
-/** Almost certainly a copy of */
-export const verdictTitle = ({ verdict }) => `${capitalize(verdict === "perhaps" ? "perhaps a copy" : verdict)} of `;
+/** Match, Possible match, No match */
+export const verdictText = ({ verdict }) => VERDICTS[verdict];
+
+/** 118,299 references, 4 of 4,096 cells */
+export function formatSearch({ references, cells, probes }) {
+  const probed = cells === null || probes === null ? "" : `, ${formatCount(probes)} of ${formatCount(cells)} cells`;
+  return `${plural(references, "reference")}${probed}`;
+}

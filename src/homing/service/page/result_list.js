@@ -1,18 +1,18 @@
-/** What was found for several pictures: of each the best match in words, and a way to all that is known of it. */
+/** Results of several pictures: the best match of each, and a button that opens its details. */
 import { make } from "./dom.js";
 import { fileImage, serviceImage } from "./images.js";
-import { capitalize, formatCount, isMatch, plural, verdictTitle } from "./format.js";
+import { capitalize, formatCount, plural, verdictText } from "./format.js";
 
-/** A heading and a list, the likeliest first; `open` gets what was found for one, and the button for it. */
+/** A heading and a list, smallest false-match probability first; `open` gets a result and the button that opens it. */
 export function* renderList(found, open, options) {
   const number = (which) => found.filter(which).length;
-  const perhaps = number((each) => best(each)?.verdict === "perhaps");
-  const matched = number(best) - perhaps; // which up to 30 of 100 unrelated pictures are by chance
+  const matched = number((each) => each.verdict === "match");
+  const possible = number((each) => each.verdict === "possible"); // up to 30 of 100 unrelated pictures
   const failed = number((each) => each.problem);
   const verb = matched > 1 ? "have" : "has";
   yield make("h2", {}, `${matched ? formatCount(matched) : "None"} of ${formatCount(found.length)} pictures ${verb} a match`);
   const more = [
-    perhaps > 0 ? `${formatCount(perhaps)}${matched > 0 ? " more" : ""}, perhaps.` : "",
+    possible > 0 ? `${formatCount(possible)} possible match${possible > 1 ? "es" : ""}.` : "",
     failed > 0 ? `${plural(failed, "picture")} could not be searched for.` : "",
   ];
   yield make("p", { class: "lead" }, more.join(" ").trim());
@@ -20,9 +20,9 @@ export function* renderList(found, open, options) {
   yield make("ul", { class: "matches each" }, ...rows);
 }
 
-const best = ({ matches }) => matches?.find(isMatch) ?? null;
+const best = ({ matches }) => matches?.find((match) => match.verdict !== "none") ?? null;
 
-/** By the chance of the best match, then what could not be searched for, then those of which there is no sign. */
+/** Sort key: the false-match probability of the best match, then pictures that failed, then pictures without a match. */
 function rank(found) {
   if (found.problem) return 2;
   return best(found)?.false_match_probability ?? 3;
@@ -45,9 +45,9 @@ function row(found, open, options) {
 
 function words(problem, match) {
   if (problem) return [make("p", { class: "problem" }, capitalize(problem))];
-  if (match === null) return [make("p", { class: "soft" }, "No sign of it in this collection")];
+  if (match === null) return [make("p", { class: "soft" }, "No match in this collection")];
   return [
-    make("p", { class: "verdict" }, verdictTitle(match), make("b", {}, match.photo)),
-    make("p", { class: "soft" }, `Chance of a false match: ${match.false_match_text}`),
+    make("p", { class: "verdict" }, `${verdictText(match)}: `, make("b", {}, match.photo)),
+    make("p", { class: "soft" }, `False-match probability: ${match.false_match_text}`),
   ];
 }

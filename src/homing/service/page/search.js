@@ -1,4 +1,4 @@
-/** The first view: whose picture is this, or whose are these? */
+/** The search view: one picture, or many at once. */
 import { isAborted } from "./api.js";
 import { openComparison } from "./compare.js";
 import { acceptFiles } from "./file_input.js";
@@ -6,7 +6,7 @@ import { byId, announce, make, notice } from "./dom.js";
 import { searchAll } from "./batch_search.js";
 import { fileImage, serviceImage } from "./images.js";
 import { renderList } from "./result_list.js";
-import { capitalize, formatCount, isMatch, verdictTitle } from "./format.js";
+import { capitalize, formatCount, formatSearch, verdictText } from "./format.js";
 
 const { setStatus, setProblem, clear } = notice("search-notice");
 const results = byId("results");
@@ -51,7 +51,7 @@ function fail(line) {
   setProblem(line);
 }
 
-/** The list of all; who opens one sees what a search for it alone shows, and a way back. */
+/** The list of all results; each opens in detail, with a button back to the list. */
 function showList(found, options) {
   const all = [...renderList(found, open, options)];
   return all;
@@ -70,20 +70,22 @@ function showList(found, options) {
   }
 }
 
-function* renderResult({ file, matches, plan, milliseconds }, options) {
-  const [best, ...more] = matches.filter(isMatch);
-  const others = matches.filter((match) => !isMatch(match));
-  const words = best ? `Chance of a false match: ${best.false_match_text}.` : noMatchText(matches);
+const isCandidate = (match) => match.verdict !== "none";
+
+function* renderResult({ file, matches, search, milliseconds }, options) {
+  const [best, ...more] = matches.filter(isCandidate);
+  const others = matches.filter((match) => !isCandidate(match));
+  const words = best ? `False-match probability: ${best.false_match_text}.` : noMatchText(matches);
   const compares = best && best.thumbnail !== null ? compareButton(file, best, "primary") : null;
   yield make("div", { class: "head" }, make("div", {}, headline(best), make("p", { class: "lead" }, words)), compares);
   yield pair(file, best, options);
-  if (more.length > 0) yield make("h3", {}, "It may also be");
+  if (more.length > 0) yield make("h3", {}, "Other candidates");
   if (more.length > 0) yield list(file, more, options);
   if (others.length > 0) {
-    const title = best ? `${formatCount(others.length)} more, no nearer than unrelated photos come` : "What came nearest";
+    const title = best ? `${formatCount(others.length)} more, as far away as unrelated photos` : "Nearest references";
     yield make("details", {}, make("summary", {}, title), list(file, others, options));
   }
-  yield make("p", { class: "soft small" }, `Searched ${plan}${milliseconds ? formatTimings(milliseconds) : ""}.`);
+  yield make("p", { class: "soft small" }, `Searched ${formatSearch(search)}${milliseconds ? formatTimings(milliseconds) : ""}.`);
 }
 
 function formatTimings(milliseconds) {
@@ -92,13 +94,13 @@ function formatTimings(milliseconds) {
 }
 
 function headline(best) {
-  if (best === undefined) return make("h2", {}, "No sign of it in this collection");
-  return make("h2", { class: "verdict" }, verdictTitle(best), make("b", {}, best.photo));
+  if (best === undefined) return make("h2", {}, "No match in this collection");
+  return make("h2", { class: "verdict" }, `${verdictText(best)}: `, make("b", {}, best.photo));
 }
 
 function noMatchText(matches) {
-  if (matches.length === 0) return "Nothing in it lies near this picture.";
-  return "What came nearest is no nearer than unrelated pictures come.";
+  if (matches.length === 0) return "The collection has no reference near this picture.";
+  return "The nearest references are as far away as those of unrelated pictures.";
 }
 
 function pair(file, best, options) {
@@ -119,10 +121,10 @@ function list(file, matches, options) {
 
 function row(file, match, options) {
   const isDistractor = match.state === "distractor";
-  const sign = isMatch(match) ? [match.verdict] : [];
+  const verdict = isCandidate(match) ? [verdictText(match)] : [];
   const facts = [
-    ...sign,
-    `false match ${match.false_match_text}`,
+    ...verdict,
+    `false-match probability ${match.false_match_text}`,
     isDistractor ? "a distractor" : match.state,
   ];
   return make(
