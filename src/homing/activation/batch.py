@@ -15,9 +15,11 @@ from homing.activation.requests import Evaluator
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe
-from homing.objectives import objective_for
+from homing.objectives import Objective, objective_for
 from homing.perception.quality import rms
-from homing.photo import Photo
+from homing.photo import Photo, graphic_colors
+
+_GRAPHIC = "a graphic of {}; activate it all the same with --graphics"
 
 Loop = Callable[..., list[Tensor]]  # called as `optimize` is
 
@@ -30,11 +32,13 @@ def activate(
     recipe: Recipe,
     format: str | None = None,
     loop: Loop = optimize,
+    graphics: bool = False,
 ) -> list[Activation | PhotoError]:
     """Move each photo towards its own code; what comes back was measured on the bytes it holds.
 
     Photos are moved as one batch and may differ in size; on a CPU the same batch gives the same bytes. `format` writes
     another file format; `loop` is another one than the engine's, to compare with.
+    Graphics of few colors are released unchanged unless `graphics` is true.
     A photo that cannot be written gives its error in place of an activation; the others are not affected.
     """
     codebook.check(extractor)
@@ -43,14 +47,44 @@ def activate(
     images = [photo.pixels(extractor.device) for photo in photos]
     originals = describe(extractor, images)
     objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
-    changes = loop(images, extractor=extractor, objective=objective, recipe=recipe)
+    colors = [None if graphics else graphic_colors(photo) for photo in photos]
+    changes = _changes(loop, images, colors, extractor=extractor, objective=objective, recipe=recipe)
     change_rms_values = torch.stack([rms(change) for change in changes]).tolist()
     evaluator = Evaluator(extractor, codebook, objective)
     positions = evaluator.positions(originals, range(len(photos)))
     per_photo = zip(photos, images, changes, change_rms_values, positions, codebook.encode(originals), strict=True)
+    checks = [
+        ReleaseCheck(photo, image, change, change_rms, position, code, evaluator, index, recipe, format)
+        for index, (photo, image, change, change_rms, position, code) in enumerate(per_photo)
+    ]
     return run_coroutines(
         [
-            ReleaseCheck(photo, image, change, change_rms, position, code, evaluator, index, recipe, format).run()
-            for index, (photo, image, change, change_rms, position, code) in enumerate(per_photo)
+            check.run()
+            if count is None
+            else check.unchanged(_GRAPHIC.format("one color" if count == 1 else f"{count:,} colors"))
+            for check, count in zip(checks, colors, strict=True)
         ]
     )
+
+
+def _changes(
+    loop: Loop,
+    images: Sequence[Tensor],
+    colors: Sequence[int | None],
+    *,
+    extractor: Extractor,
+    objective: Objective,
+    recipe: Recipe,
+) -> list[Tensor]:
+    """The change of each image; none of graphics, which have a number of colors."""
+    moved = [index for index, count in enumerate(colors) if count is None]
+    changes = [torch.zeros_like(image) for image in images] if len(moved) < len(images) else [*images]
+    if moved:
+        # A batch of photos alone is the same with and without the question.
+        some = (
+            objective if len(moved) == len(images) else objective.select(torch.tensor(moved, device=extractor.device))
+        )
+        found = loop([images[index] for index in moved], extractor=extractor, objective=some, recipe=recipe)
+        for index, change in zip(moved, found, strict=True):
+            changes[index] = change
+    return changes

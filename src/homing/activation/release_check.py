@@ -25,7 +25,7 @@ from homing.activation.requests import (
 from homing.activation.strength import write_at_psnr
 from homing.perception import Quality
 from homing.perception.quality import UNCHANGED
-from homing.photo import QUICK_FORMATS, Photo, format_name
+from homing.photo import QUICK_FORMATS, Photo, differences, format_name
 
 MIN_LOSS_DECREASE = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
 _WEAKER = (0.5, 0.25)
@@ -46,6 +46,10 @@ class Activation:
     descriptor_after: np.ndarray | None
     """Of what is released, where it is activated."""
     code: np.ndarray
+    bytes_before: int
+    """Size of the photo's own file."""
+    notes: list[str]
+    """What was written differently than in the photo's own file, in short sentences."""
     loss_before: float  # what the recipe's objective says of the original, and of what is released
     loss_after: float
 
@@ -94,11 +98,15 @@ class ReleaseCheck:
             rejection = self._rejection_reason(candidate, position)
         if not rejection:
             return (yield from self._accept(candidate, position, "; ".join(filter(None, (finer, weaker))) or None))
+        return (yield from self.unchanged(rejection))
+
+    def unchanged(self, reason: str) -> Coroutine[Activation]:
+        """The photo as it was, in the format asked for."""
         if self.format is None:
-            return self._make_activation(self.photo.data, "unchanged", rejection, UNCHANGED, self.original)
-        candidate = yield self._write(finer=True, quick=False)(0.0)
+            return self._make_activation(self.photo.data, "unchanged", reason, UNCHANGED, self.original)
+        candidate: Candidate = yield self._write(finer=True, quick=False)(0.0)
         quality: Quality = yield MeasureQuality(self.image, candidate.decoded)
-        return self._make_activation(candidate.data, "unchanged", rejection, quality, self.original)
+        return self._make_activation(candidate.data, "unchanged", reason, quality, self.original)
 
     def _write_at_budget(self, *, finer: bool) -> Coroutine[Candidate]:
         """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
@@ -174,6 +182,8 @@ class ReleaseCheck:
             descriptor=self.original.descriptor.numpy(),
             descriptor_after=now.descriptor.numpy() if state == "activated" else None,
             code=self.code,
+            bytes_before=len(self.photo.data),
+            notes=differences(self.photo.data, data, self.photo.name),
             loss_before=self.original.loss,
             loss_after=now.loss,
         )

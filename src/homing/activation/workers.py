@@ -50,6 +50,8 @@ class ActivateFiles:
     compiled: bool = False
     device: str | None = None
     """Of the network; a GPU if there is one."""
+    graphics: bool = False
+    """Whether graphics of few colors are activated too."""
 
     def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Each item with what came of its file, or of its photo; what stands in the place of one is passed on."""
@@ -60,6 +62,7 @@ class ActivateFiles:
             codebook=self.codebook,
             recipe=self.recipe,
             format=self.format,
+            graphics=self.graphics,
         )
         decoded: Iterable[tuple[Any, Any]] = (
             (item, _decode(file) if isinstance(file, EncodedPhoto) else file) for item, file in items

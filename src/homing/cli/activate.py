@@ -56,6 +56,10 @@ def activate(
     psnr: Psnr = None,
     alpha: Alpha = None,
     format: Format = None,
+    graphics: Annotated[
+        bool,
+        typer.Option("--graphics", help="Activate graphics of few colors too, such as logos and screenshots of text."),
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Index photos, move their pixels invisibly, check the result, and write what may be released.
@@ -88,9 +92,11 @@ def activate(
         STATE_LABELS,
         json,
         lambda opened, report: (
-            opened.activate(photos, out, recipe=chosen, format=format, report=report, processes=True)
+            opened.activate(photos, out, recipe=chosen, format=format, report=report, processes=True, graphics=graphics)
             if photos
-            else opened.activate_passive(out, recipe=chosen, format=format, report=report, processes=True)
+            else opened.activate_passive(
+                out, recipe=chosen, format=format, report=report, processes=True, graphics=graphics
+            )
         ),
     )
 

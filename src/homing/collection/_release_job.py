@@ -16,7 +16,7 @@ from homing.activation.optimize import optimize
 from homing.activation.pipeline import batch_size_for, map_batches
 from homing.activation.workers import ActivateFiles, EncodedPhoto, map_in_workers, should_compile, use_processes
 from homing.collection.outcome import Outcome, failed
-from homing.collection.release_steps import ReleaseWriter, Task, read, release, tasks_for
+from homing.collection.release_steps import ReleaseWriter, Task, read, release, tasks_for, with_differences
 from homing.errors import PhotoError
 from homing.photo import FoundPhoto, Photo, format_name
 
@@ -37,12 +37,13 @@ class ActivationJob:
         *,
         expected: Mapping[Location, Container[str]] | None = None,
         processes: bool = False,
+        graphics: bool = False,
     ) -> None:
         """`expected` are the hashes that a photo's file must have one of."""
         self.collection, self.out, self.recipe = collection, out, recipe
-        self.loop, self.processes = loop, processes
+        self.loop, self.processes, self.graphics = loop, processes, graphics
         self.format = format_name(format) if format else None
-        self._releases = ReleaseWriter(collection, recipe, format, expected)
+        self._releases = ReleaseWriter(collection, recipe, format, expected, graphics=graphics)
 
     def run(self, found: Sequence[FoundPhoto[Location]], report: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos; each one's file is on disk when it is reported."""
@@ -62,7 +63,7 @@ class ActivationJob:
         can_use_workers = self.processes and self.loop is optimize and not self.collection.has_custom_extractor
         if can_use_workers and use_processes(len(tasks), device):
             compiled = should_compile(len(tasks), self.recipe)
-            work = ActivateFiles(self.collection.codebook, self.recipe, self.format, compiled)
+            work = ActivateFiles(self.collection.codebook, self.recipe, self.format, compiled, graphics=self.graphics)
             # Batches come so fast that to wait for the disk, and only then for the next one, would halve the pace.
             return pipelined_map(write_batch, map_in_workers(prefetch_map(self._read, tasks), work))
         size = batch_size_for(device)
@@ -75,6 +76,11 @@ class ActivationJob:
         if isinstance(photo, Outcome):
             return task, photo
         ((task, done),) = self._releases.lookup_existing([(task, photo.sha256, photo.target_sha256)])
+        if done is not None and done.resumed:
+            try:
+                done = with_differences(done, photo.file.data)
+            except PhotoError as error:
+                done = failed(task.path, error)
         return task, done or photo.file
 
     def _load(self, task: Task) -> tuple[Task, Photo | Outcome]:
@@ -94,4 +100,5 @@ class ActivationJob:
             recipe=self.recipe,
             format=self.format,
             loop=self.loop,
+            graphics=self.graphics,
         )

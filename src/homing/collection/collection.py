@@ -118,16 +118,18 @@ class Collection(BaseCollection):
         report: OutcomeCallback | None = None,
         loop: Loop = optimize,
         processes: bool = False,
+        graphics: bool = False,
     ) -> list[Outcome]:
         """Index photos, activate them, and write into the folder `out` what may be released.
 
         Released files have the names they have in the folders given. Photos activated earlier are not done again.
         `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
         With `processes` thousands of photos for a GPU are read and written by several; a script that asks for them is
-        guarded by `if __name__ == "__main__"`.
+        guarded by `if __name__ == "__main__"`. Graphics of few colors (logos, screenshots of text, line art) are
+        released unchanged unless `graphics` is true.
         """
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
-        job = ActivationJob(self, location(out), chosen, format, loop, processes=processes)
+        job = ActivationJob(self, location(out), chosen, format, loop, processes=processes, graphics=graphics)
         with self.lock_for_writing():
             return job.run(find_photos(_as_paths(photos)), report or _ignore)
 
@@ -139,6 +141,7 @@ class Collection(BaseCollection):
         format: str | None = None,
         report: OutcomeCallback | None = None,
         processes: bool = False,
+        graphics: bool = False,
     ) -> list[Outcome]:
         """Activate all references that are still passive, from the files they were added from.
 
@@ -148,7 +151,9 @@ class Collection(BaseCollection):
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
         with self.lock_for_writing():
             found, expected = passive_photos(self.folder.catalog)
-            job = ActivationJob(self, location(out), chosen, format, expected=expected, processes=processes)
+            job = ActivationJob(
+                self, location(out), chosen, format, expected=expected, processes=processes, graphics=graphics
+            )
             outcomes = job.run(found, report or _ignore) if found else []
             for outcome in still_passive(self.folder.catalog, expected, outcomes):
                 (report or _ignore)(outcome)

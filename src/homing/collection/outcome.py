@@ -20,6 +20,12 @@ class Outcome:
     ssim: float | None = None
     linf: float | None = None
     reason: str | None = None
+    bytes_before: int | None = None
+    """Size of the photo's file."""
+    bytes_after: int | None = None
+    """Size of the released file."""
+    notes: list[str] = field(default_factory=list)
+    """What was written differently than in the photo's file, in short sentences."""
     moved_from: Location | None = None
     """Where the file of a known photo was recorded to lie, if it lies here now."""
     overwrote: bool = False

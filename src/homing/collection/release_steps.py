@@ -23,7 +23,7 @@ from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow
 from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome, failed
 from homing.errors import CollectionError, HomingError, PhotoError
-from homing.photo import FoundPhoto, format_name, read_file
+from homing.photo import FoundPhoto, differences, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -122,12 +122,14 @@ class ReleaseWriter:
         recipe: Recipe,
         format: str | None,
         expected: Mapping[Location, Container[str]] | None = None,
+        *,
+        graphics: bool = False,
     ) -> None:
         """`expected` are the hashes that a photo's file must have one of."""
         self._collection, self._catalog = collection, collection.folder.catalog
         self._expected = expected or {}
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
-        self._settings = f"{settings} {format_name(format) if format else None}"
+        self._settings = f"{settings} {format_name(format) if format else None}{' graphics' if graphics else ''}"
 
     def lookup_existing(self, photos: Sequence[tuple[Task, str, str | None]]) -> list[tuple[Task, Outcome | None]]:
         """Tasks, given the hashes of their photos and of what their targets hold, and what there is to tell already."""
@@ -214,7 +216,7 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
             if made
             else []
         )
-        planned = [(task, result.data, plan) for (task, result), plan in zip(made, plans, strict=True)]
+        planned = [(task, result, plan) for (task, result), plan in zip(made, plans, strict=True)]
         written = []
         # In threads: each file is waited for until it is on disk.
         results = prefetch_map(lambda each: _write(*each, releases), planned)
@@ -228,18 +230,32 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
     return [replace(outcomes[task], moved_from=task.moved_from) for task, _ in batch]
 
 
-def _write(task: Task, data: bytes, planned: ReleaseEntry, releases: ReleaseWriter) -> Outcome:
+def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: ReleaseWriter) -> Outcome:
     """Write the file of one photo, over what was released of it before, but over nothing else."""
     number, row = planned
     try:
         target_sha256 = _target_sha256(task)
         is_ours = target_sha256 is not None and releases.is_own_release(number, row.path, target_sha256)
-        write_file(task.target, data, new=not is_ours)
+        write_file(task.target, activation.data, new=not is_ours)
     except (PhotoError, CollectionError) as error:
         return failed(task.path, error)
     except OSError as error:
         return failed(task.path, CollectionError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
-    return replace(_outcome(task, row), overwrote=is_ours and target_sha256 != row.sha256)
+    return replace(
+        _outcome(task, row),
+        overwrote=is_ours and target_sha256 != row.sha256,
+        bytes_before=activation.bytes_before,
+        bytes_after=len(activation.data),
+        notes=activation.notes,
+    )
+
+
+def with_differences(outcome: Outcome, data: bytes) -> Outcome:
+    """An outcome of an earlier job with what is told about its file, given the photo's own."""
+    assert outcome.released is not None
+    after = read_file(outcome.released)
+    notes = differences(data, after, str(outcome.photo))
+    return replace(outcome, bytes_before=len(data), bytes_after=len(after), notes=notes)
 
 
 def _outcome(task: Task, row: ReleaseRow) -> Outcome:

@@ -2,8 +2,10 @@
 
 from homing.photo._decode import image_size
 from homing.photo._jpeg import JpegTables
+from homing.photo.differences import differences
 from homing.photo.folders import FoundPhoto, LocalPhoto, find_photos
 from homing.photo.formats import QUICK_FORMATS, SUFFIXES, format_name
+from homing.photo.graphics import graphic_colors
 from homing.photo.photo import Photo, apply_changes, read_file
 from homing.photo.square import Square, read_square
 
@@ -16,8 +18,10 @@ __all__ = [
     "Photo",
     "Square",
     "apply_changes",
+    "differences",
     "find_photos",
     "format_name",
+    "graphic_colors",
     "image_size",
     "read_file",
     "read_square",

@@ -88,10 +88,8 @@ def _other_file(data: bytes, name: str) -> Decoded:
         icc = image.info.get("icc_profile")
         exif = _png.exif(data) if format == "PNG" else image.info.get("exif", b"")
         orientation = _orientation(Directory.read(exif))
-        if format == "PNG" and _png.is_16_bit(data):
-            planes = imagecodecs.png_decode(data)
-        else:
-            planes = _planes(image, name)
+        deep = format == "PNG" and _png.is_16_bit(data)
+        planes = imagecodecs.png_decode(data) if deep else _planes(image, name)
         colors = 4 if image.mode == "CMYK" else None
     return _decoded(planes, format, orientation, icc, name, colors)
 

@@ -162,6 +162,11 @@ def _save(image: Image.Image, format: str, **settings: Any) -> bytes:
     return buffer.getvalue()
 
 
+def is_lossless(photo: Photo) -> bool:
+    """Whether the file of a photo keeps every pixel."""
+    return photo.format in ("PNG", "TIFF", "BMP") or (photo.format == "WEBP" and _is_lossless_webp(photo.data))
+
+
 def _is_lossless_webp(data: bytes) -> bool:
     """Whether the pixels are in a VP8L chunk."""
     position = 12

@@ -34,6 +34,10 @@ class Header(NamedTuple):
     """Names of the maps that belong to the primary picture: depth, HDR gain map."""
     bits: int
     """Of a channel."""
+    mode: str
+    """L, LA, RGB, RGBA or RGBa."""
+    chroma: int | None
+    """420, 422 or 444."""
     metadata: Metadata
     """EXIF and XMP state no orientation: libheif turns the pixels upright."""
 
@@ -43,8 +47,17 @@ def header(data: bytes, name: str) -> Header:
     file = _open(data, name)
     primary = file[file.primary_index]
     depth = ["depth map"] if primary.info["depth_images"] else []
+    mode = primary.mode.partition(";")[0].replace("I", "L")
     gain = ["HDR gain map"] if any("gainmap" in kind for kind in primary.info["aux"]) else []
-    return Header(primary.size, len(file), depth + gain, primary.info["bit_depth"], Metadata.of(data))
+    return Header(
+        primary.size,
+        len(file),
+        depth + gain,
+        primary.info["bit_depth"],
+        mode,
+        primary.info.get("chroma"),
+        Metadata.of(data),
+    )
 
 
 def planes(data: bytes, name: str) -> np.ndarray:

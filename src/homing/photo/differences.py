@@ -1,0 +1,155 @@
+"""What a written file has in common with the original no more: size, pixels, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import NamedTuple
+
+import tifffile
+from PIL import Image, JpegImagePlugin
+
+from homing.photo import _heif, _png
+from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
+
+_GROWTH = 1.5  # times the original's size, from which on it is worth a sentence
+_PALETTE, _BILEVEL, _GRAY, _RGB, _CMYK = "palette", "black and white", "gray", "RGB", "CMYK"
+_KINDS = {"1": _BILEVEL, "L": _GRAY, "LA": _GRAY, "I;16": _GRAY, "P": _PALETTE, "PA": _PALETTE, "CMYK": _CMYK}
+_TIFF_KINDS = {0: _GRAY, 1: _GRAY, 3: _PALETTE, CMYK: _CMYK}
+_TIFF_ALPHA = (1, 2)
+
+
+class _Header(NamedTuple):
+    """What the header of a file says about its pixels."""
+
+    format: str
+    kind: str
+    bits: int
+    alpha: bool
+    icc: bool
+    metadata: frozenset[str]
+    pictures: int = 1
+    auxiliary: tuple[str, ...] = ()
+    chroma: tuple[int, ...] | int | None = None
+    progressive: bool = False
+    tables: tuple[tuple[int, ...], ...] = ()
+
+
+def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
+    """Short sentences about what was written differently than in the original file, apart from moved pixels.
+
+    Only headers are read. `name` is for messages.
+    """
+    if before == after:
+        return []
+    old, new = _header(before, name), _header(after, name)
+    changes = [*_pixel_changes(old, new), *_coding_changes(old, new), *_losses(old, new)]
+    if len(after) <= _GROWTH * len(before):
+        return changes
+    reason = changes[0].rstrip(".") if changes else "the change adds detail, which compresses badly"
+    return [f"{new.format} grew from {_size(len(before))} to {_size(len(after))}: {reason}.", *changes[1:]]
+
+
+def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
+    if old.kind == _CMYK != new.kind:
+        yield f"CMYK became {_srgb(new)}, without its profile." if old.icc else f"CMYK became {_srgb(new)}."
+    elif old.kind != new.kind:
+        yield f"{'a palette' if old.kind == _PALETTE else old.kind} became {new.kind}."
+    elif old.icc and not new.icc:
+        yield "the color profile was applied to the pixels and dropped."
+    if old.bits > max(new.bits, 8):
+        yield f"{old.bits} bits a channel became {new.bits}."
+    if old.alpha and not new.alpha:
+        yield "transparent areas became white."
+
+
+def _srgb(new: _Header) -> str:
+    return "sRGB" if new.kind == _RGB else new.kind
+
+
+def _coding_changes(old: _Header, new: _Header) -> Iterator[str]:
+    if old.format != new.format:
+        yield f"{old.format} became {new.format}."
+        return
+    if old.tables != new.tables:
+        yield "written with finer quantization tables."
+    if old.chroma != new.chroma:
+        yield "written with color at full resolution."
+    if old.progressive != new.progressive:
+        yield "progressive coding became baseline." if old.progressive else "baseline coding became progressive."
+
+
+def _losses(old: _Header, new: _Header) -> Iterator[str]:
+    for lost in sorted(old.metadata - new.metadata):
+        yield f"{lost} was dropped."
+    if old.pictures > new.pictures:
+        count = old.pictures - new.pictures
+        yield f"{count} further {'picture' if count == 1 else 'pictures'} in the file dropped."
+    for lost in sorted(set(old.auxiliary) - set(new.auxiliary)):
+        yield f"{lost} was dropped."
+
+
+def _header(data: bytes, name: str) -> _Header:
+    if is_heif(data):
+        return _heif_header(data, name)
+    return _tiff_header(data) if is_tiff(data) else _pillow_header(data)
+
+
+def _heif_header(data: bytes, name: str) -> _Header:
+    header = _heif.header(data, name)
+    return _Header(
+        format="HEIC",
+        kind=_KINDS.get(header.mode, _RGB),
+        bits=header.bits,
+        alpha=header.mode in ("LA", "RGBA", "RGBa"),
+        icc=bool(header.metadata.icc),
+        metadata=_metadata(header.metadata),
+        pictures=header.pictures,
+        auxiliary=tuple(header.auxiliary),
+        chroma=header.chroma,
+    )
+
+
+def _tiff_header(data: bytes) -> _Header:
+    with tifffile.TiffFile(BytesIO(data)) as file:
+        page = file.pages.first
+        bits = int(page.bitspersample)
+        kind = _TIFF_KINDS.get(int(page.photometric), _RGB)
+        alpha = any(int(each) in _TIFF_ALPHA for each in page.extrasamples)
+        icc = page.iccprofile is not None
+    return _Header("TIFF", _BILEVEL if bits == 1 else kind, bits, alpha, icc, _metadata(Metadata.of(data)))
+
+
+def _pillow_header(data: bytes) -> _Header:
+    with Image.open(BytesIO(data)) as image:
+        jpeg = isinstance(image, JpegImagePlugin.JpegImageFile)
+        format = "JPEG" if jpeg else str(image.format)
+        found = _metadata(Metadata.of(data))
+        found |= {"comment"} if image.info.get("comment") else set()
+        found |= {"IPTC"} if image.info.get("photoshop") else set()
+        tables: tuple[tuple[int, ...], ...] = ()
+        chroma = None
+        if isinstance(image, JpegImagePlugin.JpegImageFile):
+            tables = tuple(tuple(image.quantization[layer[3]]) for layer in image.layer)
+            chroma = tuple(size for layer in image.layer for size in layer[1:3]) if image.layers > 1 else None
+        return _Header(
+            format=format,
+            kind=_KINDS.get(image.mode, _RGB),
+            bits=16 if format == "PNG" and _png.is_16_bit(data) else 8,
+            alpha=bool(image.has_transparency_data),
+            icc="icc_profile" in image.info,
+            metadata=found,
+            pictures=getattr(image, "n_frames", 1),
+            chroma=chroma,
+            progressive=bool(image.info.get("progressive")),
+            tables=tables,
+        )
+
+
+def _metadata(metadata: Metadata) -> frozenset[str]:
+    return frozenset(name for name, value in (("EXIF", metadata.exif), ("XMP", metadata.xmp)) if value)
+
+
+def _size(count: int) -> str:
+    """A number of bytes in words: 70 KB, 1.0 MB."""
+    return f"{count / 1e6:.1f} MB" if count >= 999_500 else f"{max(1, round(count / 1e3))} KB"

@@ -1,0 +1,77 @@
+"""Graphics of few colors: logos, line art, screenshots of text. Photos are never among them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from homing.photo import _color
+from homing.photo._encode import is_lossless
+from homing.photo.photo import Photo
+
+_FEW = 256
+_FEW_GRAYS = 16  # a gray photo of 8 bits has up to 256
+_PIXELS_PER_COLOR = 40  # so that a thumbnail is not taken for a graphic
+_SAMPLE = 65_536
+_NEAR = 3  # pixels
+_TEXTURE = 0.01  # the share of pixels far from any flat area that a graphic has at most
+
+
+def graphic_colors(photo: Photo) -> int | None:
+    """The number of colors of a graphic; None for a photo.
+
+    A graphic has few colors, or, in a file without loss, hardly a pixel that is not close to an exactly flat area.
+    """
+    pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _shown(photo, photo.alpha)
+    codes = _packed(pixels)
+    gray = pixels.shape[2] == 1 or (pixels.shape[2] == 3 and bool((pixels == pixels[..., :1]).all()))
+    few = min(_FEW_GRAYS if gray else _FEW, codes.size // _PIXELS_PER_COLOR)
+    # A sample of the pixels has no more colors than all of them.
+    step = max(1, codes.size // _SAMPLE)
+    if len(np.unique(codes.ravel()[::step])) <= few and (count := len(np.unique(codes))) <= few:
+        return count
+    if is_lossless(photo) and _texture(codes) <= _TEXTURE:
+        return len(np.unique(codes))
+    return None
+
+
+def _shown(photo: Photo, alpha: np.ndarray) -> np.ndarray:
+    """8-bit pixels in which all transparent ones have the same color."""
+    pixels: np.ndarray = _color.to_8_bit(photo.stored_pixels).copy()
+    pixels[alpha == 0] = 255
+    return pixels
+
+
+def _packed(pixels: np.ndarray) -> np.ndarray:
+    """(H, W, C) 8-bit pixels as one number each."""
+    codes = np.zeros(pixels.shape[:2], np.uint32)
+    for channel in range(pixels.shape[2]):
+        codes = codes << 8 | pixels[..., channel]
+    return codes
+
+
+def _texture(codes: np.ndarray) -> float:
+    """The share of pixels that are not close to a square of 3 pixels of one color."""
+    same = np.ones(codes.shape, bool)
+    same[:, 1:] &= codes[:, 1:] == codes[:, :-1]
+    same[1:] &= codes[1:] == codes[:-1]
+    flat = same[:-2, :-2] & same[1:-1, :-2] & same[2:, :-2] & same[:-2, 1:-1] & same[1:-1, 1:-1]
+    flat &= same[2:, 1:-1] & same[:-2, 2:] & same[1:-1, 2:] & same[2:, 2:]
+    near = np.zeros(codes.shape, bool)
+    near[1:-1, 1:-1] = flat
+    for axis in (0, 1):
+        near = _widened(near, axis)
+    return 1 - float(near.mean())
+
+
+def _widened(mask: np.ndarray, axis: int) -> np.ndarray:
+    """A mask and what lies next to it along an axis."""
+    wide: np.ndarray = mask.copy()
+    size = mask.shape[axis]
+    for step in range(1, _NEAR + 1):
+        ahead, behind = (np.take(mask, part, axis) for part in (range(step, size), range(size - step)))
+        target = [slice(None), slice(None)]
+        target[axis] = slice(size - step)
+        wide[tuple(target)] |= ahead
+        target[axis] = slice(step, size)
+        wide[tuple(target)] |= behind
+    return wide
