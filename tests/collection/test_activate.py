@@ -1,5 +1,6 @@
 import contextlib
 import hashlib
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -92,7 +93,7 @@ def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
     collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection.release_steps.write_whole", _crash)
+        patch.setattr("homing.collection.release_steps.write_file", _crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper")
     assert collection.info().unchanged == 1
@@ -143,9 +144,36 @@ def test_out_must_not_lie_in_the_collection(collection: Collection, photos: Path
 
 def test_a_photo_of_which_nothing_shows_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
-    (outcome,) = collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
+    (outcome,) = collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast", graphics=True)
     assert outcome.state == "unchanged"
+    assert "graphic" not in str(outcome.reason)
     assert (tmp_path / "out" / "clear.png").read_bytes() == (tmp_path / "clear.png").read_bytes()
+
+
+@pytest.mark.parametrize("format", [None, "jpeg"])
+def test_a_graphic_stays_unchanged_unless_asked_for(
+    collection: Collection, photos: Path, tmp_path: Path, format: str | None
+) -> None:
+    with Image.open(photos / "chelsea.png") as image:
+        image.convert("P").save(tmp_path / "palette.png")
+    before = (tmp_path / "palette.png").read_bytes()
+    shutil.copy(photos / "flower.jpg", tmp_path)
+    files = [tmp_path / "palette.png", tmp_path / "flower.jpg"]
+    graphic, photo = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format)
+    assert (graphic.state, photo.state) == ("unchanged", "activated")
+    assert graphic.reason is not None and graphic.reason.endswith("activate it all the same with --graphics")
+    assert graphic.bytes_before == len(before)
+    assert graphic.released is not None and graphic.bytes_after == len(graphic.released.read_bytes())
+    assert (graphic.notes == []) == (format is None)
+    assert (graphic.bytes_after == graphic.bytes_before) == (format is None)
+    asked, _ = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format, graphics=True)
+    assert (asked.state, asked.resumed) == ("activated", False)
+    if format is None:
+        assert asked.bytes_after is not None and asked.bytes_after > 1.5 * len(before)
+        assert [note.partition(" from ")[0] for note in asked.notes] == ["PNG grew"]
+    resumed, _ = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format, graphics=True)
+    assert resumed.resumed
+    assert (resumed.notes, resumed.bytes_after) == (asked.notes, asked.bytes_after)
 
 
 def test_a_photo_too_large_for_the_memory_fails_alone(

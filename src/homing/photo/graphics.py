@@ -12,7 +12,7 @@ _FEW = 256
 _FEW_GRAYS = 16  # a gray photo of 8 bits has up to 256
 _PIXELS_PER_COLOR = 40  # so that a thumbnail is not taken for a graphic
 _SAMPLE = 65_536
-_NEAR = 3  # pixels
+_NEAR = 6  # pixels: half the distance between the strokes of small letters
 _TEXTURE = 0.01  # the share of pixels far from any flat area that a graphic has at most
 
 
