@@ -19,7 +19,7 @@ def load(name: str, width: int = SIDE, height: int = SIDE) -> Image.Image:
 
 
 def as_views(*images: Image.Image) -> Views:
-    """What a network sees of them."""
+    """Views of these images, resized to squares."""
     squares = [np.array(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)) for image in images]
     pixels = torch.from_numpy(np.stack(squares)).permute(0, 3, 1, 2).float() / 255
     return Views(pixels, torch.tensor([image.width / image.height for image in images]))

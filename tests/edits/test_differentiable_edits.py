@@ -1,4 +1,4 @@
-"""The differentiable edits against the exact edits."""
+"""Differentiable edits compared with exact edits."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ STRENGTHS = {
     "text": (0.1, 0.3),
     "emoji": (0.4, 0.8),
 }
-"""A lower and a higher one that both show."""
+"""Two strengths of each edit, both visible."""
 
 drawing_nothing = [name for name, edit in DIFFERENTIABLE_EDITS.items() if not edit.random]
 every_differentiable_edit = pytest.mark.parametrize("name", DIFFERENTIABLE_EDITS)
@@ -47,7 +47,7 @@ def views() -> Views:
     return as_views(load("flower.jpg"), load("china.jpg", 144, 96))
 
 
-def test_every_edit_but_the_mixed_one_has_a_differentiable_version():
+def test_every_edit_but_random_has_a_differentiable_version():
     assert set(DIFFERENTIABLE_EDITS) == set(KINDS) - {"random"}
     assert set(STRENGTHS) == {name for name, kind in KINDS.items() if kind.bounds is not None}
 
@@ -62,7 +62,7 @@ def test_views_stay_views(name, views):
     assert result.pixels.min() >= 0 and result.pixels.max() <= 1
     assert (result.ratio > 0).all()
     if name not in ("identity", "aspect"):
-        # Each of the two, but for the padded square, which is one already.
+        # Both views change, except the square one under `pad`.
         assert all(change(*pair) > 0.001 for pair in zip(result.pixels, views.pixels, strict=True)) or name == "pad"
 
 
@@ -93,7 +93,7 @@ def test_a_gradient_reaches_the_pixels(name, views):
     assert (pixels.grad.abs().amax(dim=(1, 2, 3)) > 0).all()
 
 
-def test_what_was_kept_from_inference_takes_part_in_gradients():
+def test_tensors_cached_in_inference_mode_work_with_gradients():
     views = as_views(load("flower.jpg").resize((48, 48)))
     views = Views(views.pixels[..., :48, :48], views.ratio)
     for name in ("jpeg", "perspective", "meme"):
@@ -153,7 +153,7 @@ def test_differentiable_edits_agree_with_the_exact_edits(photo, label, tolerance
     assert difference < 0.3 * change(before.pixels, exact.pixels)
 
 
-def test_jpeg_fills_up_blocks_as_libjpeg_does():
+def test_jpeg_pads_blocks_as_libjpeg_does():
     image = load("china.jpg").crop((0, 0, SIDE - 6, SIDE - 6))
     before, exact = (
         torch.from_numpy(np.array(each)).permute(2, 0, 1)[None].float() / 255
@@ -161,7 +161,7 @@ def test_jpeg_fills_up_blocks_as_libjpeg_does():
     )
     result = DIFFERENTIABLE_EDITS["jpeg"](Views(before, torch.ones(1)), torch.tensor([20.0]), seed())
     assert result.pixels.shape == before.shape
-    for part in (slice(None), slice(-12, None)):  # all of it, and the blocks that were filled up
+    for part in (slice(None), slice(-12, None)):  # the whole photo, and the padded blocks
         difference = change(result.pixels[..., part, part], exact[..., part, part])
         assert difference < 0.01
         assert difference < 0.3 * change(before[..., part, part], exact[..., part, part])
@@ -169,8 +169,8 @@ def test_jpeg_fills_up_blocks_as_libjpeg_does():
 
 @pytest.mark.parametrize("size", [(192, 96), (72, 120)])
 @pytest.mark.parametrize("label", ["rotation-25", "rotation--90", "rotation-160", "pad", "aspect-0.7"])
-def test_they_agree_on_photos_that_are_not_square(label, size):
-    # Four times larger than seen, as photos are: the steps of the exact edit's canvas count for little then.
+def test_edits_agree_on_photos_that_are_not_square(label, size):
+    # Four times larger than the views, so that rounding of the exact edit's canvas is small.
     image = load("china.jpg", 4 * size[0], 4 * size[1])
     before, edit = as_views(image), parse(label)
     exact = as_views(edit(image))
@@ -188,17 +188,17 @@ def test_aspect_changes_only_the_ratio(views):
 
 
 @pytest.mark.parametrize("count", [2, 5, 16])
-def test_palette_chooses_as_well_as_the_exact_edit(count):
+def test_palette_is_as_accurate_as_the_exact_edit(count):
     image = load("china.jpg")
     before = as_views(image)
     exact = as_views(Edit("palette", count)(image)).pixels
     result = DIFFERENTIABLE_EDITS["palette"](before, torch.tensor([float(count)]), seed()).pixels
-    # Straight-through sums leave the last bit open.
+    # Straight-through sums may differ in the last bit.
     assert len((255 * result).round().flatten(2)[0].T.unique(dim=0)) <= count
     assert change(result, before.pixels) < 1.1 * change(exact, before.pixels)
 
 
-def test_shuffle_moves_that_many_pixels_and_invents_none():
+def test_shuffle_moves_the_given_fraction_and_adds_no_colors():
     numbered = torch.linspace(0, 1, SIDE**2).view(1, 1, SIDE, SIDE).repeat(2, 3, 1, 1)
     result = DIFFERENTIABLE_EDITS["shuffle"](Views(numbered, torch.ones(2)), torch.tensor([0.1, 0.3]), seed()).pixels
     moved = (result != numbered).float().mean(dim=(1, 2, 3))
@@ -207,7 +207,7 @@ def test_shuffle_moves_that_many_pixels_and_invents_none():
     assert torch.equal(result[:, 0], result[:, 1])
 
 
-def test_fragments_have_that_side_and_come_from_everywhere():
+def test_fragments_have_the_given_side_and_random_positions():
     ramp = ((torch.arange(SIDE) + 0.5) / SIDE).expand(SIDE, SIDE)
     position = torch.stack((ramp, ramp.T, ramp))
     many = Views(position.expand(64, -1, -1, -1), torch.ones(64))
@@ -221,7 +221,7 @@ def test_fragments_have_that_side_and_come_from_everywhere():
     assert abs(np.corrcoef(left, top)[0, 1]) < 0.4
 
 
-def test_homographies_are_the_exact_edits():
+def test_homographies_equal_those_of_the_exact_edit():
     image = load("china.jpg")
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
     moved = corners + np.array([(0.1, 0.05), (-0.2, 0.12), (0.03, -0.1), (-0.05, -0.2)])
@@ -235,7 +235,7 @@ def test_homographies_are_the_exact_edits():
 
 
 @pytest.mark.parametrize("strength", [30, 60])
-def test_corners_wander_as_far_as_in_the_exact_edit(strength):
+def test_perspective_moves_corners_as_far_as_the_exact_edit(strength):
     white = Image.new("RGB", (SIDE, SIDE), "white")
     exact = as_views(*(Edit("perspective", strength)(white, seed=number) for number in range(200))).pixels
     result = DIFFERENTIABLE_EDITS["perspective"](

@@ -1,4 +1,4 @@
-"""The differentiable edits that draw on photos and around them, against the exact edits."""
+"""Differentiable overlays and frames compared with the exact edits."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from homing.edits.disc import RANGES
 
 
 def covered(black: Tensor, white: Tensor) -> float:
-    """How much of a photo cannot be seen any more."""
+    """Fraction of a photo that is covered."""
     return 1 - (white - black).mean().item()
 
 
@@ -51,13 +51,13 @@ def window(name: str, ratio: float, number: int) -> tuple[Tensor, tuple[slice, s
 
 @pytest.mark.parametrize("ratio", [0.6, 1.0, 1.8])
 @pytest.mark.parametrize("name", ["meme", "screenshot"])
-def test_frames_hold_the_whole_photo(name, ratio):
+def test_frames_contain_the_whole_photo(name, ratio):
     seen, (rows, columns), whole = window(name, ratio, number=3)
     inside = seen[:, rows, columns]
     height, width = inside.shape[1:]
     expected = np.asarray(load("china.jpg").resize((width, height), Image.Resampling.BILINEAR)) / 255
     assert np.corrcoef(inside.permute(1, 2, 0).flatten(), expected.flatten())[0, 1] > 0.97
-    # The frame stretches the photo only a little.
+    # The frame keeps the photo's ratio approximately.
     assert whole * width / height == pytest.approx(ratio, rel=0.25)
 
 
@@ -72,7 +72,7 @@ def test_frames_look_like_the_exact_edits(name):
     assert change(as_views(image).pixels[0], averages[1]) > 3 * change(*averages)
 
 
-def test_a_meme_has_a_white_bar_above():
+def test_a_meme_has_a_white_bar_at_the_top():
     seen, (rows, columns), _ = window("meme", 1.0, number=0)
     bar = seen[:, : rows.start - 1]
     assert 8 < rows.start < 50 and rows.stop == SIDE and columns == slice(0, SIDE)

@@ -13,18 +13,18 @@ def sequences() -> list[tuple[Edit, ...]]:
     return [sample_edits(rng) for _ in range(2000)]
 
 
-def test_four_families_take_part():
+def test_edits_come_from_four_families():
     assert {KINDS[name].family for name in RANGES} == {"color", "overlay", "pixel", "spatial"}
 
 
-def test_lengths_are_as_likely_as_stated(sequences):
+def test_numbers_of_edits_have_the_stated_probabilities(sequences):
     lengths = np.bincount([len(sequence) for sequence in sequences], minlength=5) / len(sequences)
     assert lengths[0] == 0
     # Four standard deviations of a share of 2,000 draws are at most 0.045.
     assert lengths[1:] == pytest.approx(COUNTS, abs=0.045)
 
 
-def test_no_family_comes_twice(sequences):
+def test_no_family_is_sampled_twice(sequences):
     for sequence in sequences:
         families = [edit.kind.family for edit in sequence]
         assert len(set(families)) == len(families)

@@ -30,7 +30,7 @@ def test_one_strength_has_one_spelling():
     assert parse("rotation--30").strength == -30
 
 
-def test_a_typo_is_told_apart():
+def test_unknown_names_suggest_a_known_one():
     with pytest.raises(UnknownNameError, match="did you mean 'contrast'"):
         parse("contrsat-0.5")
     with pytest.raises(UnknownNameError):
@@ -59,7 +59,7 @@ def test_a_typo_is_told_apart():
         "identity-",
     ],
 )
-def test_a_strength_that_cannot_be_is_refused(label):
+def test_invalid_strengths_are_refused(label):
     with pytest.raises(HomingError, match=label.split("-")[0]):
         parse(label)
 
@@ -70,7 +70,7 @@ def test_other_modes_are_refused(mode):
         Edit("identity")(Image.new(mode, (40, 40)))
 
 
-def test_the_papers_edits_in_its_order():
+def test_edits_of_the_paper_are_in_its_order():
     assert " ".join(edit.label for edit in PAPER) == (
         "identity contrast-0.5 contrast-2.0 brightness-0.5 brightness-2.0 hue-0.2 blur-2.0 jpeg-50 "
         "rotation-25 rotation-90 crop-0.5 resize-0.5 meme random"

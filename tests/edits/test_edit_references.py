@@ -46,17 +46,17 @@ def test_blur_is_torchvisions_with_the_papers_kernel(photo, sigma, kernel):
 
 
 @pytest.mark.parametrize("sigma", [5e-324, 1e-30, 0.1])
-def test_a_tiny_blur_moves_nothing(photo, sigma):
+def test_a_tiny_blur_changes_nothing(photo, sigma):
     assert parse(f"blur-{sigma}")(photo) == photo
 
 
-def test_blur_is_nearly_a_true_gaussian(photo):
+def test_blur_is_nearly_scipys_gaussian(photo):
     reference = gaussian_filter(pixels(photo), (7.0, 7.0, 0.0), mode="mirror")
     difference = np.abs(pixels(parse("blur-7.0")(photo)) - reference)
     assert difference.mean() < 0.7 and difference.max() < 8
 
 
-def test_jpeg_is_what_a_file_would_hold(photo, tmp_path):
+def test_jpeg_equals_a_saved_file(photo, tmp_path):
     photo.save(tmp_path / "photo.jpg", quality=50)
     with Image.open(tmp_path / "photo.jpg") as reference:
         assert np.array_equal(parse("jpeg-50")(photo), reference)
@@ -153,7 +153,7 @@ def test_pad_keeps_the_photo_between_black_bars(photo):
     assert not result[:40].any() and not result[280:].any()
 
 
-def test_perspective_goes_further_with_strength(photo):
+def test_perspective_grows_with_strength(photo):
     white = Image.new("RGB", photo.size, "white")
 
     def left_black(strength):

@@ -1,4 +1,4 @@
-"""What every registered edit must do; a new one is checked by registering it."""
+"""Properties of every registered edit; new edits are tested automatically."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from homing.edits import KINDS, PAPER, Edit, Kind
 
 
 def edits_of(kind: Kind) -> list[Edit]:
-    """The weakest, a middling and the strongest edit of a kind."""
+    """The weakest, a middle and the strongest edit of a kind."""
     if kind.bounds is None:
         return [Edit(kind.name)]
     low, high = kind.bounds
@@ -45,7 +45,7 @@ def test_same_seed_gives_the_same_pixels(edit):
 
 
 @every_kind
-def test_another_seed_gives_other_pixels_if_anything_is_drawn(kind):
+def test_random_edits_depend_on_the_seed(kind):
     edit = edits_of(kind)[len(edits_of(kind)) // 2]
     image = noise(48, 40)
     outcomes = {(result.size, result.tobytes()) for result in (edit(image, seed=seed) for seed in range(8))}
@@ -53,7 +53,7 @@ def test_another_seed_gives_other_pixels_if_anything_is_drawn(kind):
 
 
 @every_edit
-def test_numpys_global_random_state_plays_no_part(edit):
+def test_numpys_global_random_state_is_not_used(edit):
     image = noise(40, 40)
     state = np.random.get_state()[1].copy()
     edit(image)
@@ -70,7 +70,7 @@ def test_the_input_stays_untouched(edit):
 
 
 @every_edit
-def test_the_files_tags_play_no_part(edit):
+def test_metadata_is_ignored_and_dropped(edit):
     image, tagged = noise(40, 48), noise(40, 48)
     exif = Image.Exif()
     exif[0x0112] = 6  # orientation

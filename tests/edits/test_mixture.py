@@ -28,7 +28,7 @@ def test_one_to_four_edits_of_different_families() -> None:
     assert drawn["rotation"] > 2 * drawn["pad"]
 
 
-def test_as_many_edits_as_asked_for() -> None:
+def test_counts_set_the_number_of_edits() -> None:
     chosen = _choose_edits(1000, EDITS, np.random.default_rng(0), UNIFORM, UNIFORM, (0.0, 1.0))
     assert ((chosen != "").sum(axis=1) == 2).all()
 

@@ -1,4 +1,4 @@
-"""What somebody does to a copy of a photo, by name: `parse("contrast-0.5")(image, seed=0)`."""
+"""Edits that copies of photos go through, by name: `parse("contrast-0.5")(image, seed=0)`."""
 
 # Importing a module registers its edits.
 from homing.edits import color, meme, overlay, pixel, screens, spatial  # noqa: F401

@@ -1,4 +1,4 @@
-"""The random edit: the recipe by which the queries of the DISC copy detection set were made."""
+"""The random edit: a sequence of edits, sampled as for the queries of the DISC copy detection set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PIL import Image
 from homing.edits.registry import KINDS, Edit, edit
 
 COUNTS = (0.1, 0.2, 0.3, 0.4)
-"""How likely one, two, three and four edits are."""
+"""Probabilities of one, two, three and four edits."""
 
 RANGES: dict[str, tuple[float, float] | None] = {
     "brightness": (0.1, 1.9),
@@ -30,18 +30,18 @@ RANGES: dict[str, tuple[float, float] | None] = {
     "perspective": (30, 60),
     "rotation": (-90, 90),
 }
-"""The edits it draws from, each with the range of its strength."""
+"""Edits that can be sampled, each with the range of its strength."""
 
 
 def sample_edits(rng: np.random.Generator) -> tuple[Edit, ...]:
-    """One to four edits, each of another family, in the order in which they are done."""
+    """Sample one to four edits of different families, in the order in which they are applied."""
     families: dict[str, list[str]] = {}
     for name in RANGES:
         families.setdefault(KINDS[name].family, []).append(name)
     count = rng.choice(len(COUNTS), p=COUNTS) + 1
     chosen = rng.choice(sorted(families), size=count, replace=False)
     names = [str(rng.choice(families[family])) for family in chosen]
-    # What is put on the photo is not cut off, and all of it ends up in the palette.
+    # Crops come first, so that no overlay is cut off; the palette comes last and covers everything.
     names.sort(key=lambda name: (name != "fragment", name == "palette"))
     return tuple(Edit(name, _draw_strength(name, rng)) for name in names)
 
@@ -59,7 +59,7 @@ def _draw_strength(name: str, rng: np.random.Generator) -> float | None:
 
 @edit("mixed")
 def random(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """One sequence of the recipe, carried out."""
+    """Apply a sampled sequence of edits."""
     for step in sample_edits(rng):
         image = step(image, seed=int(rng.integers(2**32)))
     return image

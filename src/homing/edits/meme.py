@@ -1,4 +1,4 @@
-"""The meme: a caption above the photo."""
+"""The meme edit: a caption above the photo."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from homing.edits.registry import edit
 
 LEADING = 1.25
-"""From line to line, in font sizes."""
+"""Distance between lines of text, as a multiple of the font size."""
 
 CAPTIONS = (
     "when you finally get the photo right",
@@ -32,8 +32,8 @@ Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 @edit("overlay")
 def meme(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """A white bar above the photo, with a caption in heavy black letters."""
-    size = max(6.0, min(image.width / 14, image.height / 5))  # smaller letters are dust
+    """Add a white bar with a bold black caption above the photo."""
+    size = max(6.0, min(image.width / 14, image.height / 5))  # smaller letters cannot be read
     font = ImageFont.load_default(size=size)
     lines = wrap(str(rng.choice(CAPTIONS)), font, 0.92 * image.width)
     bar = math.ceil((LEADING * len(lines) + 0.8) * size)
@@ -48,7 +48,7 @@ def meme(image: Image.Image, rng: np.random.Generator) -> Image.Image:
 
 
 def wrap(text: str, font: Font, width: float) -> list[str]:
-    """The text in lines no wider than that, unless a single word is."""
+    """Break a text into lines of at most this width; a wider word gets a line of its own."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word

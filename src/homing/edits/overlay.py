@@ -1,4 +1,4 @@
-"""Edits that put something on top of a photo: an emoji, words."""
+"""Edits that draw an emoji or a text over a photo."""
 
 from __future__ import annotations
 

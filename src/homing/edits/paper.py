@@ -21,4 +21,4 @@ PAPER: tuple[Edit, ...] = tuple(
         "random",
     )
 )
-"""In the order of its columns."""
+"""In the order of the table's columns."""

@@ -1,4 +1,4 @@
-"""Edits of fine detail: what a filter, a codec or noise does to pixels that stay where they are."""
+"""Edits of pixel values by filters, codecs and noise."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from homing.edits.registry import edit
 
 @edit("pixel", bounds=(0.0, 50.0), neutral=0.0)
 def blur(image: Image.Image, strength: float) -> Image.Image:
-    """Gaussian blur of this sigma in pixels; the kernel has (sigma - 0.35) / 0.15 taps, as in torchvision."""
+    """Blur with a Gaussian of this sigma in pixels; the kernel has (sigma - 0.35) / 0.15 taps, as in torchvision."""
     half = max(1, round((strength - 0.5) / 0.3))
-    # Below a tenth of a pixel all weight is in the middle, and tiny numbers would overflow.
+    # Below 0.1 pixels all weight is on the center, and the division would overflow.
     weights = np.exp(-0.5 * (np.arange(-half, half + 1, dtype=np.float32) / max(strength, 0.1)) ** 2)
     weights /= weights.sum()
-    # One axis after the other: torchvision's square kernel takes fifteen times longer for the same pixels.
+    # Separable: the two-dimensional kernel of torchvision takes 15 times longer for the same pixels.
     pixels = _smooth(_smooth(np.asarray(image, dtype=np.float32), weights, axis=0), weights, axis=1)
     return Image.fromarray(np.rint(pixels).astype(np.uint8))
 
 
 def _smooth(pixels: np.ndarray, weights: np.ndarray, axis: int) -> np.ndarray:
-    """(H, W, 3) convolved along one axis, mirrored at the borders."""
+    """Convolve (H, W, 3) along one axis; borders are mirrored."""
     margins = [(0, 0)] * 3
     margins[axis] = (len(weights) // 2,) * 2
     padded = np.moveaxis(np.pad(pixels, margins, mode="reflect"), axis, 0)
@@ -36,7 +36,7 @@ def _smooth(pixels: np.ndarray, weights: np.ndarray, axis: int) -> np.ndarray:
 
 @edit("pixel", bounds=(1, 100), whole=True)
 def jpeg(image: Image.Image, strength: int) -> Image.Image:
-    """Written as JPEG of this quality and read again."""
+    """Encode as JPEG of this quality and decode again."""
     file = BytesIO()
     image.save(file, format="JPEG", quality=strength)
     return Image.open(file).convert("RGB")
@@ -44,19 +44,19 @@ def jpeg(image: Image.Image, strength: int) -> Image.Image:
 
 @edit("pixel", bounds=(2, 256), whole=True)
 def palette(image: Image.Image, strength: int) -> Image.Image:
-    """As many colors as that, chosen for the photo."""
+    """Reduce to this number of colors, chosen for the photo."""
     return image.quantize(strength).convert("RGB")
 
 
 @edit("pixel")
 def edges(image: Image.Image) -> Image.Image:
-    """Edges enhanced."""
+    """Enhance edges."""
     return image.filter(ImageFilter.EDGE_ENHANCE_MORE)
 
 
 @edit("pixel", bounds=(0.01, 1.0), neutral=1.0)
 def pixelate(image: Image.Image, strength: float) -> Image.Image:
-    """Blocks of one color; each side has this fraction of the pixels it had."""
+    """Replace blocks of pixels by their mean; each side has this fraction of the original number of pixels."""
     width, height = image.size
     blocks = (max(1, round(width * strength)), max(1, round(height * strength)))
     return image.resize(blocks, Image.Resampling.BOX).resize(image.size, Image.Resampling.NEAREST)
@@ -64,7 +64,7 @@ def pixelate(image: Image.Image, strength: float) -> Image.Image:
 
 @edit("pixel", bounds=(0.0, 1.0), neutral=0.0)
 def shuffle(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
-    """This fraction of the pixels change places among themselves."""
+    """Permute this fraction of the pixels at random."""
     pixels = np.array(image)
     flat = pixels.reshape(-1, 3)
     chosen = rng.choice(len(flat), size=round(strength * len(flat)), replace=False)

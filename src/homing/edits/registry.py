@@ -1,4 +1,4 @@
-"""The vocabulary: every edit has a name, and most have a strength. `contrast-0.5` is one edit at one strength."""
+"""Registry of edits: each has a name, most have a strength; the label `contrast-0.5` holds both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Image.Image])
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What all edits of one name share: the function, and which strengths it takes."""
+    """Properties of all edits of one name: the function and the strengths it accepts."""
 
     name: str
     function: Callable[..., Image.Image]
@@ -30,7 +30,7 @@ class Kind:
     random: bool
 
     def check(self, strength: float | None) -> float | None:
-        """The strength in its one spelling (`int` for whole numbers, else `float`), or an error if it cannot be."""
+        """Validate a strength and normalize its type: `int` for edits with whole strengths, else `float`."""
         if self.bounds is None:
             if strength is not None:
                 raise HomingError(f"edit '{self.name}' takes no strength, got {strength}; write '{self.name}'")
@@ -55,10 +55,11 @@ def edit(
     neutral: float | None = None,
     whole: bool = False,
 ) -> Callable[[Function], Function]:
-    """Register a function as the edit of its name.
+    """Register a function as the edit of the function's name.
 
-    It takes an RGB image it must not change, then `strength` if it has `bounds`, and `rng` if it draws anything.
-    At the `neutral` strength it is not called: the copy keeps its pixels. `whole` strengths are whole numbers.
+    The function takes an RGB image, which it must not change, then `strength` if the edit has `bounds`, and `rng` if it
+    is random. At the `neutral` strength the function is not called and the copy keeps its pixels. `whole` strengths
+    are integers.
     """
 
     def register(function: Function) -> Function:
@@ -82,7 +83,7 @@ def edit(
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit at one strength; a value that can be compared, pickled, written as a label, and called on an image."""
+    """An edit at a strength: comparable, picklable, written as a label, and called on an image."""
 
     name: str
     strength: float | None = None
@@ -92,23 +93,23 @@ class Edit:
 
     @property
     def kind(self) -> Kind:
-        """What this edit shares with others of its name."""
+        """Properties that all edits of this name share."""
         return KINDS[self.name]
 
     @property
     def label(self) -> str:
-        """The text that `parse` reads back: `contrast-0.5`, `jpeg-50`, `meme`."""
+        """Name and strength, as `parse` accepts them: `contrast-0.5`, `jpeg-50`, `meme`."""
         return self.name if self.strength is None else f"{self.name}-{self.strength}"
 
     def __call__(self, image: Image.Image, seed: int = 0) -> Image.Image:
-        """A new RGB image, pixels only; the same seed always gives the same ones."""
+        """Apply the edit and return a new RGB image without metadata; equal seeds give equal pixels."""
         if image.mode != "RGB":
             raise HomingError(f"an edit needs an image of mode RGB, got {image.mode}; convert it first")
         if self.strength is not None and self.strength == self.kind.neutral:
             result = image.copy()
         else:
             result = self.kind.function(image, **self._arguments(seed))
-        # Pillow keeps some of the file's tags in some cases; an old orientation would turn the copy once more.
+        # Pillow keeps some of the file's metadata in some cases; an orientation tag would rotate the copy again.
         result.info = {}
         return result
 
@@ -117,13 +118,13 @@ class Edit:
         if self.strength is not None:
             arguments["strength"] = self.strength
         if self.kind.random:
-            # The label is part of the seed, so that two edits of one photo do not draw the same numbers.
+            # The label is part of the seed, so that two edits of one photo use different random numbers.
             arguments["rng"] = np.random.default_rng([seed, zlib.crc32(self.label.encode())])
         return arguments
 
 
 def parse(label: str) -> Edit:
-    """The edit a label names: `contrast-0.5`, `rotation--30`, `meme`."""
+    """The edit of a label: `contrast-0.5`, `rotation--30`, `meme`."""
     name, dash, text = label.partition("-")
     _kind(name)
     try:
@@ -141,5 +142,5 @@ def _kind(name: str) -> Kind:
 
 @edit("none")
 def identity(image: Image.Image) -> Image.Image:
-    """The copy as it is."""
+    """Copy the photo unchanged."""
     return image.copy()

@@ -1,4 +1,4 @@
-"""Edits of geometry: the pixels move, or some of them go."""
+"""Edits of geometry: crops, rotations, resizing and other transforms."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from homing.edits.registry import edit
 
 @edit("spatial", bounds=(-180, 180), neutral=0, whole=True)
 def rotation(image: Image.Image, strength: int) -> Image.Image:
-    """Turned counter-clockwise by this many degrees, on a black canvas large enough for all of it."""
+    """Rotate counterclockwise by this many degrees, on a black canvas that holds the whole photo."""
     return image.rotate(strength, Image.Resampling.BILINEAR, expand=True)
 
 
 @edit("spatial", bounds=(0.01, 1.0), neutral=1.0)
 def crop(image: Image.Image, strength: float) -> Image.Image:
-    """The center, this fraction of the area."""
+    """Crop the center; this fraction of the area remains."""
     return _cut(image, math.sqrt(strength), 0.5, 0.5)
 
 
 @edit("spatial", bounds=(0.01, 1.0), neutral=1.0)
 def fragment(image: Image.Image, strength: float, rng: np.random.Generator) -> Image.Image:
-    """A crop at a random place, this fraction of each side."""
+    """Crop at a random position; this fraction of each side remains."""
     return _cut(image, strength, rng.random(), rng.random())
 
 
 def _cut(image: Image.Image, side: float, across: float, down: float) -> Image.Image:
-    """The part with this fraction of each side; (0, 0) is the top left one, (1, 1) the bottom right one."""
+    """Crop to this fraction of each side; position (0, 0) is the top left corner, (1, 1) the bottom right one."""
     width, height = _scaled(image, side, side)
     left = round((image.width - width) * across)
     top = round((image.height - height) * down)
@@ -42,43 +42,43 @@ def _scaled(image: Image.Image, across: float, down: float) -> tuple[int, int]:
 
 @edit("spatial", bounds=(0.01, 4.0), neutral=1.0)
 def resize(image: Image.Image, strength: float) -> Image.Image:
-    """The same picture with this fraction of the area."""
+    """Resize to this fraction of the area."""
     side = math.sqrt(strength)
     return image.resize(_scaled(image, side, side), Image.Resampling.BILINEAR)
 
 
 @edit("spatial", bounds=(0.1, 10.0))
 def aspect(image: Image.Image, strength: float) -> Image.Image:
-    """Stretched to this ratio of width to height; the area stays."""
+    """Stretch to this ratio of width to height; the area stays the same."""
     stretch = math.sqrt(strength * image.height / image.width)
     return image.resize(_scaled(image, stretch, 1 / stretch), Image.Resampling.BILINEAR)
 
 
 @edit("spatial")
 def flip(image: Image.Image) -> Image.Image:
-    """Mirrored left to right."""
+    """Mirror left to right."""
     return ImageOps.mirror(image)
 
 
 @edit("spatial")
 def pad(image: Image.Image) -> Image.Image:
-    """Black bars make it square."""
+    """Pad to a square with black bars."""
     side = max(image.size)
     return ImageOps.pad(image, (side, side))
 
 
 @edit("spatial", bounds=(0, 100), neutral=0, whole=True)
 def perspective(image: Image.Image, strength: int, rng: np.random.Generator) -> Image.Image:
-    """The four corners wander, normally distributed: sigma in pixels for a photo of 1000 × 1000."""
+    """Move the four corners by normally distributed offsets; sigma is in thousandths of a side."""
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
-    # Below a quarter of a side the corners stay convex, so that the photo never folds over itself.
+    # Offsets below a quarter of a side keep the quadrilateral convex.
     moved = corners + np.clip(rng.normal(0, strength / 1000, (4, 2)), -0.24, 0.24)
     coefficients = _homography(moved * image.size, corners * image.size)
     return image.transform(image.size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
 
 
 def _homography(source: np.ndarray, target: np.ndarray) -> list[float]:
-    """The eight numbers a..h with target = (ax + by + c, dx + ey + f) / (gx + hy + 1), from four pairs of points."""
+    """Coefficients a..h with target = (ax + by + c, dx + ey + f) / (gx + hy + 1), from four pairs of points."""
     rows = []
     for (x, y), (u, v) in zip(source, target, strict=True):
         rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])

@@ -1,4 +1,4 @@
-"""The edits once more, batched and with a gradient: `DIFFERENTIABLE_EDITS["blur"](views, strength, generator)`."""
+"""Differentiable edits of batches: `DIFFERENTIABLE_EDITS["blur"](views, strength, generator)`."""
 
 # Importing a module registers its differentiable edits.
 from homing.edits.differentiable import color, jpeg, palette, pixel, spatial, templates  # noqa: F401

@@ -1,4 +1,4 @@
-"""Filters that treat rows and columns alike, as one (S, S) matrix for each photo."""
+"""Separable filters: one (S, S) matrix per photo, applied to rows and columns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from torch import Tensor
 
 
 def apply_separable(pixels: Tensor, matrices: Tensor) -> Tensor:
-    """(B, 3, S, S): all columns, then all rows, times the photo's own matrix of (B, S, S)."""
+    """Multiply the columns, then the rows, of (B, 3, S, S) by each photo's matrix of (B, S, S)."""
     for _ in range(2):
-        # Channels stacked on top of each other save a copy of the matrix for each.
+        # Stacked channels avoid a copy of the matrix per channel.
         pixels = (pixels.flatten(1, 2) @ matrices.mT).view(pixels.shape).mT
     return pixels
 
 
 def gaussian_matrices(sigma: Tensor, side: int) -> Tensor:
-    """The matrices (B, S, S) that blur by each sigma (B,), with the taps of the exact edit; mirrored at the borders.
+    """Matrices (B, S, S) that blur by each sigma (B,), with the taps of the exact edit and mirrored borders.
 
-    The mirror image ends where the photo does: of a kernel even wider than that the tails are missing.
+    A kernel wider than the photo is truncated.
     """
     index = torch.arange(side, device=sigma.device)
     distance = torch.arange(2 * side, device=sigma.device, dtype=sigma.dtype)
@@ -26,29 +26,29 @@ def gaussian_matrices(sigma: Tensor, side: int) -> Tensor:
     row, column = index[:, None], index[None, :]
     last = side - 1
     direct = weights[:, (row - column).abs()]
-    # The outermost pixels are the mirrors, and have no image of their own.
+    # The outermost pixels are the axes of reflection and are not reflected themselves.
     mirrored = weights[:, row + column] * (column > 0) + weights[:, 2 * last - row - column] * (column < last)
     matrices = direct + mirrored
     return matrices / matrices.sum(-1, keepdim=True)
 
 
 def block_matrices(count: Tensor, side: int) -> Tensor:
-    """The matrices (B, S, S) that average over `count` (B,) blocks of a side."""
+    """Matrices (B, S, S) that average over `count` (B,) blocks per side."""
     index = torch.arange(side, device=count.device)
-    # In whole numbers: rounding would move the borders between blocks.
+    # In integers: rounding would move the borders between blocks.
     block = (2 * index + 1) * count.long()[:, None] // (2 * side)
     same = (block[:, :, None] == block[:, None, :]).to(count)
     return same / same.sum(-1, keepdim=True)
 
 
 def downscale_matrices(count: Tensor, side: int) -> Tensor:
-    """The matrices (B, S, S) that resize to `count` (B,) pixels of a side, at most S, and back; bilinear."""
+    """Matrices (B, S, S) that resize to `count` (B,) pixels per side, at most S, and back; bilinear."""
     index = torch.arange(side, device=count.device, dtype=count.dtype)
     few = count[:, None, None]
     scale = side / few
     center = (index[:, None] + 0.5) * scale
     down = (1 - (index + 0.5 - center).abs() / scale).clamp_min(0)
-    # Rows beyond the last of the few pixels are empty.
+    # Rows beyond `count` are empty.
     down = down / down.sum(-1, keepdim=True).clamp_min(1e-6)
     position = ((index[:, None] + 0.5) / scale - 0.5).clamp_min(0).minimum(few - 1)
     up = (1 - (index - position).abs()).clamp_min(0)

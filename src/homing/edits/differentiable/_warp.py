@@ -1,6 +1,6 @@
-"""Moving pixels by homographies, a batch at a time.
+"""Warps of batches by homographies.
 
-Points are measured from the middle of the square: the left and top borders are at -1, the right and bottom ones at 1.
+Coordinates are relative to the center: the left and top borders are at -1, the right and bottom ones at 1.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from torch import Tensor
 def warp(
     pixels: Tensor, homographies: Tensor, outside: Literal["zeros", "border"] = "zeros", samples: int = 1
 ) -> Tensor:
-    """(B, 3, S, S) anew: each point takes its color from where its photo's (B, 3, 3) homography sends it.
+    """Warp (B, 3, S, S): each point takes its color from where the photo's (B, 3, 3) homography maps it.
 
-    Beyond the photo there is black, or its border goes on. Bilinear, which is enough as long as nothing shrinks by
-    much more than two; what does takes the mean of more `samples` across and down.
+    Outside the photo is black, or its border is repeated. Sampling is bilinear; where a photo shrinks by much more than
+    two, each pixel is the mean of `samples` by `samples` points.
     """
     side = samples * pixels.shape[-1]
     ticks = (2 * torch.arange(side, device=pixels.device, dtype=pixels.dtype) + 1) / side - 1
     x, y = ticks[None, None, :], ticks[None, :, None]
     entries = homographies.to(pixels)[..., None, None]
-    # Term by term: a matrix product may be done in TF32, and its ten bits miss by a tenth of a pixel.
+    # Term by term: a matrix product may run in TF32, whose ten bits are off by a tenth of a pixel.
     across, down, depth = (entries[:, row, 0] * x + (entries[:, row, 1] * y + entries[:, row, 2]) for row in range(3))
     grid = torch.stack((across / depth, down / depth), dim=-1)
     moved = F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
@@ -32,23 +32,23 @@ def warp(
 
 
 def affine(xx: Tensor, xy: Tensor, x: Tensor, yx: Tensor, yy: Tensor, y: Tensor) -> Tensor:
-    """(B, 3, 3) from entries (B,): (X, Y) goes to (xx X + xy Y + x, yx X + yy Y + y)."""
+    """Affine maps (B, 3, 3) from entries (B,): (X, Y) maps to (xx X + xy Y + x, yx X + yy Y + y)."""
     zero, one = torch.zeros_like(xx), torch.ones_like(xx)
     return torch.stack((xx, xy, x, yx, yy, y, zero, zero, one), dim=-1).view(-1, 3, 3)
 
 
 def scaling(across: Tensor, down: Tensor) -> Tensor:
-    """(B, 3, 3) from factors (B,), about the middle."""
+    """Scalings (B, 3, 3) about the center, from factors (B,)."""
     zero = torch.zeros_like(across)
     return affine(across, zero, zero, zero, down, zero)
 
 
 def homographies_between(source: Tensor, target: Tensor) -> Tensor:
-    """The homographies (B, 3, 3) that send four points (B, 4, 2) to four others."""
+    """Homographies (B, 3, 3) that map four points (B, 4, 2) to four others."""
     (x, y), (u, v) = source.unbind(-1), target.unbind(-1)
     zero, one = torch.zeros_like(x), torch.ones_like(x)
     for_u = torch.stack((x, y, one, zero, zero, zero, -u * x, -u * y), dim=-1)
     for_v = torch.stack((zero, zero, zero, x, y, one, -v * x, -v * y), dim=-1)
-    # Not `solve`: that one makes the host wait, to look for singular systems.
+    # `solve` would synchronize with the GPU to check for singular systems.
     entries, _ = torch.linalg.solve_ex(torch.cat((for_u, for_v), dim=1), torch.cat((u, v), dim=1))
     return torch.cat((entries, torch.ones_like(entries[:, :1])), dim=1).view(-1, 3, 3)

@@ -9,7 +9,7 @@ from homing.edits.differentiable.views import Views, differentiable_edit
 
 
 def luma(pixels: Tensor) -> Tensor:
-    """(B, 1, S, S): how bright a pixel looks, as JPEG and Pillow weigh the colors."""
+    """Luma (B, 1, S, S), with the weights of JPEG and Pillow."""
     red, green, blue = pixels.chunk(3, dim=1)
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
@@ -20,36 +20,36 @@ def _away_from(gray: Tensor, views: Views, strength: Tensor) -> Views:
 
 @differentiable_edit
 def contrast(views: Views, strength: Tensor) -> Views:
-    """Distances from the mean gray times strength."""
+    """Multiply the distance of every value from the mean gray by the strength."""
     return _away_from(luma(views.pixels).mean(dim=(2, 3), keepdim=True), views, strength)
 
 
 @differentiable_edit
 def brightness(views: Views, strength: Tensor) -> Views:
-    """Values times strength."""
+    """Multiply every value by the strength."""
     return Views(views.pixels * strength[:, None, None, None], views.ratio)
 
 
 @differentiable_edit
 def saturation(views: Views, strength: Tensor) -> Views:
-    """Distances from the pixel's own gray times strength."""
+    """Multiply the distance of every value from the pixel's own gray by the strength."""
     return _away_from(luma(views.pixels), views, strength)
 
 
 @differentiable_edit
 def hue(views: Views, strength: Tensor) -> Views:
-    """The color circle turned by this fraction of a full turn."""
+    """Rotate the hue by this fraction of the color circle."""
     value = views.pixels.amax(dim=1, keepdim=True)
     chroma = value - views.pixels.amin(dim=1, keepdim=True)
     turned = _sextant(views.pixels, value, chroma) + 6 * strength[:, None, None, None]
-    # How far a channel falls below the value: a ramp, a plateau and a ramp around the circle.
+    # Around the hue circle, a channel falls below the value by a ramp, a plateau and a ramp.
     places = [(turned + start) % 6 for start in (5, 3, 1)]
     falls = [torch.minimum(place, 4 - place).clamp(0, 1) for place in places]
     return Views(value - chroma * torch.cat(falls, dim=1), views.ratio)
 
 
 def _sextant(pixels: Tensor, value: Tensor, chroma: Tensor) -> Tensor:
-    """(B, 1, S, S): the hue in sixths of the circle; any for gray, which has none."""
+    """Hue (B, 1, S, S) in sixths of the circle; arbitrary for gray."""
     red, green, blue = pixels.chunk(3, dim=1)
     span = torch.where(chroma > 0, chroma, 1)
     near_red, near_green, near_blue = (green - blue) / span, (blue - red) / span + 2, (red - green) / span + 4
@@ -58,5 +58,5 @@ def _sextant(pixels: Tensor, value: Tensor, chroma: Tensor) -> Tensor:
 
 @differentiable_edit
 def grayscale(views: Views) -> Views:
-    """Luma alone."""
+    """Replace every pixel by its luma."""
     return Views(luma(views.pixels).expand_as(views.pixels), views.ratio)

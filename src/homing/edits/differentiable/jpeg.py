@@ -1,4 +1,4 @@
-"""Differentiable JPEG: libjpeg's steps with libjpeg's tables, and rounding that lets the gradient pass."""
+"""Differentiable JPEG: the steps and tables of libjpeg, with straight-through rounding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LUMINANCE_TABLE = (
     (49, 64, 78, 87, 103, 121, 120, 101),
     (72, 92, 95, 98, 112, 100, 103, 99),
 )
-"""How coarsely each frequency is kept at quality 50, from annex K of the standard."""
+"""Quantization steps of each frequency at quality 50, from annex K of the standard."""
 
 CHROMINANCE_TABLE = (
     (17, 18, 24, 47, 99, 99, 99, 99),
@@ -37,9 +37,9 @@ QuantizationTable = tuple[tuple[int, ...], ...]
 
 @differentiable_edit
 def jpeg(views: Views, strength: Tensor) -> Views:
-    """Written as JPEG of this quality and read again; color at half the resolution."""
+    """Encode as JPEG of this quality, with chroma at half the resolution, and decode again."""
     levels = 255 * views.pixels
-    if short := -views.side % 16:  # whole blocks, as libjpeg fills them up
+    if short := -views.side % 16:  # pad to whole blocks, as libjpeg does
         levels = F.pad(levels, (0, short, 0, short), mode="replicate")
     y = luma(levels)
     cb = (levels[:, 2:] - y) / 1.772
@@ -54,7 +54,7 @@ def jpeg(views: Views, strength: Tensor) -> Views:
 
 
 def _quantize(plane: Tensor, quality: Tensor, steps: QuantizationTable) -> Tensor:
-    """(B, C, S, S) after its frequencies, block by block, were rounded to multiples of their steps."""
+    """Round the frequencies of each block of (B, C, S, S) to multiples of their steps."""
     transform = dct_matrix(plane.shape[-1], plane.device, plane.dtype)
     sizes = _scale(_table(steps, plane.device, plane.dtype), quality)
     repeats = plane.shape[-1] // 8
@@ -65,7 +65,7 @@ def _quantize(plane: Tensor, quality: Tensor, steps: QuantizationTable) -> Tenso
 
 
 def _scale(table: Tensor, quality: Tensor) -> Tensor:
-    """(B, 8, 8): the table at each quality of (B,), as libjpeg does it."""
+    """Tables (B, 8, 8) at each quality of (B,), scaled as in libjpeg."""
     quality = quality.round().clamp(1, 100)
     percent = torch.where(quality < 50, (5000 / quality).floor(), 200 - 2 * quality)
     return ((table * percent[:, None, None] + 50) / 100).floor().clamp(1, 255)
@@ -78,7 +78,7 @@ def _table(steps: QuantizationTable, device: torch.device, dtype: torch.dtype) -
 
 @cached_tensor
 def dct_matrix(side: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(S, S): the cosine transform of every 8 pixels. Mostly zeros, yet faster than to cut out the blocks."""
+    """Block-diagonal (S, S) matrix of the 8-point cosine transform; faster than cutting out the blocks."""
     index = torch.arange(8, dtype=torch.float64)
     block = 0.5 * torch.cos((2 * index + 1) * index[:, None] * math.pi / 16)
     block[0] /= math.sqrt(2)

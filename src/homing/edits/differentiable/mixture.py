@@ -1,4 +1,4 @@
-"""One to four random edits per photo, of different families: the random edit of disc.py, for a batch."""
+"""Random edits of batches: one to four per photo, of different families, as in disc.py."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from homing.edits.disc import COUNTS
 from homing.edits.registry import KINDS
 
 Ranges = Mapping[str, tuple[float, float] | None]
-"""Which edits, each with the range its strength is drawn from."""
+"""Edits by name, each with the range of its strength."""
 
 Weights = Mapping[str, float]
-"""How much more often than the others of its family an edit is drawn, or than others a family."""
+"""Relative frequencies of edits within their family, or of families; 1 where none is given."""
 
 UNIFORM: Weights = {}
 CROPS = ("crop", "fragment")
@@ -31,10 +31,10 @@ def random_edits(
     family_weights: Weights = UNIFORM,
     counts: Sequence[float] = COUNTS,
 ) -> Views:
-    """Every photo edited in its own way; the batch shares only the order in which the edits are done.
+    """Apply random edits to each photo; photos of a batch share only the order of the edits.
 
-    `counts` is the share of photos that get one edit, two, and so on.
-    What is put on a photo is not cut off, so crops come first; palettes come last, as in the exact recipe.
+    `counts` are the probabilities of one edit, two, and so on. Crops come first, so that no overlay is cut off, and
+    palettes last, as in the exact edit.
     """
     chosen = _choose_edits(len(views.pixels), ranges, rng, edit_weights, family_weights, counts)
     order = rng.permutation(list(ranges)).tolist()
@@ -61,13 +61,13 @@ def _choose_edits(
     family_weights: Weights,
     counts: Sequence[float],
 ) -> np.ndarray:
-    """(count, families) names of edits, one per family, blank where a photo goes without."""
+    """Names (count, families) of the edits of each photo, at most one per family; an empty string means none."""
     members: dict[str, list[str]] = {}
     for name in ranges:
         members.setdefault(KINDS[name].family, []).append(name)
     names = np.stack([rng.choice(some, count, p=_shares(some, edit_weights)) for some in members.values()], axis=1)
     wanted = rng.choice(len(counts), size=(count, 1), p=counts) + 1
-    # A race of the families; the first ones are taken.
+    # Weighted sampling without replacement: the families with the smallest exponential times are taken.
     pace = np.array([family_weights.get(family, 1.0) for family in members])
     place = (rng.exponential(size=names.shape) / pace).argsort(axis=1).argsort(axis=1)
     return np.where(place < wanted, names, "")
@@ -86,6 +86,6 @@ def _strengths(name: str, span: tuple[float, float], count: int, rng: np.random.
     drawn = rng.integers(int(low), int(high), size=count, endpoint=True)
     quarters = [turn for turn in (-180, -90, 90, 180) if low <= turn <= high]
     if name == "rotation" and quarters:
-        # Phones and viewers turn by quarters: half of all rotations do.
+        # Phones and viewers rotate by quarter turns: half of all rotations do.
         drawn = np.where(rng.random(count) < 0.5, rng.choice(quarters, size=count), drawn)
     return drawn.astype(np.float32)

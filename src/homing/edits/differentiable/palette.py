@@ -1,4 +1,4 @@
-"""Differentiable palette: few colors for each photo, by k-means."""
+"""Differentiable palette: few colors per photo, chosen by k-means."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from homing.edits.differentiable.color import luma
 from homing.edits.differentiable.views import Views, differentiable_edit
 
 MAX_COLORS = 16
-"""Colors; with more of them the eye hardly sees a difference, and neither does a network."""
+"""Most colors of a palette; more of them hardly change a photo."""
 
 SAMPLED_PIXELS = 1024
-"""How many pixels of a photo the colors are chosen from."""
+"""Number of pixels of a photo that the colors are chosen from."""
 
 STEPS = 6
 
 
 @differentiable_edit
 def palette(views: Views, strength: Tensor) -> Views:
-    """As many colors as that, up to sixteen, chosen for the photo; the gradient passes as if nothing had been done."""
+    """Reduce to this number of colors, at most 16, chosen for the photo; the gradient is that of the identity."""
     flat = views.pixels.detach().flatten(2)
     colors, unused = _choose_colors(flat, strength.round().clamp(2, MAX_COLORS))
     nearest = _similarity(flat, colors, unused).argmax(dim=1, keepdim=True)
@@ -28,13 +28,13 @@ def palette(views: Views, strength: Tensor) -> Views:
 
 
 def _choose_colors(flat: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, MAX_COLORS, 3) colors for the pixels (B, 3, N), and the mask (B, MAX_COLORS) of those beyond each photo's count."""
-    # Steps of the golden section spread over the photo; a plain stride would see only some of its columns.
+    """Colors (B, MAX_COLORS, 3) of the pixels (B, 3, N), and the mask (B, MAX_COLORS) of unused ones."""
+    # Golden-section steps cover the photo; a plain stride would sample only some columns.
     total = flat.shape[-1]
     places = torch.arange(min(SAMPLED_PIXELS, total), device=flat.device) * round(0.618 * total) % total
     sample = flat[:, :, places]
     number = torch.arange(MAX_COLORS, device=flat.device)
-    # From dark to bright, evenly: the start is the same every time, and no color starts far from all pixels.
+    # Start from evenly spaced luma quantiles: deterministic, and no color starts far from all pixels.
     order = luma(sample[..., None]).flatten(1).argsort(dim=1)
     rank = ((number + 0.5) / count[:, None] * sample.shape[-1]).long().clamp_max(sample.shape[-1] - 1)
     start = order.gather(1, rank)
@@ -49,6 +49,6 @@ def _choose_colors(flat: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _similarity(flat: Tensor, colors: Tensor, unused: Tensor) -> Tensor:
-    """(B, MAX_COLORS, N): higher where a pixel is closer to a color; the squared distance less what all colors share."""
+    """Similarity (B, MAX_COLORS, N) of colors and pixels: minus half the squared distance, up to a constant per pixel."""
     offset = 0.5 * colors.square().sum(-1) + torch.where(unused, torch.inf, 0.0)
     return colors @ flat - offset[..., None]

@@ -1,4 +1,4 @@
-"""Differentiable edits of fine detail. Lengths are in pixels of the square, not of the photo it was squashed from."""
+"""Differentiable edits of pixel values. Lengths are in pixels of the network's square input."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from homing.edits.differentiable.views import Views, differentiable_edit
 
 @differentiable_edit
 def blur(views: Views, strength: Tensor) -> Views:
-    """Gaussian blur of this sigma."""
+    """Blur with a Gaussian of this sigma."""
     return Views(apply_separable(views.pixels, gaussian_matrices(strength, views.side)), views.ratio)
 
 
 @differentiable_edit
 def edges(views: Views) -> Views:
-    """Ten times the pixel less the sum of its neighborhood; the outermost pixels stay, as in Pillow."""
+    """Subtract the sum of the 3 x 3 neighborhood from ten times the pixel; border pixels stay, as in Pillow."""
     inner = views.pixels[..., 1:-1, 1:-1]
     result = views.pixels.clone()
     result[..., 1:-1, 1:-1] = 10 * inner - 9 * F.avg_pool2d(views.pixels, kernel_size=3, stride=1)
@@ -27,14 +27,14 @@ def edges(views: Views) -> Views:
 
 @differentiable_edit
 def pixelate(views: Views, strength: Tensor) -> Views:
-    """Blocks of one color; each side has this fraction of the pixels it had."""
+    """Replace blocks of pixels by their mean; each side has this fraction of the original number of pixels."""
     count = (views.side * strength).round().clamp_min(1)
     return Views(apply_separable(views.pixels, block_matrices(count, views.side)), views.ratio)
 
 
 @differentiable_edit
 def shuffle(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """This fraction of the pixels, about, take the color of any other pixel."""
+    """Replace about this fraction of the pixels by others of the photo."""
     batch, count = len(views), views.side**2
     device = views.pixels.device
     moves = torch.rand((batch, count), generator=generator, device=device) < strength[:, None]

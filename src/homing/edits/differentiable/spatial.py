@@ -13,9 +13,9 @@ from homing.edits.differentiable.views import Views, differentiable_edit
 
 @differentiable_edit
 def rotation(views: Views, strength: Tensor) -> Views:
-    """Turned counter-clockwise by this many degrees, on a black canvas large enough for all of it."""
+    """Rotate counterclockwise by this many degrees, on a black canvas that holds the whole photo."""
     cosine, sine = strength.deg2rad().cos(), strength.deg2rad().sin()
-    # The photo is as wide as its ratio and one high; the canvas holds all four corners.
+    # The photo is `ratio` wide and 1 high; the canvas holds all four corners.
     width = views.ratio * cosine.abs() + sine.abs()
     height = views.ratio * sine.abs() + cosine.abs()
     zero = torch.zeros_like(sine)
@@ -25,55 +25,55 @@ def rotation(views: Views, strength: Tensor) -> Views:
 
 @differentiable_edit
 def crop(views: Views, strength: Tensor) -> Views:
-    """The center, this fraction of the area."""
+    """Crop the center; this fraction of the area remains."""
     side = strength.sqrt()
     return Views(warp(views.pixels, scaling(side, side), outside="border"), views.ratio)
 
 
 @differentiable_edit
 def fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """A crop at a random place, this fraction of each side."""
+    """Crop at a random position; this fraction of each side remains."""
     place = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
     across, down = (1 - strength) * place
     zero = torch.zeros_like(strength)
     cut = affine(strength, zero, across, zero, strength, down)
-    # Magnified, the outermost half pixel would fade to black.
+    # With black outside, the outermost half pixel would fade after magnification.
     return Views(warp(views.pixels, cut, outside="border"), views.ratio)
 
 
 @differentiable_edit
 def resize(views: Views, strength: Tensor) -> Views:
-    """The detail that this fraction of the area holds; more of it than the photo has changes nothing."""
+    """Keep the detail that fits into this fraction of the area; a fraction above 1 changes nothing."""
     count = (views.side * strength.clamp_max(1).sqrt()).round().clamp_min(1)
     return Views(apply_separable(views.pixels, downscale_matrices(count, views.side)), views.ratio)
 
 
 @differentiable_edit
 def aspect(views: Views, strength: Tensor) -> Views:
-    """Stretched to this ratio of width to height, which the square does not show."""
+    """Set the ratio of width to height; the pixels of the square stay the same."""
     return Views(views.pixels, strength)
 
 
 @differentiable_edit
 def flip(views: Views) -> Views:
-    """Mirrored left to right."""
+    """Mirror left to right."""
     return Views(views.pixels.flip(-1), views.ratio)
 
 
 @differentiable_edit
 def pad(views: Views) -> Views:
-    """Black bars make it square."""
+    """Pad to a square with black bars."""
     back = scaling((1 / views.ratio).clamp_min(1), views.ratio.clamp_min(1))
     return Views(warp(views.pixels, back), torch.ones_like(views.ratio))
 
 
 @differentiable_edit
 def perspective(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """The four corners wander, normally distributed: sigma in thousandths of a side."""
+    """Move the four corners by normally distributed offsets; sigma is in thousandths of a side."""
     corners = _corners(strength.device, strength.dtype).expand(len(views), -1, -1)
     normal = torch.randn(corners.shape, generator=generator, device=strength.device, dtype=strength.dtype)
     wander = (normal * strength[:, None, None] / 1000).clamp(-0.24, 0.24)
-    # A side is two long here.
+    # A side has length 2 in these coordinates.
     return Views(warp(views.pixels, homographies_between(corners + 2 * wander, corners)), views.ratio)
 
 

@@ -1,6 +1,6 @@
-"""Differentiable edits that draw: words, an emoji, a caption, a page around the photo.
+"""Differentiable text, emoji, meme and screenshot.
 
-The exact edits draw on blank images once, and the differentiable versions lay these drawings over photos.
+The exact edits draw on blank images once; the differentiable edits composite these templates with photos.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from homing.edits.differentiable.views import Views, differentiable_edit
 from homing.edits.disc import RANGES
 
 COUNT = 512
-"""Drawings of each kind: dozens nearly fit any one photo and strength, too many to learn by heart."""
+"""Number of templates of each edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
 
 SUPERSAMPLING = 2
-"""How many times larger than the views they are drawn: letters have a smallest size."""
+"""Templates are drawn this many times larger than the views, because letters have a smallest size."""
 
 MISFIT_TOLERANCE = 0.5
-"""How much worse than the best fitting drawing a chosen one may be, as a fraction of the range."""
+"""Largest misfit of a chosen template beyond that of the best fitting one, as a fraction of the range."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Templates:
-    """N drawings as a network sees them, for photos of many ratios and, if the edit has one, of rising strength."""
+    """N drawings at a network's input size, for photos of many ratios and, if the edit has strengths, of rising ones."""
 
     color: Tensor
-    """(N, 3, S, S): what is drawn, on black; in bytes, which take a quarter of the memory."""
+    """(N, 3, S, S): the drawing on black, as bytes to save memory."""
 
     transparency: Tensor
-    """(N, 1, S, S): how much of the photo shows, from 0 to 255."""
+    """(N, 1, S, S): visibility of the photo, from 0 to 255."""
 
     window: Tensor
-    """(N, 3, 3): the homographies by which the photo gets into the part where it shows."""
+    """(N, 3, 3): homographies that map the photo into its window."""
 
     photo_ratio: Tensor
-    """(N,): the ratio of the photo drawn for."""
+    """(N,): the ratio of the photo that the template is drawn for."""
 
     ratio: Tensor
-    """(N,): the ratio of the photo with what is around it."""
+    """(N,): the ratio of the whole drawing."""
 
     fraction: Tensor | None
-    """(N,): the strength, 0 at the lower end of its range and 1 at the upper one."""
+    """(N,): the strength, from 0 at the lower end of its range to 1 at the upper one."""
 
     def choose(self, ratio: Tensor, fraction: Tensor | None, generator: torch.Generator) -> Tensor:
-        """For each photo the number (B,) of a drawing that nearly fits its ratio and strength."""
+        """Index (B,) of a random template for each photo that nearly fits its ratio and strength."""
         misfit = (ratio.log()[:, None] - self.photo_ratio.log()).abs() / math.log(4)
         if fraction is not None and self.fraction is not None:
             misfit = misfit + (fraction[:, None] - self.fraction).abs()
@@ -60,7 +60,7 @@ class Templates:
         return (misfit + MISFIT_TOLERANCE * noise).argmin(dim=1)
 
     def composite(self, number: Tensor, pixels: Tensor) -> Tensor:
-        """The photos (B, 3, S, S), seen through and covered by the drawings of these numbers (B,)."""
+        """Composite the photos (B, 3, S, S) with the templates of these indices (B,)."""
         return (pixels * self.transparency[number].to(pixels) + self.color[number].to(pixels)) / 255
 
 
@@ -76,46 +76,46 @@ def _choose_templates(
 
 
 def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Something on top: the photo stays where it is."""
+    """Draw over the photos, which stay in place."""
     templates, number = _choose_templates(name, views, strength, generator)
     return Views(templates.composite(number, views.pixels), views.ratio)
 
 
 def _frame(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
-    """Something around: the photo moves into the window."""
+    """Draw around the photos, which move into the window."""
     templates, number = _choose_templates(name, views, None, generator)
-    # Where the window ends between two pixels, `transparency` already fades; black from outside would darken it twice.
+    # `transparency` already fades at the window's border; black from outside would darken it twice.
     moved = warp(views.pixels, templates.window[number], outside="border", samples=samples)
     return Views(templates.composite(number, moved), templates.ratio[number])
 
 
 @differentiable_edit
 def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Glyphs of about this fraction of the shorter side."""
+    """Write a text of about this fraction of the shorter side."""
     return _overlay("text", views, strength, generator)
 
 
 @differentiable_edit
 def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """An emoji of about this fraction of the height."""
+    """Paste an emoji of about this fraction of the height."""
     return _overlay("emoji", views, strength, generator)
 
 
 @differentiable_edit
 def meme(views: Views, generator: torch.Generator) -> Views:
-    """A white bar above the photo, with a caption."""
+    """Add a white bar with a caption above the photo."""
     return _frame("meme", views, generator)
 
 
 @differentiable_edit
 def screenshot(views: Views, generator: torch.Generator) -> Views:
-    """The photo as posted."""
-    return _frame("screenshot", views, generator, samples=3)  # a page leaves it 0.4 of its height
+    """Show the photo in the screen of an app."""
+    return _frame("screenshot", views, generator, samples=3)  # photos shrink to 0.3 of a screen's side
 
 
 @cached_tensor
 def draw_templates(name: str, side: int, device: torch.device) -> Templates:
-    """The drawings of one edit, for views of that side; always the same ones."""
+    """Templates of an edit for views of this side; deterministic."""
     rng = np.random.default_rng(0)
     span = RANGES.get(name)
     photo_ratios = np.exp(rng.uniform(-math.log(2), math.log(2), COUNT))
@@ -148,7 +148,7 @@ def _squash(image: Image.Image, side: int) -> Tensor:
 
 
 def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
-    """Left, top, right and bottom of where a photo shows: it does where the blank image made a difference."""
+    """Left, top, right and bottom of the window: where black and white photos give different pixels."""
     shows = (np.asarray(black) != np.asarray(white)).any(axis=2)
     columns, rows = np.flatnonzero(shows.any(axis=0)), np.flatnonzero(shows.any(axis=1))
     return (
@@ -160,7 +160,7 @@ def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
 
 
 def _window_homographies(boxes: Tensor) -> Tensor:
-    """(N, 3, 3) from boxes (N, 4), in fractions of the sides: the box becomes the whole square."""
+    """Homographies (N, 3, 3) from boxes (N, 4) in fractions of the sides: each maps its box to the whole square."""
     left, top, right, bottom = (2 * boxes.float() - 1).unbind(-1)
     across, down = 2 / (right - left), 2 / (bottom - top)
     zero = torch.zeros_like(left)

@@ -1,4 +1,4 @@
-"""What a differentiable edit works on, and the registry: every differentiable edit has the name of the exact edit it stands in for."""
+"""Views, and the registry of differentiable edits, which have the names of the exact ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from homing.edits import KINDS, Kind
 
 @dataclass(frozen=True)
 class Views:
-    """Photos as a network sees them: (B, 3, S, S) squares in [0, 1].
+    """Photos as network inputs: (B, 3, S, S) squares in [0, 1].
 
-    `ratio` (B,) is the width of each over its height before it was squashed into a square.
+    `ratio` (B,) is each photo's width over its height before it was resized to a square.
     """
 
     pixels: Tensor
@@ -30,12 +30,12 @@ class Views:
         return Views(self.pixels[rows], self.ratio[rows])
 
     def repeat(self, times: int) -> Views:
-        """All of them so many times, one after the other."""
+        """Repeat the whole batch this many times."""
         return Views(self.pixels.repeat(times, 1, 1, 1), self.ratio.repeat(times))
 
     @property
     def side(self) -> int:
-        """Of the squares, in pixels."""
+        """Side of the squares in pixels."""
         return self.pixels.shape[-1]
 
 
@@ -44,14 +44,14 @@ Function = TypeVar("Function", bound=Callable[..., Views])
 
 @dataclass(frozen=True, kw_only=True)
 class DifferentiableEdit:
-    """What the network would see if the exact edit were done on each photo, and the result squashed again."""
+    """Approximation of the exact edit on network inputs, with a gradient."""
 
     kind: Kind
     function: Callable[..., Views]
     random: bool
 
     def __call__(self, views: Views, strength: Tensor | None, generator: torch.Generator) -> Views:
-        """New views, of the same shape and in [0, 1]. `strength` is (B,), or None for an edit that has none."""
+        """Apply the edit; new views of the same shape in [0, 1]. `strength` is (B,), or None for edits without one."""
         pixels = views.pixels
         assert pixels.ndim == 4 and pixels.shape[1:] == (3, views.side, views.side), tuple(pixels.shape)
         assert views.ratio.shape == (len(views),), tuple(views.ratio.shape)
@@ -63,7 +63,7 @@ class DifferentiableEdit:
             assert strength is None, self.kind.name
         if self.random:
             arguments["generator"] = generator
-        # Products of pixels and matrices would show the coarse steps of half precision.
+        # Half precision is too coarse for products of pixels and matrices.
         with torch.autocast(pixels.device.type, enabled=False):
             result = self.function(views, **arguments)
         return Views(result.pixels.clamp(0, 1), result.ratio)
@@ -74,7 +74,7 @@ DIFFERENTIABLE_EDITS: dict[str, DifferentiableEdit] = {}
 
 
 def differentiable_edit(function: Function) -> Function:
-    """Register a function as the differentiable version of the edit of its name.
+    """Register a function as the differentiable version of the edit of the same name.
 
     It takes `views` it must not change, then `strength` (B,) if the edit has one, and `generator`, on the device of
     the views, if it draws anything. It may leave [0, 1]: the values are clamped afterwards.
@@ -91,5 +91,5 @@ def differentiable_edit(function: Function) -> Function:
 
 @differentiable_edit
 def identity(views: Views) -> Views:
-    """The views as they are."""
+    """Return the views unchanged."""
     return views

@@ -1,4 +1,4 @@
-"""What stands on screens: names, sentences, headlines, labels."""
+"""Texts on screens: names, sentences, headlines, labels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SENTENCES = (
     "It began as a hobby and became a second job.",
     "The recipe takes forty minutes and one pan.",
 )
-"""Of posts, comments and articles."""
+"""Sentences of posts, comments and articles."""
 
 REPLIES = (
     "wow", "where is this??", "haha no way", "love it", "so good!", "on my way", "ok see you at 8", "look at this",
