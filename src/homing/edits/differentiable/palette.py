@@ -49,6 +49,6 @@ def _choose_colors(flat: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _similarity(flat: Tensor, colors: Tensor, unused: Tensor) -> Tensor:
-    """Similarity (B, MAX_COLORS, N) of colors and pixels: minus half the squared distance, up to a constant per pixel."""
+    """Similarity (B, MAX_COLORS, N) of colors and pixels: minus half the squared distance, plus a pixel constant."""
     offset = 0.5 * colors.square().sum(-1) + torch.where(unused, torch.inf, 0.0)
     return colors @ flat - offset[..., None]

@@ -31,7 +31,7 @@ MISFIT_TOLERANCE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class Templates:
-    """N drawings at a network's input size, for photos of many ratios and, if the edit has strengths, of rising ones."""
+    """N drawings at a network's input size, for photos of many ratios and, if the edit has strengths, rising ones."""
 
     color: Tensor
     """(N, 3, S, S): the drawing on black, as bytes to save memory."""
