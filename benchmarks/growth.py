@@ -93,7 +93,7 @@ def _loop(
     photos: Sequence[Photo], recipe: Recipe, extractor: Extractor, codebook: Codebook
 ) -> Callable[[], list[torch.Tensor]]:
     views = [photo.pixels() for photo in photos]
-    objective = objective_for(codebook, describe(extractor, views).to(extractor.device), margin=recipe.margin)
+    objective = objective_for(codebook, describe(extractor, views).to(extractor.device), recipe.objective)
     return lambda: optimize(views, extractor=extractor, objective=objective, recipe=recipe)
 
 

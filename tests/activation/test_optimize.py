@@ -42,7 +42,7 @@ def test_stays_within_the_budget(images, extractor, codebook) -> None:
 
 
 def test_an_image_constraint_holds_for_the_image_and_not_for_each_pixel(images, extractor, codebook) -> None:
-    recipe = replace(QUICK, steps=4, loose=True, budget=JND(psnr=40.0))
+    recipe = replace(QUICK, steps=4, constraint="image", budget=JND(psnr=40.0))
     images = [extractor.resize(image) for image in images]  # larger, a pattern is smooth between the network's pixels
     for image, change in zip(images, changes(images, extractor, codebook, recipe), strict=True):
         assert change.square().mean().log10().item() == pytest.approx(-4.0, abs=1e-3)
@@ -50,7 +50,7 @@ def test_an_image_constraint_holds_for_the_image_and_not_for_each_pixel(images, 
 
 
 def test_an_alpha_holds_for_every_pixel_of_every_recipe(images, extractor, codebook) -> None:
-    recipe = replace(QUICK, loose=True, budget=Linf(alpha=4.0))
+    recipe = replace(QUICK, constraint="image", budget=Linf(alpha=4.0))
     for change in changes(images, extractor, codebook, recipe):
         assert 0 < change.abs().max() <= 4 / 255 + 1e-6
 
@@ -102,8 +102,8 @@ def test_every_recipe_has_a_summary_and_a_budget(name: str) -> None:
 
 def loss_decrease(images, extractor, codebook, network, recipe: Recipe) -> torch.Tensor:
     """By how much the loop, run on a network, lowers what the reference says of each photo."""
-    reference = objective_for(codebook, describe(extractor, images), margin=recipe.margin)
-    target = objective_for(codebook, describe(network, images).to(network.device), margin=recipe.margin)
+    reference = objective_for(codebook, describe(extractor, images), recipe.objective)
+    target = objective_for(codebook, describe(network, images).to(network.device), recipe.objective)
     changed = optimize(images, extractor=network, objective=target, recipe=recipe)
     after = describe(extractor, [image + change for image, change in zip(images, changed, strict=True)])
     return reference(describe(extractor, images)) - reference(after)
@@ -140,7 +140,7 @@ def test_a_gpu_gives_the_changes_of_a_cpu(images, extractor, codebook, name: str
 def test_a_padded_batch_gives_the_same_changes(images, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a GPU does it, on the CPU."""
     described, alone = describe(extractor, images), changes(images, extractor, codebook, QUICK)
-    monkeypatch.setattr(base, "_batch_for", lambda count, device: count + 3)
+    monkeypatch.setattr(base, "_padded_batch_size", lambda count, device: count + 3)
     torch.testing.assert_close(describe(extractor, images), described)
     for one, other in zip(changes(images, extractor, codebook, QUICK), alone, strict=True):
         assert float((one - other).norm() / other.norm()) < 0.05
@@ -148,9 +148,9 @@ def test_a_padded_batch_gives_the_same_changes(images, extractor, codebook, monk
 
 def test_a_gpu_sees_few_batch_sizes() -> None:
     def batch(count: int) -> int:
-        return base._batch_for(count, torch.device("cuda"))
+        return base._padded_batch_size(count, torch.device("cuda"))
 
     sizes = {count: batch(count) for count in range(1, 700)}
     assert all(size >= count for count, size in sizes.items())
     assert len({size for count, size in sizes.items() if count <= 256}) < 8
-    assert base._batch_for(3, torch.device("cpu")) == 3
+    assert base._padded_batch_size(3, torch.device("cpu")) == 3

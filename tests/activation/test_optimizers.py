@@ -53,7 +53,9 @@ def test_normalized_momentum_takes_steps_of_rms_lr_along_a_power_of_the_gradient
 def test_steps_decay_to_nothing(pixel_bounds: torch.Tensor) -> None:
     """By a third of the lr from step to step, of three; what came before goes on with momentum."""
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1))
-    optimizer = make_optimizer(Recipe(name="r", summary="", loose=True, steps=3, lr=0.15, lr_decay=True), pixel_bounds)
+    optimizer = make_optimizer(
+        Recipe(name="r", summary="", constraint="image", steps=3, lr=0.15, lr_decay=True), pixel_bounds
+    )
     step_sizes, before = [], torch.zeros_like(pixel_bounds)
     for _ in range(3):
         optimizer.step(gradient)
@@ -81,7 +83,7 @@ def test_without_a_gradient_nothing_changes(pixel_bounds: torch.Tensor) -> None:
 
 @pytest.mark.parametrize(("budget", "within"), [(JND(psnr=43.8), False), (JND(alpha=3.0), True)])
 def test_an_alpha_bounds_every_pixel(pixel_bounds: torch.Tensor, budget: JND, within: bool) -> None:
-    optimizer = make_optimizer(Recipe(name="r", summary="", loose=True, lr=0.5, budget=budget), pixel_bounds)
+    optimizer = make_optimizer(Recipe(name="r", summary="", constraint="image", lr=0.5, budget=budget), pixel_bounds)
     for seed in range(3):
         optimizer.step(torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(seed)))
     assert (optimizer.result().abs().max() <= 1) == within
@@ -94,9 +96,12 @@ def test_an_alpha_bounds_every_pixel(pixel_bounds: torch.Tensor, budget: JND, wi
         {"eot_samples": 1.5},
         {"lr": 0.0},
         {"image_weight": -1.0},
-        {"loose": True, "grad_power": 1.1},
+        {"constraint": "image", "grad_power": 1.1},
         {"grad_power": 1.0},
         {"lr_decay": True},
+        {"constraint": "loose"},
+        {"constraint": "image", "image_weight": 2.0},
+        {"objective": "cell"},
     ],
 )
 def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:

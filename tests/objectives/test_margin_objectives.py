@@ -43,7 +43,7 @@ def codebook(request: pytest.FixtureRequest) -> Codebook:
 
 @pytest.mark.parametrize(("spec", "kind"), SPECS)
 def test_is_chosen_by_the_codebook(spec: str, kind: type) -> None:
-    assert type(objective_for(train(spec), descriptors(2, 1), margin=True)) is kind
+    assert type(objective_for(train(spec), descriptors(2, 1), kind="margin")) is kind
 
 
 def test_no_family_is_left_out() -> None:
@@ -53,14 +53,14 @@ def test_no_family_is_left_out() -> None:
 
 
 def test_its_gradient_is_right(codebook: Codebook) -> None:
-    objective = objective_for(codebook, descriptors(3, 3), margin=True)
+    objective = objective_for(codebook, descriptors(3, 3), kind="margin")
     changed = descriptors(3, 4).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), changed, eps=1e-6, atol=1e-4)
 
 
 def test_following_it_lowers_it(codebook: Codebook) -> None:
     originals = descriptors(8, 5)
-    objective = objective_for(codebook, originals, margin=True)
+    objective = objective_for(codebook, originals, kind="margin")
     changed = originals.clone().requires_grad_()
     (step,) = torch.autograd.grad(objective(changed).sum(), changed)
     assert (objective(originals - 0.02 * step) < objective(originals)).all()
@@ -69,7 +69,7 @@ def test_following_it_lowers_it(codebook: Codebook) -> None:
 def test_it_is_lowest_for_the_photo_itself(codebook: Codebook) -> None:
     """Of some photos, the objective of each is lowest for the photo itself, whatever place the others have."""
     originals = descriptors(6, 1)
-    objective = objective_for(codebook, originals, margin=True)
+    objective = objective_for(codebook, originals, kind="margin")
     losses = torch.stack([objective(row.expand_as(originals)) for row in originals])
     assert losses.argmin(dim=0).tolist() == [*range(6)]
 
@@ -97,7 +97,7 @@ def test_cell_margin_is_the_formula_of_the_method() -> None:
         for row, own, others in zip(rows, stored, sampled, strict=True)
     ]
     expected = margins + 0.2 * np.array(code_margins)
-    objective = objective_for(codebook, originals, margin=True)
+    objective = objective_for(codebook, originals, kind="margin")
     np.testing.assert_allclose(objective(changed), expected + 0.5 * np.square(rows - stored).sum(1), rtol=1e-4)
     np.testing.assert_allclose(objective.copy_loss(changed), expected, rtol=1e-4)
 
@@ -110,12 +110,12 @@ def test_where_no_codes_can_be_sampled_the_copy_loss_is_of_cells(spec: str) -> N
     margins = [
         cross_entropy(np.square(row - centroids).sum(1), cell, 0.05) for row, cell in zip(rows, cells, strict=True)
     ]
-    np.testing.assert_allclose(objective_for(codebook, originals, margin=True).copy_loss(changed), margins, rtol=1e-4)
+    np.testing.assert_allclose(objective_for(codebook, originals, kind="margin").copy_loss(changed), margins, rtol=1e-4)
 
 
 @pytest.mark.parametrize("spec", ["PQ4x6", "SQ4", "LSH"])
 def test_without_cells_the_copy_loss_is_the_loss(spec: str) -> None:
-    objective = objective_for(train(spec), descriptors(5, 1), margin=True)
+    objective = objective_for(train(spec), descriptors(5, 1), kind="margin")
     assert torch.equal(objective.copy_loss(descriptors(5, 2)), objective(descriptors(5, 2)))
 
 
@@ -133,4 +133,4 @@ def test_codeword_margin_is_the_cross_entropy_over_all_codes_there_are(spec: str
         for row, target in zip(rotated, targets, strict=True)
     ]
     expected = margins + 0.5 * np.square((changed - stored).numpy()).sum(1)
-    np.testing.assert_allclose(objective_for(codebook, originals, margin=True)(changed), expected, rtol=1e-4)
+    np.testing.assert_allclose(objective_for(codebook, originals, kind="margin")(changed), expected, rtol=1e-4)

@@ -46,7 +46,7 @@ def activate(
         return []
     images = [photo.pixels(extractor.device) for photo in photos]
     originals = describe(extractor, images)
-    objective = objective_for(codebook, originals.to(extractor.device), margin=recipe.margin)
+    objective = objective_for(codebook, originals.to(extractor.device), recipe.objective)
     colors = [None if graphics else graphic_colors(photo) for photo in photos]
     changes = _changes(loop, images, colors, extractor=extractor, objective=objective, recipe=recipe)
     change_rms_values = torch.stack([rms(change) for change in changes]).tolist()

@@ -28,7 +28,7 @@ class Optimizer(Protocol):
 
 def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> Optimizer:
     """The optimizer of a recipe in (B, 3, S, S) pixel bounds."""
-    if not recipe.loose:
+    if recipe.constraint == "pixel":
         return TanhAdam(pixel_bounds, recipe.lr, recipe.image_weight)
     # Who states how far pixels may move means each of them.
     return NormalizedMomentum(

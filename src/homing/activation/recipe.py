@@ -1,51 +1,59 @@
-"""How hard, how long and towards what a photo is moved."""
+"""Recipes: the settings of the optimization loop, and the named recipes of the package."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from homing.errors import HomingError, UnknownNameError
+from homing.objectives import ObjectiveKind
 from homing.perception import JND, Budget, UniformJND
 
 PAPER_BUDGET = JND(psnr=43.8)
 OUR_BUDGET = UniformJND(psnr=PAPER_BUDGET.psnr)
 
+Constraint = Literal["pixel", "image"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How hard, how long and towards what a photo is moved; a value with a name."""
+    """How a photo is activated: objective, constraint, budget and the settings of the loop."""
 
     name: str
     summary: str
-    steps: int = 10
-    lr: float = 1.0  # Adam's; of a loose recipe, how loud a step is, as a share of the budget
-    lr_decay: bool = False  # of a loose recipe: steps grow fainter, from the lr down to nothing
-    grad_power: float = 0.5  # of a loose recipe: of the gradient, by which pixels move
-    margin: bool = False  # keep clear of what copies are taken for, instead of going to one point as in the paper
-    image_weight: float = 1.0  # the paper's lambda, on the mean squared pixel difference; loose recipes have none
+    objective: ObjectiveKind = "paper"  # "margin" also keeps a distance to other cells or codewords
+    constraint: Constraint = "pixel"  # "image": the PSNR holds for the image, pixels may exceed their bounds
     budget: Budget = PAPER_BUDGET
-    loose: bool = (
-        False  # a PSNR is kept by the change as a whole, not by each pixel within its bound; see optimizers.py
-    )
-    eot_samples: int = 1  # of each photo at each step: itself, and randomly edited copies of it
+    steps: int = 10
+    lr: float = 1.0  # Adam's, or with constraint "image" the RMS of a step as a share of the budget
+    lr_decay: bool = False  # constraint "image" only: the lr falls linearly to 0
+    grad_power: float = 0.5  # constraint "image" only: a pixel's step is its gradient to this power
+    image_weight: float = 1.0  # constraint "pixel" only: the paper's lambda, on the mean squared pixel difference
+    eot_samples: int = 1  # per step: the photo itself and eot_samples - 1 randomly edited copies
 
     def __post_init__(self) -> None:
+        if self.objective not in get_args(ObjectiveKind):
+            raise HomingError(f"objective must be 'margin' or 'paper', got '{self.objective}'")
+        if self.constraint not in get_args(Constraint):
+            raise HomingError(f"constraint must be 'pixel' or 'image', got '{self.constraint}'")
         if self.steps < 1 or self.steps != int(self.steps):
-            raise HomingError(f"a recipe needs a whole number of steps, at least 1, got {self.steps}")
+            raise HomingError(f"steps must be a whole number of at least 1, got {self.steps}")
         if self.eot_samples < 1 or self.eot_samples != int(self.eot_samples):
-            raise HomingError(f"a recipe needs a whole number of EOT samples, at least 1, got {self.eot_samples}")
-        if not self.lr > 0 or not self.image_weight >= 0:
-            raise HomingError(
-                f"lr must be above 0 and image_weight not below, got {self.lr:g} and {self.image_weight:g}"
-            )
-        if not self.loose and (self.lr_decay or self.grad_power != 0.5):
-            raise HomingError(f"only loose recipes have lr_decay and grad_power, '{self.name}' is not")
+            raise HomingError(f"eot_samples must be a whole number of at least 1, got {self.eot_samples}")
+        if not self.lr > 0:
+            raise HomingError(f"lr must be above 0, got {self.lr:g}")
+        if not self.image_weight >= 0:
+            raise HomingError(f"image_weight must be at least 0, got {self.image_weight:g}")
         if not 0 <= self.grad_power <= 1:
-            raise HomingError(f"grad_power must lie between 0, where signs alone count, and 1, got {self.grad_power:g}")
+            raise HomingError(f"grad_power must be between 0 (signs only) and 1, got {self.grad_power:g}")
+        if self.constraint == "pixel" and (self.lr_decay or self.grad_power != 0.5):
+            raise HomingError(f"lr_decay and grad_power need constraint='image'; recipe '{self.name}' has 'pixel'")
+        if self.constraint == "image" and self.image_weight != 1.0:
+            raise HomingError(f"image_weight needs constraint='pixel'; recipe '{self.name}' has 'image'")
 
     def __str__(self) -> str:
-        views = f" of {self.eot_samples} views" if self.eot_samples > 1 else ""
-        return f"{self.name}: {self.steps} steps{views}, lr {self.lr:g}, {self.budget}"
+        samples = f" of {self.eot_samples} views" if self.eot_samples > 1 else ""
+        return f"{self.name}: {self.steps} steps{samples}, lr {self.lr:g}, {self.budget}"
 
 
 RECIPES = {
@@ -53,18 +61,18 @@ RECIPES = {
     for each in (
         Recipe(
             name="homing-fast",
-            summary="two steps away from other cells: a fifth of the paper's work, and more recall",
-            margin=True,
-            loose=True,
+            summary="margin objective in two steps: a fifth of the work of paper, with higher recall",
+            objective="margin",
+            constraint="image",
             budget=OUR_BUDGET,
             steps=2,
             lr=0.5,
         ),
         Recipe(
             name="homing",
-            summary="keeps clear of other cells, as the photo and as edited copies of it: three times the paper's work",
-            margin=True,
-            loose=True,
+            summary="margin objective over the photo and edited copies of it: three times the work of paper",
+            objective="margin",
+            constraint="image",
             budget=OUR_BUDGET,
             steps=7,
             lr=0.2,
@@ -72,9 +80,9 @@ RECIPES = {
         ),
         Recipe(
             name="homing-max",
-            summary="the same by many more copies and ever smaller steps: fifty times the paper's work",
-            margin=True,
-            loose=True,
+            summary="homing with many more edited copies and decaying steps: fifty times the work of paper",
+            objective="margin",
+            constraint="image",
             budget=OUR_BUDGET,
             steps=30,
             lr=0.15,
@@ -85,13 +93,13 @@ RECIPES = {
         Recipe(name="paper", summary="Active Image Indexing as published"),
         Recipe(
             name="paper-fast",
-            summary="one large step: a tenth of the loop's time, a little less recall",
+            summary="paper with one large step: a tenth of the work of paper, slightly lower recall",
             steps=1,
             lr=10.0,
         ),
         Recipe(
             name="paper-eot",
-            summary="also towards what edits make of the photo: eight times the loop's work",
+            summary="paper with the loss averaged over edited copies: eight times the work of paper",
             eot_samples=8,
         ),
     )

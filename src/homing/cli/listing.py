@@ -23,6 +23,8 @@ def recipes(json: JsonFlag = False) -> None:
         [
             {
                 "name": r.name,
+                "objective": r.objective,
+                "constraint": r.constraint,
                 "steps": r.steps,
                 "eot_samples": r.eot_samples,
                 "lr": r.lr,

@@ -1,8 +1,9 @@
-"""Which objective a codebook calls for."""
+"""The objective of a codebook's family."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from torch import Tensor
 
@@ -15,7 +16,9 @@ from homing.objectives.codeword_margin import CodewordMargin
 from homing.objectives.reconstruction import Reconstruction
 from homing.objectives.sign_margin import SignMargin
 
-_OBJECTIVES: dict[str, Callable[[Codebook, Tensor], Objective]] = {
+ObjectiveKind = Literal["margin", "paper"]
+
+_PAPER_OBJECTIVES: dict[str, Callable[[Codebook, Tensor], Objective]] = {
     "codewords": Reconstruction,
     "cells": Centroid,
     "signs": SignMargin,
@@ -24,23 +27,23 @@ _OBJECTIVES: dict[str, Callable[[Codebook, Tensor], Objective]] = {
 
 def has_objective(codebook: Codebook) -> bool:
     """Whether photos can be activated for this codebook."""
-    return codebook.family in _OBJECTIVES
+    return codebook.family in _PAPER_OBJECTIVES
 
 
-def objective_for(codebook: Codebook, originals: Tensor, *, margin: bool = False) -> Objective:
-    """The objective of the codebook's family for these (B, D) original descriptors: the paper's, or with a margin.
+def objective_for(codebook: Codebook, originals: Tensor, kind: ObjectiveKind = "paper") -> Objective:
+    """The objective of the codebook's family for (B, D) original descriptors.
 
-    A margin is kept to other cells and to strangers in one's own where there are cells, and to other codewords in
-    product quantizers without. Other codewords (RQ, LSQ, PRQ, SQ) and sign codes, whose objective is one of depth
-    already, have the paper's either way.
+    `kind` "paper" gives the objective of Active Image Indexing. "margin" gives `CellMargin` for codebooks with cells
+    and `CodewordMargin` for product quantizers without cells. The other families (RQ, LSQ, PRQ and SQ without cells,
+    and sign codes, whose paper objective already is a margin) have one objective, which both kinds give.
     """
     if not has_objective(codebook):
         raise CodebookError(
             f"photos cannot be activated for spec '{codebook.spec}': it keeps descriptors as they are, so there is "
             "nothing to gain; release them as they are, or choose a codebook that compresses, such as IVF1024,PQ8x8"
         )
-    if margin and codebook.has_cells:
+    if kind == "margin" and codebook.has_cells:
         return CellMargin(codebook, originals)
-    if margin and codebook.is_product:
+    if kind == "margin" and codebook.is_product:
         return CodewordMargin(codebook, originals)
-    return _OBJECTIVES[codebook.family](codebook, originals)
+    return _PAPER_OBJECTIVES[codebook.family](codebook, originals)

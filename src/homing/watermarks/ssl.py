@@ -24,7 +24,12 @@ from homing.watermarks.settings import BITS
 from homing.watermarks.training_edits import random_edit
 
 RECIPE = Recipe(
-    name="ssl", summary="SSL watermarking, one edited copy a step", steps=100, lr=0.05, loose=True, eot_samples=2
+    name="ssl",
+    summary="SSL watermarking: one edited copy per step",
+    constraint="image",
+    steps=100,
+    lr=0.05,
+    eot_samples=2,
 )
 MARGIN = 3.2  # 5 read fewer copies of validation photos: the weakest bits are left behind for the others
 _RIDGE = 0.01  # of the mean variance: directions in which photos hardly differ are not blown up without end

@@ -161,7 +161,7 @@ def _call(
 ) -> Callable[[], object]:
     """The loop from what lies on the device, photos and pixel bounds, to what these are to be filled with."""
     originals = describe(extractor, images).to(extractor.device)
-    objective = objective_for(codebook, originals, margin=config.recipe.margin)
+    objective = objective_for(codebook, originals, config.recipe.objective)
     pixel_bounds = map_by_shape(config.recipe.budget.pixel_bounds, images)
     if config == PLAIN:
         on_device = [[each.to(extractor.device) for each in some] for some in (images, pixel_bounds)]
