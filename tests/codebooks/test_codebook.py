@@ -72,7 +72,7 @@ def test_a_rotation_needs_as_many_descriptors_as_dimensions() -> None:
 
 
 def test_a_codebook_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(CodebookError, match="there is no file"):
+    with pytest.raises(CodebookError, match="no such file"):
         codebooks.load(str(tmp_path / "mine.codebook"))
 
 
@@ -202,7 +202,6 @@ def test_faiss_does_not_complain_of_few_photos(spec: str, capfd: pytest.CaptureF
 
 def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
     known = codebook.null_distribution
-    assert known.descriptor is not None
     assert known.code.shares[0] < 1e-7  # of tens of millions of pairs
     assert known.is_valid
     assert 1.2 < np.interp(0.5, known.code.shares, known.code.distances) < 1.3

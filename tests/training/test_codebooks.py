@@ -77,6 +77,5 @@ def test_unrelated_distances_are_not_those_of_crops_of_one_photo(tmp_path: Path)
     apart = np.mean([float((one - other).norm()) for one, other in combinations(rows, 2)])
     trained = train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", descriptors=320, report=int)
     known = trained.codebook.null_distribution.descriptor
-    assert known is not None
     assert known.distances[0] == pytest.approx(min(float((a - b).norm()) for a, b in combinations(rows, 2)), rel=0.1)
     assert 0.7 * apart < np.interp(0.5, known.shares, known.distances) < 1.3 * apart

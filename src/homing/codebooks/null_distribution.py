@@ -71,13 +71,6 @@ class PairDistances:
         distances, shares = _distinct(distances, shares)
         return cls(distances, shares, _shapes(blocks, distances, shares))
 
-    @classmethod
-    def from_sorted(cls, distances: np.ndarray) -> PairDistances:
-        """From the distances of all pairs there are, ascending; nothing is known of whose they are."""
-        shares = np.arange(1, len(distances) + 1) / len(distances)
-        distances, shares = _distinct(distances.astype(np.float64), shares)
-        return cls(distances, shares, np.full(len(distances), _EVEN_SHAPE))
-
     def cdf(self, distances: np.ndarray) -> np.ndarray:
         """How many of all unrelated pairs lie no farther apart than this: the curve, below its edge the tail."""
         edge, shape, scale = self._tail
@@ -122,13 +115,10 @@ class PairDistances:
 
 @dataclass(frozen=True)
 class NullDistribution:
-    """Distances of unrelated photos as queries to the codes of others, and to their descriptors.
-
-    Codebooks of an earlier homing know the first alone.
-    """
+    """Distances from unrelated photos as queries to the codes of others, and to their descriptors."""
 
     code: PairDistances
-    descriptor: PairDistances | None
+    descriptor: PairDistances
 
     @classmethod
     def measure(cls, quantizer: Quantizer, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> NullDistribution:
@@ -155,7 +145,7 @@ class NullDistribution:
         It is 1 at least, and where they are too few to tell.
         """
         pairs = len(photos) * (len(photos) - 1)
-        if self.descriptor is None or len(photos) < MIN_REFERENCES:
+        if len(photos) < MIN_REFERENCES:
             return 1.0
         # Nearer pairs are left to the tail: many of them would be photos of one series, which are not unrelated.
         share = float(np.clip(_MIN_EXPECTED_PAIRS / pairs, *_DENSITY_SHARES))
@@ -173,38 +163,25 @@ class NullDistribution:
         """
         if by == "code":
             return self.code.false_match_probability(distances, tries)
-        return self.by_descriptor.false_match_probability(distances, tries * density_ratio)
-
-    @property
-    def by_descriptor(self) -> PairDistances:
-        """Those to descriptors, where they are known to be known."""
-        assert self.descriptor is not None, "nothing is compared by descriptors of which nothing is known"
-        return self.descriptor
+        return self.descriptor.false_match_probability(distances, tries * density_ratio)
 
     @property
     def is_valid(self) -> bool:
         """Whether these are distances and shares in order, as they were measured."""
-        return all(each.is_valid for each in (self.code, self.descriptor) if each is not None)
+        return self.code.is_valid and self.descriptor.is_valid
 
     def to_tensors(self) -> dict[str, np.ndarray]:
         """What a codebook's file keeps of it."""
-        both = {"code": self.code, "descriptor": self.descriptor}
         return {
             f"null_distribution.{name}": np.stack([each.distances, each.shares, each.shapes])
-            for name, each in both.items()
-            if each is not None
+            for name, each in (("code", self.code), ("descriptor", self.descriptor))
         }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> NullDistribution:
-        """What a codebook's file kept; a file of an earlier homing holds the distances to codes, one by one."""
-        if "null_distribution" in tensors:
-            return cls(PairDistances.from_sorted(tensors["null_distribution"]), None)
-        descriptor = tensors.get("null_distribution.descriptor")
-        return cls(
-            PairDistances(*tensors["null_distribution.code"]),
-            None if descriptor is None else PairDistances(*descriptor),
-        )
+        """The null distribution that a codebook's file keeps."""
+        code, descriptor = (PairDistances(*tensors[f"null_distribution.{name}"]) for name in ("code", "descriptor"))
+        return cls(code, descriptor)
 
 
 def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

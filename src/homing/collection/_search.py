@@ -32,14 +32,8 @@ def plan_search(
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
     if rerank and rerank < k:
         raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
-    can_rerank = codebook.null_distribution.descriptor is not None
-    if rerank and not can_rerank:
-        raise HomingError(
-            f"codebook '{codebook.name}' was made by an earlier homing, which did not measure how far "
-            "descriptors of unrelated photos lie apart; search with --rerank 0"
-        )
     if rerank is None:  # who says where to look wants that and no more
-        rerank = max(k, DEFAULT_RERANK) if can_rerank and probes is None and probe_radius is None else 0
+        rerank = max(k, DEFAULT_RERANK) if probes is None and probe_radius is None else 0
     cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
     if cells is None:
         probes = None

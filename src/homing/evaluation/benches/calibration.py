@@ -124,7 +124,7 @@ def measure(
     rows = np.asarray(distractors.descriptors, dtype=np.float32)
     halves = np.array_split(np.random.default_rng(0).permutation(len(rows)), 2)
     sizes = [size for size in SIZES if size <= len(halves[1])]
-    kinds: list[ComparedBy] = ["code"] if book.null_distribution.descriptor is None else ["code", "descriptor"]
+    kinds: list[ComparedBy] = ["code", "descriptor"]
     related_both_orders = np.concatenate([related, related[:, ::-1]])
     for by in kinds:
         found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)

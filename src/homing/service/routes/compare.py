@@ -67,9 +67,7 @@ async def compare(request: Request, _: Searcher, service: ServiceDep, reservatio
     distance = float(torch.dist(descriptors[0], descriptors[1]))
     # As if the second were the only reference there is.
     pairs = service.collection.codebook.null_distribution
-    false_match_probability = float(
-        (pairs.descriptor or pairs.code).false_match_probability(np.array([distance]), 1)[0]
-    )
+    false_match_probability = float(pairs.descriptor.false_match_probability(np.array([distance]), 1)[0])
     compared = await service.executors.report(first.name, partial(_compare_pixels, one, other))
     return Comparison(
         same_size=compared.quality is not None,
