@@ -20,14 +20,19 @@ def available() -> list[str]:
     return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
 
-def load(name: str) -> Codebook:
-    """A bundled codebook by its name, or one of your own by its path."""
+def load(codebook: str | Path | Codebook) -> Codebook:
+    """The bundled codebook of this name, or the codebook in this file; a Codebook is returned unchanged."""
+    if isinstance(codebook, Codebook):
+        return codebook
+    if not isinstance(codebook, str | Path):
+        raise CodebookError(f"a codebook is given by name, file or as a Codebook, got {type(codebook).__name__}")
+    name = str(codebook)
     if name in available():
         return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
     if Path(name).exists():
         return Codebook.read(Path(name))
     if name.endswith(_SUFFIX):
-        raise CodebookError(f"there is no file {name}; homing codebook train makes one")
+        raise CodebookError(f"no such file: {name}; homing codebook train writes one")
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
 
 

@@ -27,7 +27,7 @@ from homing.errors import CodebookError
 from homing.extractors import Extractor
 
 FORMAT = 2
-"""The version of codebook files; those of before it state none."""
+"""The version of codebook files."""
 
 
 class Codebook:
@@ -78,6 +78,27 @@ class Codebook:
             extractor=extractor.name,
             extractor_fingerprint=extractor.fingerprint,
         )
+
+    @classmethod
+    def from_faiss(
+        cls,
+        index: faiss.Index | str | Path,
+        *,
+        extractor: Extractor | str | Path = "homing-1",
+        name: str | None = None,
+        descriptors: Tensor | np.ndarray | None = None,
+    ) -> Codebook:
+        """The codebook of a trained FAISS index or of a file of one; its vectors are left out, the index is unchanged.
+
+        `descriptors` (N, D) of unrelated photos measure the null distribution, from which false-match probabilities are
+        computed: 1,000 give a usable one, more are better. They are optional for the bundled extractors, where
+        probabilities of codes are then overestimated. Raises CodebookError for an index that is not trained, does not
+        fit the extractor, or is of a family that is not supported.
+        """
+        from homing import extractors
+        from homing.codebooks.foreign_index import import_index
+
+        return import_index(index, extractors.load(extractor), name=name, descriptors=descriptors)
 
     def with_null_distribution(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
         """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew.

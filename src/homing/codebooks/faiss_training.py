@@ -26,7 +26,7 @@ def train_quantizer(spec: str, descriptors: np.ndarray) -> Quantizer:
         reason = str(error).rpartition("failed: ")[2].strip()
         raise CodebookError(f"{spec} cannot be trained on {count} descriptors of {dim} dimensions: {reason}") from error
     quantizer = Quantizer(quantizer.index, spec)
-    _refuse_one_code(quantizer, descriptors[:_SAMPLE_SIZE], spec)
+    refuse_one_code(quantizer, descriptors, spec)
     return quantizer
 
 
@@ -61,9 +61,9 @@ def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
     return quantizer
 
 
-def _refuse_one_code(quantizer: Quantizer, rows: np.ndarray, spec: str) -> None:
-    """Refuse a quantizer that cannot tell what it has learned from apart, such as SQ8_direct, made for whole numbers."""
-    codes = quantizer.encode(rows)[:, -quantizer.codec.code_size :]  # the number of the cell stands before
+def refuse_one_code(quantizer: Quantizer, rows: np.ndarray, spec: str) -> None:
+    """Refuse a quantizer that gives nearly all descriptors one code, as SQ8_direct (for integers) does."""
+    codes = quantizer.encode(rows[:_SAMPLE_SIZE])[:, -quantizer.codec.code_size :]  # without the cell
     if np.unique(codes, axis=0, return_counts=True)[1].max() > 0.9 * len(codes):
         raise CodebookError(
             f"{spec} gives nearly all descriptors the same code; choose another spec, such as IVF1024,PQ8x8, or give "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from homing.extractors.batch_norm_folding import fold_batch_norms
 _BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # what was too large for the memory is halved, and is then smaller
 
 
+@runtime_checkable
 class Extractor(Protocol):
     """A differentiable network: (B, 3, H, W) sRGB in [0, 1] gives (B, dim) descriptors of unit norm."""
 

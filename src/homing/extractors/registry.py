@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
 
 import torch
 
 import homing.extractors
-from homing.errors import UnknownNameError
+from homing.errors import HomingError, UnknownNameError
 from homing.extractors.base import Extractor
 
 Device = torch.device | str | None
@@ -28,8 +29,19 @@ def register(name: str) -> Callable[[Builder], Builder]:
     return decorate
 
 
-def load(name: str, device: Device = None) -> Extractor:
-    """The extractor of this name, on this device (by default a GPU if there is one)."""
+def load(extractor: str | Path | Extractor, device: Device = None) -> Extractor:
+    """The extractor of this name or file, on this device (by default a GPU if there is one).
+
+    An Extractor is returned unchanged.
+    """
+    if not isinstance(extractor, str | Path):
+        if not isinstance(extractor, Extractor):
+            raise HomingError(
+                "an extractor is given by name, file or as an Extractor, such as homing.NetworkExtractor(module, …), "
+                f"got {type(extractor).__name__}"
+            )
+        return extractor
+    name = str(extractor)
     from homing.extractors.descriptor_network import trained_network
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript

@@ -1,0 +1,140 @@
+"""Codebooks from FAISS indexes trained elsewhere: the index is checked, emptied, and its null distribution measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+import torch
+from faiss.contrib.factory_tools import reverse_index_factory
+from torch import Tensor
+
+from homing.codebooks.bundled import available, bundled_distractors, load
+from homing.codebooks.codebook import Codebook
+from homing.codebooks.faiss_training import refuse_one_code
+from homing.codebooks.null_distribution import NullDistribution, PairDistances
+from homing.codebooks.quantizer import Quantizer
+from homing.errors import CodebookError
+from homing.extractors import Extractor
+
+SUPPORTED = (
+    "PQ, SQ, RQ, LSQ, PRQ, PLSQ, LSH, RaBitQ and Flat, HNSW over PQ, SQ, RaBitQ or Flat, and IVF with Flat, PQ, SQ, "
+    "RQ, LSQ, PRQ, PLSQ or RaBitQ, each with or without OPQ, PCA or another linear transform before it"
+)
+_SAMPLE_SIZE = 2_000  # distractors of which the null distribution of codes is measured
+_MAX_NORM_ERROR = 0.01
+
+
+def import_index(
+    index: Any, extractor: Extractor, *, name: str | None = None, descriptors: Tensor | np.ndarray | None = None
+) -> Codebook:
+    """The codebook of a trained FAISS index, or of a file of one; see `Codebook.from_faiss`."""
+    if isinstance(index, str | Path):
+        name = name or Path(index).stem
+        index = _read(Path(index))
+    emptied = _emptied(index)
+    if emptied.d != extractor.dim:
+        raise CodebookError(
+            f"the index has {emptied.d} dimensions, descriptors of extractor '{extractor.name}' have {extractor.dim}"
+        )
+    spec = _factory_string(emptied)
+    quantizer = Quantizer(emptied, spec)
+    _check_metrics(quantizer)
+    rows = None if descriptors is None else _check_descriptors(descriptors, extractor)
+    return Codebook(
+        faiss.serialize_index(emptied).tobytes(),
+        _bundled_null_distribution(quantizer, extractor, spec) if rows is None else _measure(quantizer, rows, spec),
+        name=name or spec,
+        spec=spec,
+        extractor=extractor.name,
+        extractor_fingerprint=extractor.fingerprint,
+    )
+
+
+def _read(path: Path) -> Any:
+    if not path.is_file():
+        raise CodebookError(f"no such file: {path}")
+    try:
+        return faiss.read_index(str(path))
+    except RuntimeError as error:
+        raise CodebookError(f"{path} is not a FAISS index of float vectors: {error}") from error
+
+
+def _emptied(index: Any) -> Any:
+    """A copy of an index without its vectors; refuses what is not a trained index in the memory of the CPU."""
+    if type(index).__name__.startswith("GpuIndex"):
+        raise CodebookError("the index is on a GPU; pass faiss.index_gpu_to_cpu(index)")
+    if isinstance(index, faiss.IndexBinary):
+        raise CodebookError(f"binary indexes are not supported; supported are {SUPPORTED}")
+    if not isinstance(index, faiss.Index):
+        raise CodebookError(f"index must be a faiss.Index or the path of a file of one, got {type(index).__name__}")
+    index = faiss.downcast_index(index)
+    if isinstance(index, faiss.IndexIDMap):
+        return _emptied(index.index)
+    if not index.is_trained:
+        raise CodebookError("the index is not trained; call index.train(descriptors) first")
+    ivf: Any = faiss.try_extract_index_ivf(index)
+    if ivf is not None and isinstance(faiss.downcast_InvertedLists(ivf.invlists), faiss.OnDiskInvertedLists):
+        raise CodebookError("the inverted lists of the index are on disk; pass the trained index without its vectors")
+    emptied: Any = faiss.clone_index(index)
+    emptied.reset()
+    if (ivf := faiss.try_extract_index_ivf(emptied)) is not None:
+        ivf.set_direct_map_type(faiss.DirectMap.NoMap)
+    return emptied
+
+
+def _factory_string(index: Any) -> str:
+    """The factory string of an index, or its class where FAISS cannot tell the string."""
+    try:
+        return str(reverse_index_factory(index))
+    except (NotImplementedError, KeyError, AssertionError):
+        return type(index).__name__
+
+
+def _check_metrics(quantizer: Quantizer) -> None:
+    """Refuse other metrics than L2, of the index and of the choice of cells."""
+    parts = [quantizer.index, quantizer.inner, quantizer.codec]
+    if quantizer.ivf is not None:
+        parts.append(quantizer.ivf.quantizer)
+    if any(part.metric_type != faiss.METRIC_L2 for part in parts):
+        raise CodebookError(
+            "the index does not compare by L2 distance; train one with faiss.METRIC_L2, which ranks descriptors of "
+            "unit norm as inner products do"
+        )
+
+
+def _check_descriptors(descriptors: Tensor | np.ndarray, extractor: Extractor) -> np.ndarray:
+    rows = descriptors.detach().cpu().numpy() if isinstance(descriptors, Tensor) else np.asarray(descriptors)
+    if rows.ndim != 2 or rows.shape[1] != extractor.dim:
+        raise CodebookError(f"descriptors must have shape (N, {extractor.dim}), got {rows.shape}")
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
+    if not (np.abs(np.linalg.norm(rows, axis=1) - 1) <= _MAX_NORM_ERROR).all():
+        raise CodebookError("descriptors must have unit norm, as homing.describe gives them")
+    return rows
+
+
+def _measure(quantizer: Quantizer, rows: np.ndarray, spec: str) -> NullDistribution:
+    refuse_one_code(quantizer, rows, spec)
+    return NullDistribution.measure(quantizer, rows)
+
+
+def _bundled_null_distribution(quantizer: Quantizer, extractor: Extractor, spec: str) -> NullDistribution:
+    """The null distribution from what the package holds about an extractor.
+
+    That of descriptors is the bundled codebook's. That of codes is measured on the decoded codes of the bundled
+    distractors. These lie nearer to each other than descriptors do, so false-match probabilities are overestimated.
+    """
+    for bundled in map(load, available()):
+        if bundled.extractor_fingerprint == extractor.fingerprint:
+            codes = bundled_distractors(bundled).codes
+            some = np.random.default_rng(0).permutation(len(codes))[:_SAMPLE_SIZE]
+            rows = torch.nn.functional.normalize(bundled.decode(codes[some]), dim=1).numpy()
+            refuse_one_code(quantizer, rows, spec)
+            pairs = PairDistances.measure(*quantizer.comparison_points(rows, rows))
+            return NullDistribution(pairs, bundled.null_distribution.descriptor)
+    raise CodebookError(
+        "false-match probabilities are measured on descriptors of unrelated photos, and the package has none of "
+        f"extractor '{extractor.name}'; pass descriptors=homing.describe(photos, extractor) of 1,000 photos or more"
+    )
