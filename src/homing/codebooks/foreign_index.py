@@ -15,14 +15,10 @@ from homing.codebooks.bundled import available, bundled_distractors, load
 from homing.codebooks.codebook import Codebook
 from homing.codebooks.faiss_training import refuse_one_code
 from homing.codebooks.null_distribution import NullDistribution, PairDistances
-from homing.codebooks.quantizer import Quantizer
+from homing.codebooks.quantizer import SUPPORTED_FAMILIES, Quantizer
 from homing.errors import CodebookError
 from homing.extractors import Extractor
 
-SUPPORTED = (
-    "PQ, SQ, RQ, LSQ, PRQ, PLSQ, LSH, RaBitQ and Flat, HNSW over PQ, SQ, RaBitQ or Flat, and IVF with Flat, PQ, SQ, "
-    "RQ, LSQ, PRQ, PLSQ or RaBitQ, each with or without OPQ, PCA or another linear transform before it"
-)
 _SAMPLE_SIZE = 2_000  # distractors of which the null distribution of codes is measured
 _MAX_NORM_ERROR = 0.01
 
@@ -67,7 +63,7 @@ def _emptied(index: Any) -> Any:
     if type(index).__name__.startswith("GpuIndex"):
         raise CodebookError("the index is on a GPU; pass faiss.index_gpu_to_cpu(index)")
     if isinstance(index, faiss.IndexBinary):
-        raise CodebookError(f"binary indexes are not supported; supported are {SUPPORTED}")
+        raise CodebookError(f"binary indexes are not supported; supported are {SUPPORTED_FAMILIES}")
     if not isinstance(index, faiss.Index):
         raise CodebookError(f"index must be a faiss.Index or the path of a file of one, got {type(index).__name__}")
     index = faiss.downcast_index(index)
@@ -81,7 +77,7 @@ def _emptied(index: Any) -> Any:
     emptied: Any = faiss.clone_index(index)
     emptied.reset()
     if (ivf := faiss.try_extract_index_ivf(emptied)) is not None:
-        ivf.set_direct_map_type(faiss.DirectMap.NoMap)
+        ivf.set_direct_map_type(faiss.DirectMap.NoMap)  # type: ignore[attr-defined]
     return emptied
 
 

@@ -11,9 +11,13 @@ import numpy as np
 from homing.errors import CodebookError
 
 Family = Literal["codewords", "cells", "signs", "exact"]
+SUPPORTED_FAMILIES = (
+    "PQ, SQ, RQ, LSQ, PRQ, PLSQ, LSH, RaBitQ and Flat, HNSW over PQ, SQ, RaBitQ or Flat, and IVF with Flat, PQ, SQ, "
+    "RQ, LSQ, PRQ, PLSQ or RaBitQ, each with or without OPQ, PCA or another linear transform before it"
+)
 
-# What an index keeps of a descriptor. Codewords: something near it. Cells: which cell it is in, and there so much of it
-# that leaving the cell is what loses a copy. Signs: on which side of some planes it lies. Exact: itself.
+# What an index stores of a descriptor. codewords: an approximation. cells: the cell and a nearly exact descriptor, so a
+# copy is lost only when it falls into another cell. signs: its side of each of some planes. exact: the descriptor.
 _FAMILIES: dict[type, Family] = {
     faiss.IndexPQ: "codewords",
     faiss.IndexScalarQuantizer: "codewords",
@@ -65,8 +69,7 @@ class Quantizer:
         nested = self.ivf is not None and faiss.try_extract_index_ivf(self.ivf.quantizer) is not None
         if type(self.codec) not in _FAMILIES or nested:
             raise CodebookError(
-                f"'{spec}' ({type(self.codec).__name__}) is of an unsupported family; IVF1024,PQ8x8 is supported, "
-                "docs/explanation/method.md lists the families"
+                f"'{spec}' ({type(self.codec).__name__}) is of an unsupported family; supported are {SUPPORTED_FAMILIES}"
             )
         self.family: Family = _FAMILIES[type(self.codec)]
         if self.family != "signs" and any(map(_is_irreversible, self.transforms)):
