@@ -2,22 +2,22 @@
 
 python tools/try_wheel.py dist/homing-*.whl
 
-PyTorch and the other dependencies come from the environment that runs this script, so that 6 GB are not installed twice;
-homing itself, and everything inside its package, comes from the wheel. All that the wheel asks for must be there.
+PyTorch and the other dependencies come from the environment that runs this script: 6 GB are not installed twice. homing
+itself, with everything inside its package, comes from the wheel. All that the wheel asks for must be there.
 """
 
 from __future__ import annotations
 
 import argparse
+import email
 import json
 import subprocess
 import sysconfig
 import tempfile
 import venv
-from importlib.metadata import PathDistribution, version
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
 from packaging.requirements import Requirement
@@ -38,10 +38,9 @@ def main() -> None:
 
 def check_requirements(wheel: Path) -> None:
     """Fail unless this environment has every requirement of the wheel, extras left out."""
-
     with ZipFile(wheel) as archive:
-        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        requirements = PathDistribution(ZipPath(archive, f"{Path(metadata).parent}/")).requires or []
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        requirements = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
     for requirement in map(Requirement, requirements):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             found = version(requirement.name)
@@ -52,8 +51,7 @@ def install(wheel: Path, environment: Path) -> None:
     """Make an environment that holds the wheel, and sees the packages of this one."""
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", wheel]
-    subprocess.run(pip, check=True)
+    run(python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", wheel, cwd=environment)
     packages = Path(
         run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip()
     )
