@@ -18,7 +18,7 @@ import typer
 from build_homing_1 import descriptors_of, squares_in
 
 from homing._io.device import default_device
-from homing.cli._console import progress
+from homing.cli._progress import progress
 from homing.codebooks import Codebook
 from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
 from homing.evaluation.benches.retrieval_results import results

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from homing.activation import Recipe, recipe_named
-from homing.cli._console import progress
+from homing.cli._progress import progress
 from homing.edits import PAPER
 from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
 from homing.evaluation.results import markdown

@@ -1,4 +1,4 @@
-"""`homing` as a process of its own: the installed one, or one that is forked where everything is imported already."""
+"""`homing` as a process: the installed command, or a fork of a process that has imported everything."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import IO
 
 HOMING = str(Path(sys.executable).with_name("homing"))
-# Before a command: tests that run in the background ignore Ctrl-C, and so would what they start.
+# Prefix of a command: background tests ignore Ctrl-C, and so would their child processes.
 INTERRUPTIBLE = ("env", "--default-signal=INT")
 Done = subprocess.CompletedProcess[str]
 TIMEOUT = 300  # seconds
 
 
 def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
-    """The command as a person or a script calls it."""
+    """Run the installed command."""
     command = [HOMING, *map(str, arguments)]
     everything = os.environ | environment
     done = subprocess.run(
@@ -35,7 +35,7 @@ def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
 
 
 def homing(*arguments: object, code: int = 0) -> Done:
-    """The same a few seconds earlier: what it imports is there."""
+    """Run the command in a fork, which saves the seconds of its imports."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
         if not select.select([answers], [], [], TIMEOUT)[0]:
@@ -47,7 +47,7 @@ def homing(*arguments: object, code: int = 0) -> Done:
 
 
 def killed(*arguments: object, ready: Callable[[], bool]) -> None:
-    """The same, killed when it is time, if it goes on until then."""
+    """Run the command in a fork and kill it once `ready` returns true, if it still runs."""
     child, answers = _begin(arguments, os.devnull, os.devnull)
     while not select.select([answers], [], [], 0.002)[0]:
         if ready():
@@ -57,11 +57,11 @@ def killed(*arguments: object, ready: Callable[[], bool]) -> None:
     answers.readline()
 
 
-def _begin(arguments: tuple[object, ...], *said: str) -> tuple[int, IO[bytes]]:
-    """Order a command that says what it says to these files; its process, and where its exit code will come from."""
+def _begin(arguments: tuple[object, ...], *files: str) -> tuple[int, IO[bytes]]:
+    """Start a command with these files as stdout and stderr; returns its pid and the stream of its exit code."""
     process = _fork_server()
     assert process.stdin is not None and process.stdout is not None
-    what = {"arguments": list(map(str, arguments)), "said": said}
+    what = {"arguments": list(map(str, arguments)), "files": files}
     where = {"folder": str(Path.cwd()), "environment": dict(os.environ)}
     process.stdin.write(json.dumps(what | where).encode() + b"\n")
     return int(process.stdout.readline()), process.stdout
@@ -75,7 +75,7 @@ def _expected(done: Done, code: int) -> Done:
 
 @cache
 def _fork_server() -> subprocess.Popen[bytes]:
-    """A process that takes an order a line, and tells the number of the child and, when that has ended, how."""
+    """A process that reads one order a line, and writes the pid of the child and later its exit code."""
     command = [sys.executable, "-m", "tests.cli.commands"]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
@@ -84,8 +84,8 @@ def _fork_server() -> subprocess.Popen[bytes]:
 
 
 def _serve_forks() -> None:
-    """Fork for every order; returns in the child, which has become what a shell would have started."""
-    import timm  # noqa: F401  # what takes long
+    """Fork for every order; returns in the child, set up as a shell would have started it."""
+    import timm  # noqa: F401  # slow to import
 
     import homing.cli
     import homing.collection  # noqa: F401
@@ -97,7 +97,7 @@ def _serve_forks() -> None:
             os.chdir(order["folder"])
             os.environ.clear()
             os.environ.update(order["environment"])
-            for number, name in enumerate((os.devnull, *order["said"])):
+            for number, name in enumerate((os.devnull, *order["files"])):
                 os.dup2(os.open(name, os.O_RDWR), number)
             sys.argv = ["homing", *order["arguments"]]
             return
@@ -116,7 +116,7 @@ if __name__ == "__main__":
         main()
     except SystemExit as ended:
         code = int(ended.code or 0)
-    # As Python ends, but for what it would clear away of its memory, which takes longest.
+    # Exit like Python, but without freeing memory, which takes longest.
     threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()

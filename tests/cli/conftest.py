@@ -1,3 +1,3 @@
-"""A browser for the pages that commands write."""
+"""The browser fixture, for pages that commands write."""
 
 from tests.service.chromium import chromium  # noqa: F401  # a fixture

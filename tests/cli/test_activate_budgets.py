@@ -26,7 +26,7 @@ def activate(cat: Path, out: str, *options: object) -> dict:
     return outcome
 
 
-def test_a_budget_is_chosen_by_name_and_strength(cat: Path) -> None:
+def test_budget_by_name_and_strength(cat: Path) -> None:
     linf = activate(cat, "linf", "--budget", "linf", "--alpha", 4)
     assert linf["linf"] == 4
     assert 36 < linf["psnr"] < 39  # most pixels are at their bound
@@ -37,19 +37,19 @@ def test_a_budget_is_chosen_by_name_and_strength(cat: Path) -> None:
     assert Path(used["released"]).read_bytes() == Path(activate(cat, "none")["released"]).read_bytes()
 
 
-def test_linf_is_brought_to_the_next_whole_step(cat: Path) -> None:
-    """Of 8 bits, nearly all at their bound: 48.1 dB with one step, 42.1 with two, 38.6 with three."""
+def test_linf_psnr_is_rounded_to_a_whole_bound(cat: Path) -> None:
+    """With nearly all pixels at their bound: 48.1 dB at one step of 8 bits, 42.1 at two, 38.6 at three."""
     assert 40 <= activate(cat, "linf", "--budget", "linf", "--psnr", 40)["psnr"] < 43
 
 
-def test_a_wrong_budget_gets_one_line(cat: Path) -> None:
+def test_a_wrong_budget_is_one_error_line(cat: Path) -> None:
     with pytest.raises(HomingError, match="unknown budget 'jdn'; did you mean 'jnd'"):
         activate(cat, "wrong", "--budget", "jdn")
     with pytest.raises(HomingError, match="either psnr or alpha"):
         activate(cat, "wrong", "--psnr", 40, "--alpha", 3)
 
 
-def test_compare_tells_lpips_when_asked(cat: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_measures_lpips(cat: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(torch_home))
     moved = activate(cat, "moved")["released"]
     assert 0 < json.loads(homing("compare", cat, moved, "--lpips", "--json"))["lpips"] < 1

@@ -1,4 +1,4 @@
-"""The installed `homing`, as a person or a script calls it."""
+"""The installed `homing` command."""
 
 import json
 import os
@@ -18,34 +18,34 @@ from tests.cli.commands import HOMING, INTERRUPTIBLE, homing, installed
 
 @pytest.fixture(scope="module")
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a collection, its released photos, and what `activate --json` said."""
+    """A folder with a collection, its released photos, and the output of `activate --json`."""
     folder = tmp_path_factory.mktemp("used")
     installed("init", folder / "c.homing", "--with-distractors")
     done = installed("activate", folder / "c.homing", photos, "--out", folder / "released", "--json")
-    (folder / "said.json").write_text(done.stdout)
+    (folder / "activate.json").write_text(done.stdout)
     return folder
 
 
-def test_the_command_line_does_not_import_torch_before_it_has_work() -> None:
+def test_importing_the_command_line_does_not_import_torch() -> None:
     code = "import sys, homing.cli; sys.exit('torch' in sys.modules or 'faiss' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])
-def test_answers_at_once(argument: str) -> None:
+def test_help_and_version_take_less_than_a_second(argument: str) -> None:
     assert min(_seconds(argument) for _ in range(5)) < 1
 
 
 def _seconds(argument: str) -> float:
-    """What the command takes of a processor: unlike the clock it does not go by what else the machine does."""
+    """CPU time of the command, which does not depend on other load."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     installed(argument)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
-    said = json.loads((used / "said.json").read_text())
+def test_activate_json_has_state_quality_and_file(used: Path, photos: Path) -> None:
+    said = json.loads((used / "activate.json").read_text())
     assert {Path(each["photo"]).name for each in said} == {path.name for path in photos.iterdir()}
     for each in said:
         assert each["state"] == "activated"
@@ -53,7 +53,7 @@ def test_activate_says_what_it_did(used: Path, photos: Path) -> None:
         assert Path(each["released"]).is_file()
 
 
-def test_activate_says_what_there_was_no_need_to_do(used: Path, photos: Path) -> None:
+def test_activate_skips_photos_of_an_earlier_job(used: Path, photos: Path) -> None:
     said = homing("activate", used / "c.homing", photos, "--out", used / "released").stdout
     assert said.startswith("4 activated (all by an earlier job). Mean of")
 
@@ -70,7 +70,7 @@ def test_an_edited_copy_is_found(used: Path, photos: Path, tmp_path: Path) -> No
     assert str(photos / "flower.jpg") in shown
 
 
-def test_compare_measures_and_pictures(used: Path, photos: Path, tmp_path: Path) -> None:
+def test_compare_measures_and_draws_the_difference(used: Path, photos: Path, tmp_path: Path) -> None:
     arguments = [photos / "chelsea.png", used / "released" / "chelsea.png"]
     said = json.loads(homing("compare", *arguments, "--out", tmp_path / "new" / "picture.png", "--json").stdout)
     assert said["psnr"] == pytest.approx(43.8, abs=0.2)
@@ -81,21 +81,21 @@ def test_compare_measures_and_pictures(used: Path, photos: Path, tmp_path: Path)
     assert json.loads(homing("compare", arguments[0], arguments[0], "--json").stdout)["psnr"] is None
 
 
-def test_info_counts(used: Path) -> None:
+def test_info_counts_photos_and_distractors(used: Path) -> None:
     about = json.loads(homing("info", used / "c.homing", "--json").stdout)
     assert (about["photos"], about["activated"], about["passive"], about["distractors"]) == (4, 4, 0, 118_287)
     assert "4 activated" in homing("info", used / "c.homing").stdout
 
 
 @pytest.mark.parametrize("command", ["codebooks", "extractors", "recipes"])
-def test_lists_what_there_is(command: str) -> None:
+def test_lists_are_the_same_as_text_and_json(command: str) -> None:
     listed = json.loads(homing(command, "--json").stdout)
     shown = homing(command).stdout
     assert listed
     assert all(each["name"] in shown for each in listed)
 
 
-def test_bad_photos_get_a_line_each_and_the_rest_is_done(photos: Path, tmp_path: Path) -> None:
+def test_each_bad_photo_gets_one_line_and_the_others_are_processed(photos: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
     shutil.copy(photos / "rocket.jpg", folder / "good.jpg")
@@ -123,7 +123,7 @@ def test_bad_photos_get_a_line_each_and_the_rest_is_done(photos: Path, tmp_path:
 
 
 def _bomb(path: Path) -> None:
-    """A PNG that says it has 30,000 × 30,000 pixels."""
+    """A PNG whose header declares 30,000 × 30,000 pixels."""
     import struct
     import zlib
 
@@ -150,7 +150,10 @@ def _bomb(path: Path) -> None:
         (["activate", "{used}/c.homing", "{photos}", "--out", "{photos}/camera.png/o"], "cannot write into the out"),
         (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--format", "jpg2"], "unknown format 'jpg2'"),
         (["compare", "{photos}/camera.png", "{photos}/flower.jpg"], "must have the same size"),
-        (["compare", "{photos}/camera.png", "{photos}/camera.png", "--out", "{photos}/camera.png"], "written over"),
+        (
+            ["compare", "{photos}/camera.png", "{photos}/camera.png", "--out", "{photos}/camera.png"],
+            "would be overwritten",
+        ),
         (["codebook", "train", "{photos}", "--out", "{photos}/camera.png"], "a codebook never changes"),
         (["codebook", "train", "{photos}", "--out", "/proc/b.codebook"], "cannot write into the out folder /proc: "),
         (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "asks for 0 of something"),
@@ -171,7 +174,7 @@ def test_a_wrong_call_gets_one_line_and_exit_code_2(
     assert done.stderr.count("\n") == 1
 
 
-def test_another_codebook_is_trained_used_and_kept_apart(photos: Path, tmp_path: Path) -> None:
+def test_train_a_codebook_and_use_it(photos: Path, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()
     flower = Image.open(photos / "flower.jpg")
@@ -188,7 +191,7 @@ def test_another_codebook_is_trained_used_and_kept_apart(photos: Path, tmp_path:
     assert "is not a homing codebook" in wrong.stderr
 
 
-def test_the_folder_one_is_in_can_become_a_collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_in_an_existing_folder_and_in_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "[old] c").mkdir()
     assert "[old] c" in homing("init", "[old] c").stdout
@@ -196,12 +199,12 @@ def test_the_folder_one_is_in_can_become_a_collection(tmp_path: Path, monkeypatc
     assert "is a collection already" in homing("init", ".", code=2).stderr
 
 
-def test_a_search_in_an_empty_collection_says_so(photos: Path, tmp_path: Path) -> None:
+def test_search_in_an_empty_collection(photos: Path, tmp_path: Path) -> None:
     homing("init", tmp_path / "empty.homing")
     assert "the collection is empty" in homing("search", tmp_path / "empty.homing", photos / "camera.png").stdout
 
 
-def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
+def test_a_job_stopped_by_ctrl_c_can_be_continued(photos: Path, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()
     for number in range(200):
@@ -218,7 +221,7 @@ def test_ctrl_c_leaves_a_good_collection(photos: Path, tmp_path: Path) -> None:
     job.send_signal(signal.SIGINT)
     _, said = job.communicate(timeout=300)
     assert job.returncode == 130
-    assert "the same command continues" in said
+    assert "run the same command to continue" in said
     done = _count(tmp_path)
     assert 0 < done < 200
     again = homing("add", tmp_path / "c.homing", many)
@@ -234,7 +237,7 @@ def _count(folder: Path) -> int:
     return count
 
 
-def test_training_a_network_and_a_codebook_for_it(photos: Path, tmp_path: Path) -> None:
+def test_train_a_network_and_a_codebook_for_it(photos: Path, tmp_path: Path) -> None:
     few = tmp_path / "few"
     few.mkdir()
     with Image.open(photos / "rocket.jpg") as image:
@@ -269,16 +272,16 @@ def test_training_a_network_and_a_codebook_for_it(photos: Path, tmp_path: Path) 
     assert found[0]["matches"][0]["photo"] == str(few / "3.png")
 
 
-def test_training_says_what_is_wrong_before_it_begins(photos: Path, tmp_path: Path) -> None:
+def test_train_checks_its_options_before_reading_photos(photos: Path, tmp_path: Path) -> None:
     assert (
-        "written as .safetensors" in homing("train", "descriptor", photos, "--out", tmp_path / "net.pt", code=2).stderr
+        "must end in .safetensors" in homing("train", "descriptor", photos, "--out", tmp_path / "net.pt", code=2).stderr
     )
     out = tmp_path / "net.safetensors"
     for wrong, says in (
         (("--training-size", 100), "multiple of 16"),
         (("--dim", 10**12), "--dim takes a value from 1 to 16384"),
         (("--init", "homing-2"), "did you mean 'homing-1'"),
-        (("--out", photos / "net.safetensors"), "lies among the photos"),
+        (("--out", photos / "net.safetensors"), "lies inside the folder of photos"),
     ):
         assert says in homing("train", "descriptor", photos, "--out", out, *wrong, code=2).stderr
     assert not out.with_suffix(".run").exists()

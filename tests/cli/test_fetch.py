@@ -1,4 +1,4 @@
-"""homing extractors fetch, as a person calls it."""
+"""`homing extractors fetch` on the command line."""
 
 import json
 from pathlib import Path
@@ -8,22 +8,22 @@ import torch
 from tests.cli.commands import installed
 
 
-def test_fetching_without_a_network_says_what_to_do(tmp_path: Path) -> None:
+def test_fetch_without_internet_names_address_and_option(tmp_path: Path) -> None:
     nobody = {"https_proxy": "http://127.0.0.1:9", "HOMING_CACHE": str(tmp_path)}
     (line,) = installed("extractors", "fetch", "dino_r50", code=2, **nobody).stderr.splitlines()
     assert "https://dl.fbaipublicfiles.com/dino/dino_resnet50_pretrain/" in line and "--file FILE" in line
     assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
-def test_a_timm_model_without_a_network_is_said_at_once(photos: Path, tmp_path: Path) -> None:
-    """One line: timm's way says more, for a minute."""
+def test_a_timm_model_without_internet_is_one_error_line(photos: Path, tmp_path: Path) -> None:
+    """timm itself retries for a minute and prints more."""
     nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     asked = ("codebook", "train", photos, "--extractor", "timm:resnet10t", "--out", tmp_path / "b.codebook")
     (line,) = installed(*asked, code=2, **nobody).stderr.splitlines()
     assert "cannot get the weights of timm model 'resnet10t'" in line and f"bring the folder {tmp_path}" in line
 
 
-def test_a_file_already_downloaded_is_taken_and_listed(tmp_path: Path) -> None:
+def test_fetch_from_a_downloaded_file(tmp_path: Path) -> None:
     downloaded, cache = tmp_path / "downloaded.pth", {"HOMING_CACHE": str(tmp_path / "cache")}
     torch.save(timm.create_model("vit_small_patch16_224", num_classes=0).state_dict(), downloaded)
     assert (

@@ -1,4 +1,4 @@
-"""What stops a command is told in a line at most, never as a traceback."""
+"""An interrupted or failed command prints one line, never a traceback."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from homing.__main__ import main
 
 pytestmark = pytest.mark.slow
 
-# A job whose second photo is in hand for two minutes when the first is done.
+# A job whose second photo takes two minutes.
 LONG = """
 import sys, time
 from homing.__main__ import main
@@ -34,7 +34,7 @@ main()
 @pytest.mark.parametrize(
     ("error", "code", "line"), [(MemoryError, 2, "homing: not enough memory"), (KeyboardInterrupt, 130, "")]
 )
-def test_the_exit_code_says_why(
+def test_exit_code_and_line_of_an_interrupted_command(
     error: type[BaseException],
     code: int,
     line: str,
@@ -81,12 +81,12 @@ def test_a_second_ctrl_c_stops_at_once(photos: Path, tmp_path: Path) -> None:
         assert job.stdout is not None and job.stderr is not None
         assert job.stdout.readline() == "at work\n"
         job.send_signal(signal.SIGINT)
-        assert job.stderr.readline() == "homing: stopping when what is in hand is done; Ctrl-C again stops at once\n"
+        assert job.stderr.readline() == "homing: finishing the photos in progress; Ctrl-C again stops at once\n"
         time.sleep(1)
-        assert job.poll() is None, "it waits for what is in hand"
+        assert job.poll() is None, "the photos in progress are finished first"
         job.send_signal(signal.SIGINT)
         _, said = job.communicate(timeout=300)
     assert job.returncode == 130
-    assert said in ("", "homing: interrupted; what was done is kept, the same command continues\n")
+    assert said in ("", "homing: interrupted; finished work is kept, run the same command to continue\n")
     with Collection.open(tmp_path / "c.homing") as opened:
         assert opened.check() == []

@@ -1,4 +1,4 @@
-"""Pages and pictures are never written over photos or collections, and names of files never speak to the terminal."""
+"""Output files never overwrite photos or collections; control characters in file names are escaped."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 @pytest.mark.parametrize("file", ["two\nlines\x1b[31m.jpg", "c.homing/catalog.sqlite"])
-def test_other_kinds_of_files_are_not_written_over(
+def test_files_of_other_kinds_are_not_overwritten(
     workspace: Path, command: list[str], file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace)
@@ -37,10 +37,10 @@ def test_other_kinds_of_files_are_not_written_over(
     assert Path(file).read_bytes() == before
 
 
-def test_explain_writes_names_of_files_in_one_line(workspace: Path) -> None:
+def test_explain_escapes_file_names(workspace: Path) -> None:
     said = homing("explain", workspace / "c.homing", workspace / "two\nlines\x1b[31m.jpg", "--no-edits")
     assert r"two\nlines\x1b[31m.jpg" in said
 
 
-def test_a_margin_of_any_size_is_no_overflow(workspace: Path) -> None:
+def test_a_huge_probe_radius_is_no_overflow(workspace: Path) -> None:
     assert "other.jpg" in homing("search", workspace / "c.homing", workspace / "other.jpg", "--probe-radius", "1e300")

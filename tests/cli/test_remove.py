@@ -23,7 +23,7 @@ def workspace(photos: Path, tmp_path: Path) -> Path:
 
 
 def on_a_terminal(answer: bytes, *arguments: object) -> str:
-    """What a person sees who types this answer."""
+    """The output of a command on a terminal where this answer is typed."""
     outer, inner = pty.openpty()
     job = subprocess.Popen(
         [HOMING, *map(str, arguments)], stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -36,7 +36,7 @@ def on_a_terminal(answer: bytes, *arguments: object) -> str:
     return said.decode()
 
 
-def test_says_how_many_and_that_released_files_stay(workspace: Path) -> None:
+def test_remove_counts_references_and_keeps_released_files(workspace: Path) -> None:
     homing(
         "activate",
         workspace / "c.homing",
@@ -47,12 +47,12 @@ def test_says_how_many_and_that_released_files_stay(workspace: Path) -> None:
         "paper-fast",
     )
     done = homing("remove", workspace / "c.homing", workspace / "photos")
-    assert done.stdout == "4 references removed. Files released of 1 of them are left where they are.\n"
+    assert done.stdout == "4 references removed. The released files of 1 of them were not deleted.\n"
     assert (workspace / "out" / "flower.jpg").is_file()
     assert json.loads(homing("info", workspace / "c.homing", "--json").stdout)["photos"] == 0
 
 
-def test_by_the_id_that_search_tells(workspace: Path) -> None:
+def test_remove_by_the_id_of_a_match(workspace: Path) -> None:
     query = ("search", workspace / "c.homing", workspace / "photos" / "rocket.jpg", "-k", 1, "--json")
     number = json.loads(homing(*query).stdout)[0]["matches"][0]["id"]
     (told,) = json.loads(homing("remove", workspace / "c.homing", number, "--json").stdout)
@@ -63,14 +63,14 @@ def test_by_the_id_that_search_tells(workspace: Path) -> None:
     assert again.stdout == "1 reference removed.\n"
 
 
-def test_names_are_shown_in_one_line_and_an_empty_one_is_refused(workspace: Path) -> None:
+def test_errors_are_one_line_and_an_empty_name_is_refused(workspace: Path) -> None:
     said = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
     assert said.splitlines()[0] == "failed    '': an empty name names no reference"
     assert said.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
     assert len(said.splitlines()) == 2
 
 
-def test_asks_a_person_and_nobody_else(workspace: Path) -> None:
+def test_remove_asks_for_confirmation_on_a_terminal_only(workspace: Path) -> None:
     what = ("remove", workspace / "c.homing", workspace / "photos")
     asked = on_a_terminal(b"n\n", *what)
     assert "Remove 4 references from" in asked and "Nothing was removed." in asked
@@ -81,7 +81,7 @@ def test_asks_a_person_and_nobody_else(workspace: Path) -> None:
     assert "Remove 4" not in said and "4 references removed." in said
 
 
-def test_add_says_what_moved_and_what_was_replaced(workspace: Path, photos: Path) -> None:
+def test_add_counts_moved_and_replaced_photos(workspace: Path, photos: Path) -> None:
     (workspace / "photos" / "camera.png").rename(workspace / "photos" / "moved.png")
     shutil.copy(photos / "rocket.jpg", workspace / "photos" / "flower.jpg")
     with (workspace / "photos" / "flower.jpg").open("ab") as file:
@@ -90,7 +90,7 @@ def test_add_says_what_moved_and_what_was_replaced(workspace: Path, photos: Path
     assert done.stdout == "1 replaced, 1 moved, 2 known already.\n"
 
 
-def test_activate_passive(workspace: Path) -> None:
+def test_activate_state_passive(workspace: Path) -> None:
     what = ("activate", workspace / "c.homing", "--out", workspace / "out", "--recipe", "paper-fast")
     (workspace / "photos" / "camera.png").unlink()
     done = homing(*what, "--state", "passive", code=1)
@@ -98,23 +98,23 @@ def test_activate_passive(workspace: Path) -> None:
     homing("remove", workspace / "c.homing", workspace / "photos" / "camera.png")
     assert homing(*what, "--state", "passive").stdout == "Nothing to do.\n"
     for wrong in ([], [workspace / "photos", "--state", "passive"]):
-        assert "name the photos to activate, or ask for --state passive" in homing(*what, *wrong, code=2).stderr
+        assert "give either photos to activate or --state passive" in homing(*what, *wrong, code=2).stderr
 
 
-def test_activate_says_that_files_took_the_place_of_earlier_releases(workspace: Path) -> None:
+def test_activate_counts_replaced_releases(workspace: Path) -> None:
     what = ("activate", workspace / "c.homing", workspace / "photos" / "flower.jpg", "--out", workspace / "out")
     first = json.loads(homing(*what, "--recipe", "paper-fast", "--json").stdout)
     assert [each["overwrote"] for each in first] == [False]
     before = (workspace / "out" / "flower.jpg").read_bytes()
-    assert "in place of" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
+    assert "replaced" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
     done = homing(*what, "--recipe", "homing-fast")
-    assert done.stdout.startswith("1 activated, 1 of them in place of earlier releases. Mean of")
+    assert done.stdout.startswith("1 activated, 1 of them replaced an earlier release. Mean of")
     assert (workspace / "out" / "flower.jpg").read_bytes() != before
     (workspace / "before.jpg").write_bytes(before)
     assert homing("add", workspace / "c.homing", workspace / "before.jpg").stdout == "1 known already.\n"
 
 
-def test_deleting_generations_asks_a_person_and_nobody_else(workspace: Path) -> None:
+def test_delete_previous_asks_for_confirmation_on_a_terminal_only(workspace: Path) -> None:
     what = ("migrate", workspace / "c.homing", "--delete-previous")
     collection_package.migrate(workspace / "c.homing", "imagenet-lite0")
     collection_package.switch(workspace / "c.homing")
@@ -122,5 +122,5 @@ def test_deleting_generations_asks_a_person_and_nobody_else(workspace: Path) -> 
     assert "Delete all generations before" in asked and "Nothing was deleted." in asked
     assert (workspace / "c.homing" / "collection.toml").is_file()
     said = on_a_terminal(b"", *what, "--yes")
-    assert "Delete all" not in said and "deleted its previous generation" in said
+    assert "Delete all" not in said and "Deleted the previous generations" in said
     assert not (workspace / "c.homing" / "collection.toml").is_file()

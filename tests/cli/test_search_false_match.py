@@ -1,6 +1,7 @@
-"""`homing search` says how sure it is, and what it did."""
+"""`homing search`: verdicts, false-match probabilities and the search itself."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,16 @@ def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "c.homing"
 
 
-def test_a_match_says_how_likely_it_is_by_chance(used: Path, photos: Path) -> None:
+def test_verdict_and_false_match_probability_of_a_copy(used: Path, photos: Path) -> None:
     said = homing("search", used, photos / "flower.jpg")
-    assert "false match" in said
-    assert "1 in " in said
+    verdict, headings, first, *_ = said.splitlines()
+    photo = photos / "flower.jpg"
+    assert re.fullmatch(rf"{re.escape(str(photo))}: match: {re.escape(str(photo))}, false match .*1 in .*", verdict)
+    assert headings.split() == ["photo", "distance", "compared", "false", "match", "state"]
+    assert first.split()[:4] == ["1", str(photo), "0.000", "descriptor"]
     assert "Searched 2 references, all 4,096 cells, the nearest 100 compared again by descriptors." in said
     (answer,) = json.loads(homing("search", used, photos / "flower.jpg", "--json"))
+    assert answer["verdict"] == "match"
     first, second = answer["matches"]
     assert first["false_match_probability"] < 1e-6 < 1e-3 < second["false_match_probability"] <= 1
     assert answer["search"] == {
@@ -31,17 +36,22 @@ def test_a_match_says_how_likely_it_is_by_chance(used: Path, photos: Path) -> No
     }  # fmt: skip
 
 
-def test_only_sure_matches_are_shown_where_that_is_asked_for(used: Path, photos: Path) -> None:
-    copy, stranger = photos / "flower.jpg", photos / "rocket.jpg"
-    said = homing("search", used, copy, stranger, "--max-false-match", "1e-3")
-    assert said.count("flower.jpg") == 2  # the query and its match
-    assert "no match whose chance is " in said
-    answers = json.loads(homing("search", used, copy, stranger, "--max-false-match", "1e-3", "--json"))
-    assert [len(answer["matches"]) for answer in answers] == [1, 0]
+def test_max_false_match_hides_other_matches(used: Path, photos: Path) -> None:
+    copy, unrelated = photos / "flower.jpg", photos / "rocket.jpg"
+    said = homing("search", used, copy, unrelated, "--max-false-match", "1e-3")
+    assert said.count("flower.jpg") == 3  # the query and its match, which is also in the table
+    assert "rocket.jpg: no match: no reference has a false-match probability of 0.001 or less" in said
+    answers = json.loads(homing("search", used, copy, unrelated, "--max-false-match", "1e-3", "--json"))
+    assert [(answer["verdict"], len(answer["matches"])) for answer in answers] == [("match", 1), ("none", 0)]
+
+
+def test_an_unrelated_photo_is_no_match(used: Path, photos: Path) -> None:
+    verdict = homing("search", used, photos / "rocket.jpg").splitlines()[0]
+    assert verdict.startswith(f"{photos / 'rocket.jpg'}: no match: the nearest is ")
 
 
 @pytest.mark.parametrize(
-    ("chance", "words"),
+    ("probability", "words"),
     [
         (1.0, "almost always"),
         (0.99, "99 in 100"),
@@ -52,5 +62,5 @@ def test_only_sure_matches_are_shown_where_that_is_asked_for(used: Path, photos:
         (0.0, "less than 1 in 10¹²"),
     ],
 )
-def test_chances_are_told_in_words(chance: float, words: str) -> None:
-    assert format_probability(chance) == words
+def test_probabilities_in_words(probability: float, words: str) -> None:
+    assert format_probability(probability) == words

@@ -1,4 +1,4 @@
-"""`homing search --html`: queries beside their matches, on one page."""
+"""`homing search --html`: a page of queries beside their matches."""
 
 import base64
 import io
@@ -17,7 +17,7 @@ from homing.errors import HomingError
 
 @pytest.fixture(scope="module")
 def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two photos in a collection, one of which is gone by now, and a crop of the other."""
+    """Two photos in a collection, one of which has been deleted, and a crop of the other."""
     folder = tmp_path_factory.mktemp("show")
     (folder / "gone.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", folder / "c.homing", "--with-distractors")
@@ -28,7 +28,7 @@ def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_copy_is_laid_over_its_match(workspace: Path, photos: Path) -> None:
+def test_a_copy_is_aligned_with_its_match(workspace: Path, photos: Path) -> None:
     said = homing(
         "search", workspace / "c.homing", workspace / "crop.png", "-k", 2, "--html", workspace / "pages" / "page.html"
     )
@@ -41,7 +41,7 @@ def test_a_copy_is_laid_over_its_match(workspace: Path, photos: Path) -> None:
     assert "false match 1 in " in page
 
 
-def test_on_a_phone_pictures_are_two_in_a_row(workspace: Path, chromium: Browser) -> None:
+def test_pictures_are_two_in_a_row_on_a_phone(workspace: Path, chromium: Browser) -> None:
     homing("search", workspace / "c.homing", workspace / "crop.png", "-k", 1, "--html", workspace / "phone.html")
     with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((workspace / "phone.html").as_uri())
@@ -50,14 +50,14 @@ def test_on_a_phone_pictures_are_two_in_a_row(workspace: Path, chromium: Browser
         assert all(box and box["width"] > 150 and box["x"] + box["width"] <= 390 for box in boxes)
 
 
-def test_files_that_are_gone_get_a_line(workspace: Path, photos: Path) -> None:
+def test_a_missing_file_is_reported_on_the_page(workspace: Path, photos: Path) -> None:
     homing("search", workspace / "c.homing", photos / "rocket.jpg", "-k", 1, "--html", workspace / "gone.html")
     page = (workspace / "gone.html").read_text()
     assert page.count("data:image/jpeg") == 1
     assert "gone.jpg: " in page
 
 
-def test_a_file_that_is_another_by_now_is_not_shown_for_the_match(photos: Path, tmp_path: Path) -> None:
+def test_a_file_that_has_changed_is_not_shown_as_the_match(photos: Path, tmp_path: Path) -> None:
     added = tmp_path / "<b>added&.jpg"
     added.write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", tmp_path / "c.homing")
@@ -69,7 +69,7 @@ def test_a_file_that_is_another_by_now_is_not_shown_for_the_match(photos: Path, 
     assert "&lt;b&gt;added&amp;.jpg: is another file by now" in page
 
 
-def test_a_caption_above_the_photo_is_among_what_differs(workspace: Path, photos: Path) -> None:
+def test_a_caption_above_the_photo_is_part_of_the_difference(workspace: Path, photos: Path) -> None:
     flower = Image.open(photos / "flower.jpg").convert("RGB")
     query = Image.new("RGB", (flower.width, flower.height + 100), "red")
     query.paste(flower, (0, 100))
@@ -80,13 +80,13 @@ def test_a_caption_above_the_photo_is_among_what_differs(workspace: Path, photos
     np.testing.assert_allclose(top.reshape(-1, 3).mean(axis=0), [255, 0, 0], atol=8)
 
 
-def test_no_match_is_said(workspace: Path, photos: Path) -> None:
+def test_no_match_is_reported_on_the_page(workspace: Path, photos: Path) -> None:
     query = photos / "chelsea.png"
     homing("search", workspace / "c.homing", query, "--max-false-match", "1e-4", "--html", workspace / "none.html")
     assert "No match as unlikely" in (workspace / "none.html").read_text()
 
 
-def test_a_page_that_cannot_be_written_is_told(workspace: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error(workspace: Path) -> None:
     (workspace / "file").write_text("")
     with pytest.raises(HomingError, match="cannot write"):
         homing(

@@ -1,4 +1,4 @@
-"""`homing search` with the options that look further."""
+"""`homing search`: options that find more."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def nearest(used: Path, *options: object) -> dict:
     return answer["matches"][0]
 
 
-def test_options_reach_the_collection(used: Path, photos: Path) -> None:
+def test_options_change_the_search(used: Path, photos: Path) -> None:
     by_code = nearest(used, "--variants", "--probe-radius", 0.05)
     again = nearest(used, "--rerank", 20, "--probe-radius", 0.1)
     variants = nearest(used, "--rerank", 20, "--probe-radius", 0.05, "--variants")
@@ -36,7 +36,7 @@ def test_options_reach_the_collection(used: Path, photos: Path) -> None:
     assert "descriptor" in homing("search", used / "c.homing", used / "copy.png", "--rerank", 20)
 
 
-def test_a_margin_of_nothing_looks_into_one_cell(used: Path) -> None:
+def test_a_probe_radius_of_zero_scans_one_cell(used: Path) -> None:
     few, many = (
         json.loads(homing("search", used / "c.homing", used / "copy.png", "-k", 5000, *options, "--json"))
         for options in (("--probe-radius", 0), ("--probe-radius", 0.2))

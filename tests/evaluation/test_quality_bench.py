@@ -203,8 +203,8 @@ def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--psnrs", "40,strong"], "psnrs are numbers with commas between, got '40,strong'"),
-        (["--alphas", ""], "alphas are numbers with commas between, got ''"),
+        (["--psnrs", "40,strong"], "--psnrs takes comma-separated numbers, got '40,strong'"),
+        (["--alphas", ""], "--alphas takes comma-separated numbers, got ''"),
         (["--psnrs", "40", "--alphas", "3"], "got both"),
         (["--psnrs", "40,10"], "psnr must lie between 20 and 80 dB, got 10"),
         (["--alphas", "nan"], "alpha must be above 0 and at most 100, got nan"),

@@ -127,7 +127,7 @@ def test_the_results_are_for_people(workspace: Path, real: Path) -> None:
         (("--recipes", "papper"), "unknown recipe 'papper'; did you mean 'paper'?"),
         (("--recipes", "passive"), "unknown recipe 'passive'"),
         (("--batches", "8,0"), "a batch holds at least 1 photo, got 0"),
-        (("--batches", "8,x"), "batches are whole numbers with commas between, got 'x'"),
+        (("--batches", "8,x"), "--batches takes comma-separated whole numbers, got 'x'"),
         (("--batches", "-1"), "got '-1'"),
         (("--rounds", "0"), "rounds and limit must be at least 1, got 0 and None"),
         (("--limit", "0"), "must be at least 1, got 2 and 0"),

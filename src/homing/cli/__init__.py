@@ -1,4 +1,4 @@
-"""The command line: one file per command, none of which imports torch before it has work to do."""
+"""The command line: one file per command. No module imports torch before a command needs it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from homing.errors import HomingError
 
 app = typer.Typer(
     name="homing",
-    help="homing makes photos easy to recognize again.\n\nBefore a photo is released, its pixels move, invisibly, so"
-    " that a search still finds most copies when they are cropped, recompressed or captioned.",
+    help="homing makes photos easy to recognize again.\n\nBefore a photo is released, its pixels are changed invisibly,"
+    " so that a search finds its copies even when they are cropped, recompressed or captioned.",
     epilog="Start with:  homing init my.homing  ·  homing activate my.homing photos --out released  ·"
     "  homing search my.homing copy.jpg",
     no_args_is_help=True,
@@ -86,14 +86,14 @@ def _options(
 
 
 def main() -> None:
-    """The `homing` command. Exit codes: 0 all done, 1 some photos failed, 2 the call was wrong, 130 interrupted."""
-    # Photos with odd tags or of many megapixels are read all the same; Pillow's remarks on them help nobody here.
+    """The `homing` command. Exit codes: 0 success, 1 some photos failed, 2 wrong call, 130 interrupted."""
+    # Pillow warns of odd tags and of many megapixels; such photos are read anyway.
     warnings.filterwarnings("ignore", module="PIL")
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ or ü shows something else for them
+        sys.stdout.reconfigure(errors="replace")  # for terminals that cannot show ∞ or ü
     try:
         app()
     except HomingError as error:
         sys.exit(report_error(error))
     except MemoryError:
-        sys.exit(report_error("not enough memory; ask for less, or for a smaller index"))
+        sys.exit(report_error("not enough memory; use fewer photos at once, or a smaller index"))

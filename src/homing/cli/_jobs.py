@@ -1,4 +1,4 @@
-"""What adding and activating share: a bar, a line for each failure, a summary, an exit code."""
+"""Jobs that add or activate photos: progress, a line per failure, a summary, the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from homing.cli._console import console, err_console, finite_or_none, one_line, print_json, progress
+from homing.cli._console import console, err_console, finite_or_none, one_line, print_json
+from homing.cli._progress import progress
 
 if TYPE_CHECKING:
     from homing.collection import Collection, Outcome
@@ -24,9 +25,9 @@ def run(
     json: bool,
     job: Callable[[Collection, Callable[[Outcome], None]], list[Outcome]],
 ) -> None:
-    """Run a job on a collection and tell how it went; exits with 1 if some photos failed.
+    """Run a job on a collection and print its outcomes. Ends the command: exit code 1 if a photo failed.
 
-    Without photos it is one on those that are still passive.
+    Without `photos` the job is about the references that are still passive.
     """
     from homing.collection import Collection
     from homing.photo import find_photos
@@ -35,7 +36,7 @@ def run(
     with ExitStack() as stack:
         collection = stack.enter_context(Collection.open(path))
         total = len(find_photos(photos)) if photos else collection.info().passive
-        advance = stack.enter_context(progress(description, total, resumable=True))
+        advance = stack.enter_context(progress(description, total, unit="photos", resumable=True))
         outcomes = job(collection, tally.reporter(advance))
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
@@ -45,17 +46,17 @@ def run(
 
 
 class Tally:
-    """What came of a job, counted photo by photo, however many there are."""
+    """Counts and mean quality of the outcomes of a job."""
 
     def __init__(self, labels: dict[str, str]) -> None:
-        """States, and the labels for them, in the order in which they are printed."""
+        """`labels` maps states to words, in the order in which the summary lists them."""
         self.counts: Counter[str] = Counter()
         self._resumed: Counter[str] = Counter()
         self._labels, self._moved, self._overwrote = labels, 0, 0
         self._quality: dict[str, float] = dict.fromkeys(("psnr", "ssim", "linf"), 0.0)
 
     def reporter(self, advance: Callable[[], None]) -> Callable[[Outcome], None]:
-        """Counts outcomes as they come, and says at once why some are not as they should be."""
+        """A callback that counts each outcome and prints one line for each that is worth telling."""
 
         def report(outcome: Outcome) -> None:
             advance()
@@ -76,12 +77,12 @@ class Tally:
                 self._quality[name] += getattr(outcome, name)
 
     def summary(self) -> str:
-        """All of it in a line."""
+        """Counts and mean quality in one line."""
         parts = [self._phrase(state, word) for state, word in self._labels.items() if self.counts[state]]
         if self._moved:
             parts.append(f"{self._moved:,} of them moved")
         if self._overwrote:
-            parts.append(f"{self._overwrote:,} of them in place of earlier releases")
+            parts.append(f"{self._overwrote:,} of them replaced an earlier release")
         text = (", ".join(parts) or "Nothing to do") + "."
         if activated := self.counts["activated"]:
             psnr, ssim, linf = (total / activated for total in self._quality.values())
@@ -95,7 +96,7 @@ class Tally:
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:
-    """An outcome for machines."""
+    """An outcome as a JSON object."""
     document = asdict(replace(outcome, error=None))
-    del document["error"]  # the reason tells it
+    del document["error"]  # `reason` says it in words
     return document | {key: finite_or_none(document[key]) for key in ("psnr", "ssim", "linf")}

@@ -1,9 +1,9 @@
-"""homing activate: index, activate, verify, write what may be released."""
+"""homing activate: index photos, activate them, check the results, write the files to release."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,24 +19,25 @@ STATE_LABELS = {"activated": "activated", "unchanged": "unchanged", "failed": "f
 Out = Annotated[
     str,
     typer.Option(
-        help="Where the files to release are written: a folder, made if it does not exist, or s3://bucket/released."
+        help="The folder for the files to release, created if needed, or an address such as s3://bucket/released."
     ),
 ]
-RecipeName = Annotated[str, typer.Option(help="How photos are moved: see homing recipes.")]
+RecipeName = Annotated[str, typer.Option(help="How photos are activated; list recipes with: homing recipes.")]
 BudgetName = Annotated[
     str | None,
     typer.Option(
-        help="Where pixels may move how far: jnd, jnd-printed, jnd-uniform, or linf, the same everywhere.",
+        help="How far each pixel may change: jnd, jnd-printed, jnd-uniform or linf (the same bound everywhere).",
         show_default="the recipe's",
     ),
 ]
 Psnr = Annotated[
-    float | None, typer.Option(help="How near the file stays to the original, in dB.", show_default="43.8")
+    float | None,
+    typer.Option(help="PSNR of the released file, in dB; a higher value changes the photo less.", show_default="43.8"),
 ]
 Alpha = Annotated[
     float | None,
     typer.Option(
-        help="A strength instead of a PSNR: of jnd and jnd-uniform, 3 in the paper; of linf, in steps of 255."
+        help="Strength in place of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."
     ),
 ]
 Format = Annotated[
@@ -48,9 +49,10 @@ def activate(
     collection: CollectionPath,
     out: Out,
     photos: OptionalPhotoSources = None,
-    passive: Annotated[
-        bool, typer.Option("--passive", help="Instead of naming photos: all that were added, but not activated yet.")
-    ] = False,
+    state: Annotated[
+        Literal["passive"] | None,
+        typer.Option(help="Activate the references in this state in place of named photos."),
+    ] = None,
     recipe: RecipeName = "homing",
     budget: BudgetName = None,
     psnr: Psnr = None,
@@ -62,10 +64,10 @@ def activate(
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Index photos, move their pixels invisibly, check the result, and write what may be released.
+    """Index photos, change their pixels invisibly, check the results, and write the files to release.
 
-    A photo is reported as activated only if its file, decoded again, lies nearer to its place in the index, in its
-    own cell, and keeps the PSNR. Otherwise it is released unchanged, with the reason.
+    A photo counts as activated only if the written file, decoded again, lies nearer to its code in the index than
+    the original, in the same cell, and has the PSNR asked for. Otherwise it is released unchanged, with the reason.
 
     Examples:
 
@@ -80,8 +82,8 @@ def activate(
     from homing.errors import HomingError
     from homing.photo import format_name
 
-    if bool(photos) == passive:
-        raise HomingError("name the photos to activate, or ask for --state passive: all that are not activated yet")
+    if bool(photos) == bool(state):
+        raise HomingError("give either photos to activate or --state passive (all that are not activated yet)")
     chosen = resolve_recipe(recipe, budget, psnr, alpha)
     if format is not None:
         format = format_name(format)
@@ -91,18 +93,20 @@ def activate(
         "Activating",
         STATE_LABELS,
         json,
-        lambda opened, report: (
-            opened.activate(photos, out, recipe=chosen, format=format, report=report, processes=True, graphics=graphics)
+        lambda opened, on_outcome: (
+            opened.activate(
+                photos, out, recipe=chosen, format=format, report=on_outcome, processes=True, graphics=graphics
+            )
             if photos
             else opened.activate_passive(
-                out, recipe=chosen, format=format, report=report, processes=True, graphics=graphics
+                out, recipe=chosen, format=format, report=on_outcome, processes=True, graphics=graphics
             )
         ),
     )
 
 
 def resolve_recipe(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
-    """The recipe of this name, with another budget where one was asked for."""
+    """The recipe of this name, with another budget if one is given."""
     from homing.activation import recipe_named
     from homing.perception import budget_named
 

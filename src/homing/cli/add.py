@@ -23,15 +23,13 @@ def add(
     photos: PhotoSources,
     replace: Annotated[
         bool,
-        typer.Option(
-            "--replace", help="Let a photo take the place of the one that was added from the same path before."
-        ),
+        typer.Option("--replace", help="Replace a reference if the file at its path has changed since it was added."),
     ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Index photos as they are, so that copies of them can be found.
 
-    Photos that are known, but whose files were moved, are found at their new place from then on.
+    If the file of a known photo has moved, its new path is recorded.
 
     Examples:
 

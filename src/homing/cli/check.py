@@ -1,4 +1,4 @@
-"""homing check: whether a collection is what it should be."""
+"""homing check: verify a collection."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 from homing.cli._console import CollectionPath, JsonFlag, console, one_line, print_json
 
 Repair = Annotated[
-    bool, typer.Option("--repair", help="Repair what can be repaired without losing anything; no reference is deleted.")
+    bool, typer.Option("--repair", help="Repair what can be repaired without loss. No reference is deleted.")
 ]
 
 
 def check(collection: CollectionPath, repair: Repair = False, json: JsonFlag = False) -> None:
     """Verify a collection: catalog, codes, descriptors, codebook, index, and released files by their hashes.
 
-    Exits with 0 if nothing is left to be repaired, else with 1.
+    The exit code is 0 if no problem is left, else 1.
 
     Examples:
 
@@ -41,10 +41,8 @@ def check(collection: CollectionPath, repair: Repair = False, json: JsonFlag = F
 
 def _summary(left: int, repaired: int) -> str:
     if not left and not repaired:
-        return "All is as it should be."
+        return "No problems found."
     return (
-        ", ".join(
-            f"{count:,} {word}" for count, word in ((repaired, "repaired"), (left, "left to be repaired")) if count
-        )
+        ", ".join(f"{count:,} {word}" for count, word in ((repaired, "repaired"), (left, "not repaired")) if count)
         + "."
     )

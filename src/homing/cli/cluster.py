@@ -1,4 +1,4 @@
-"""homing cluster: add and activate by many processes, on this machine or on those of a Ray cluster."""
+"""homing cluster: add and activate with many processes, on one machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from homing.cli import activate as one_machine
-from homing.cli._console import JsonFlag, PhotoSources, console, print_json, progress, table
+from homing.cli._console import JsonFlag, PhotoSources, console, print_json, table
 from homing.cli._jobs import Tally, as_json
+from homing.cli._progress import progress
 from homing.cli.add import STATE_LABELS
 
 if TYPE_CHECKING:
@@ -28,17 +29,17 @@ CollectionAddress = Annotated[
 Address = Annotated[
     str | None,
     typer.Option(
-        help="The Ray cluster to work on: HOST:PORT, or auto, the one this machine is in.",
-        show_default="this machine alone",
+        help="The Ray cluster: HOST:PORT, or auto for the one this machine belongs to.",
+        show_default="this machine only",
     ),
 ]
 WorkerCount = Annotated[
     int | None,
     typer.Option(
-        min=1, help="Processes that hold the network, each on one core.", show_default="one for each GPU, or each core"
+        min=1, help="Processes that run the network, on one core each.", show_default="one per GPU, else one per core"
     ),
 ]
-GpuCount = Annotated[int | None, typer.Option(min=0, help="GPUs to use.", show_default="all there are")]
+GpuCount = Annotated[int | None, typer.Option(min=0, help="GPUs to use.", show_default="all")]
 
 
 @app.callback()
@@ -55,7 +56,7 @@ def add(
     address: Address = None,
     json: JsonFlag = False,
 ) -> None:
-    """Index photos as they are, as homing add does.
+    """Index photos as they are, like homing add.
 
     Examples:
 
@@ -88,7 +89,7 @@ def activate(
     address: Address = None,
     json: JsonFlag = False,
 ) -> None:
-    """Index photos, activate them, and write what may be released, as homing activate does.
+    """Index photos, activate them and write the files to release, like homing activate.
 
     Examples:
 
@@ -122,8 +123,8 @@ def _run(
     load_extra("ray", "ray")
     found, tally, failed = find_photos(photos), Tally(labels), []
     started = time.perf_counter()
-    # Ray tells of workers that died on the console, where our own output alone is to be.
-    with progress(description, len(found), resumable=True) as advance, redirect_stdout(sys.stderr):
+    # Ray reports dead workers on stdout, which is for results only.
+    with progress(description, len(found), unit="photos", resumable=True) as advance, redirect_stdout(sys.stderr):
         count_outcome = tally.reporter(advance)
 
         def report(outcome: Outcome) -> None:
@@ -143,8 +144,8 @@ def _run(
 
 
 def _print_stages(stages: list[Throughput], photos: int, seconds: float) -> None:
-    shown = table("stage", "photos", "seconds of work", "photos a second each")
+    shown = table("stage", "photos", "worker seconds", "photos/s per worker")
     for stage in stages:
         shown.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.photos_per_second:.1f}")
-    shown.add_row("all", f"{photos:,}", f"{seconds:.1f} from start to end", f"{photos / seconds:.1f} in all")
+    shown.add_row("all", f"{photos:,}", f"{seconds:.1f} elapsed", f"{photos / seconds:.1f} in total")
     console.print(shown)

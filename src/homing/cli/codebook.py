@@ -1,4 +1,4 @@
-"""homing codebook train: a quantizer of your own."""
+"""homing codebook train: train a quantizer on your own photos."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import PhotoPaths, console, err_console, progress
+from homing.cli._console import PhotoPaths, console, err_console
+from homing.cli._progress import progress
 from homing.errors import HomingError
 
-app = typer.Typer(help="Make codebooks of your own.", no_args_is_help=True)
+app = typer.Typer(help="Train codebooks of your own.", no_args_is_help=True)
 
 
 @app.callback()
 def _group() -> None:
-    """Make codebooks of your own."""
+    """Train codebooks of your own."""
 
 
 @app.command("train")
 def train(
     photos: PhotoPaths,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("my.codebook"),
-    spec: Annotated[str, typer.Option(help="A FAISS factory string.")] = "IVF1024,PQ8x8",
-    extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "homing-1",
+    spec: Annotated[str, typer.Option(help="The index as a FAISS factory string.")] = "IVF1024,PQ8x8",
+    extractor: Annotated[str, typer.Option(help="The network; list networks with: homing extractors.")] = "homing-1",
     descriptors: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="How many to learn from: every photo whole, then random crops, evenly many of each photo.",
-            show_default="one of each photo",
+            help="How many descriptors to train on: whole photos first, then random crops, equally many per photo.",
+            show_default="one per photo",
         ),
     ] = None,
 ) -> None:
-    """Train a codebook on photos like those you will index. It is frozen: it never changes afterwards.
+    """Train a codebook on photos like those you will index. A codebook never changes afterwards.
 
     Example:
 

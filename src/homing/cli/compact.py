@@ -1,4 +1,4 @@
-"""homing compact: a collection in Lance, brought up to date and put together."""
+"""homing compact: index new photos and merge small files of a collection in Lance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ def compact(
     collection: CollectionPath,
     keep_days: Annotated[
         float | None,
-        typer.Option(
-            min=0, max=36_500, help="Forget versions that are older than so many days.", show_default="keep all"
-        ),
+        typer.Option(min=0, max=36_500, help="Delete versions older than this many days.", show_default="keep all"),
     ] = None,
 ) -> None:
-    """Index what was added since, and put small files together, in a collection in Lance; searches go on meanwhile.
+    """Index new photos and merge small files of a collection in Lance. Searches can run meanwhile.
 
-    Jobs do it by themselves when they have added much.
+    Large jobs do it themselves.
 
     Examples:
 
@@ -36,11 +34,11 @@ def compact(
 
     with Collection.open(collection) as opened:
         if not isinstance(opened, LanceCollection):
-            raise HomingError(f"{collection} is not kept in Lance: there is nothing to put together")
+            raise HomingError(f"{collection} is not stored in Lance; only such collections can be compacted")
         opened.compact(older_than=None if keep_days is None else timedelta(days=keep_days))
         versions = opened.versions()
     console.print(
-        f"Version {versions[-1].number:,} of {collection}: {versions[-1].photos:,} photos, all of them in its index;"
+        f"Version {versions[-1].number:,} of {collection}: {versions[-1].photos:,} photos, all indexed;"
         f" {len(versions):,} {'version is' if len(versions) == 1 else 'versions are'} kept.",
         highlight=False,
     )

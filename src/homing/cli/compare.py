@@ -1,4 +1,4 @@
-"""homing compare: how far a released photo is from its original."""
+"""homing compare: measure how much a released photo differs from its original."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from homing.errors import HomingError
 
 
 def compare(
-    original: Annotated[Path, typer.Argument(help="The photo as it was.")],
-    released: Annotated[Path, typer.Argument(help="The photo as it was released.")],
-    out: Annotated[Path | None, typer.Option(help="Write a PNG: before, after, and the difference ×20.")] = None,
+    original: Annotated[Path, typer.Argument(help="The original photo.")],
+    released: Annotated[Path, typer.Argument(help="The released photo.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a PNG file with both photos and their difference ×20.")
+    ] = None,
     lpips: Annotated[
-        bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
+        bool, typer.Option("--lpips", help="Measure LPIPS as well. It needs homing[lpips] and the weights of AlexNet.")
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Measure PSNR, SSIM and the largest change of any pixel (L∞, of 255), and picture the difference.
+    """Measure PSNR, SSIM and the largest change of a pixel (L∞, of 255), and draw the difference.
 
     Examples:
 
@@ -36,7 +38,7 @@ def compare(
     from homing.photo import Photo
 
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
-        raise HomingError(f"the picture would be written over {out} itself; choose another --out")
+        raise HomingError(f"--out {out} is one of the photos and would be overwritten; choose another --out")
     if out is not None:
         prepare_output_file(out, ".png")
     before, after = Photo.load(original).pixels(), Photo.load(released).pixels()

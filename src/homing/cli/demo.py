@@ -1,4 +1,4 @@
-"""homing demo: the whole way on a handful of real photos, with a table and a page."""
+"""homing demo: what activation gains on a few real photos, as a table and a page."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import JsonFlag, console, print_json, progress, table
+from homing.cli._console import JsonFlag, console, print_json, table
+from homing.cli._progress import progress
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder to write into.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("demo"),
     json: JsonFlag = False,
 ) -> None:
-    """Release a handful of photos passive and activated, edit the files as others would, search, and compare.
+    """Release a few photos passive and activated, edit the files, search for the copies, and compare the recall.
 
     Example:
 
@@ -38,7 +39,7 @@ def demo(
         rows.add_row(edit, *(f"{recall:.2f}" for recall in recalls))
     console.print(rows)
     console.print(
-        f"\nActivated files as written, means: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
+        f"\nMeans of the activated files: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
         f"L∞ {result.mean('linf'):.0f} of 255; {result.seconds_per_photo:.1f} s per photo.\n"
         f"Pictures: {result.report}",
         highlight=False,

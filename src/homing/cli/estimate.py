@@ -1,4 +1,4 @@
-"""homing estimate: what very many photos take, before they are begun."""
+"""homing estimate: machines, time, storage and cost for a large number of photos."""
 
 from __future__ import annotations
 
@@ -19,40 +19,41 @@ _DAY, _YEAR = 24, 24 * 365
 
 
 def estimate(
-    photos: Annotated[float, typer.Option(help="How many, such as 1e9.")],
-    gpu: Annotated[str, typer.Option(help="Of each machine: h200, or none.")] = "none",
+    photos: Annotated[float, typer.Option(help="How many photos, such as 1e9.")],
+    gpu: Annotated[str, typer.Option(help="The GPU of each machine: h200, or none.")] = "none",
     cores: Annotated[
-        int | None, typer.Option(help="Of each machine without a GPU.", show_default="2, as measured")
+        int | None, typer.Option(help="Cores of each machine without a GPU.", show_default="2, as measured")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="To activate with; passive: photos are only added.")] = "homing",
-    megapixels: Annotated[float, typer.Option(help="Of a photo.")] = 1.0,
+    recipe: Annotated[str, typer.Option(help="The recipe for activation; passive: photos are only added.")] = "homing",
+    megapixels: Annotated[float, typer.Option(help="Megapixels of a photo.")] = 1.0,
     photo_bytes: Annotated[
-        int | None, typer.Option(help="Of a photo's file.", show_default="half a byte for each pixel")
+        int | None, typer.Option(help="Bytes of a photo's file.", show_default="half a byte per pixel")
     ] = None,
     days: Annotated[
-        float | None, typer.Option(help="In which all is to be done.", show_default="as one machine takes")
+        float | None, typer.Option(help="The deadline, in days.", show_default="the time one machine takes")
     ] = None,
-    cells: Annotated[int, typer.Option(help="Of the codebook.")] = 4096,
-    code_bytes: Annotated[int, typer.Option(help="Of a code, but for its cell.")] = 8,
+    cells: Annotated[int, typer.Option(help="Cells of the codebook.")] = 4096,
+    code_bytes: Annotated[int, typer.Option(help="Bytes of a code, without its cell.")] = 8,
     probes: Annotated[
-        int | None, typer.Option(help="Cells that a search looks into.", show_default="as many as stay fast")
+        int | None, typer.Option(help="Cells that a search scans.", show_default="as many as stay fast")
     ] = None,
-    engine: Annotated[str, typer.Option(help="That searches.")] = "faiss",
-    queries_per_second: Annotated[float, typer.Option(help="Photos that are searched for.")] = 0.0,
+    engine: Annotated[str, typer.Option(help="The search engine.")] = "faiss",
+    queries_per_second: Annotated[float, typer.Option(help="Searches per second.")] = 0.0,
     rate: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="STAGE=NUMBER", help="Photos a second that one of your machines does, such as activate=250."
+            metavar="STAGE=NUMBER", help="Photos per second of one of your machines, such as activate=250. Repeatable."
         ),
     ] = None,
-    gpu_hour: Annotated[float | None, typer.Option(help="Price of a GPU for an hour.")] = None,
-    core_hour: Annotated[float | None, typer.Option(help="Price of a core for an hour.")] = None,
-    terabyte_month: Annotated[float | None, typer.Option(help="Price of a terabyte for a month.")] = None,
+    gpu_hour: Annotated[float | None, typer.Option(help="Price of a GPU hour.")] = None,
+    core_hour: Annotated[float | None, typer.Option(help="Price of a core hour.")] = None,
+    terabyte_month: Annotated[float | None, typer.Option(help="Price of a terabyte month.")] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say what very many photos take: machines, hours, storage, search, what drives the cost.
+    """Estimate what a large number of photos needs: machines, hours, storage, search time, cost.
 
-    From rates that were measured, and says which of them are carried further. It looks at no photo.
+    The estimate uses measured rates. The last column of each table is the basis of a figure: measured, extrapolated,
+    computed or given. No photo is read.
 
     Examples:
 
@@ -91,7 +92,7 @@ def _whole(photos: float) -> int:
     from homing.errors import HomingError
 
     if not (photos >= 1 and photos.is_integer()):
-        raise HomingError(f"photos must be a whole number, at least 1, got {photos:g}")
+        raise HomingError(f"--photos must be a whole number of at least 1, got {photos:g}")
     return int(photos)
 
 
@@ -109,22 +110,22 @@ def _show(estimate: Estimate) -> None:
     request = estimate.request
     machine = f"{request.machine_cores} cores" + ("" if request.gpu == "none" else f" and one {request.gpu}")
     many = f"{estimate.machines:,} machine{'s' * (estimate.machines > 1)} of {machine}"
-    late = "" if estimate.meets_deadline is not False else f", later than the {request.days:g} days wanted"
+    late = "" if estimate.meets_deadline is not False else f", later than the deadline of {request.days:g} days"
     print_key_values(
         {
             "photos": f"{request.photos:,} of {request.megapixels:g} megapixels, recipe {request.recipe}",
-            "machines": f"{many}; more than {estimate.max_machines:,} would wait for the one writer",
-            "time": f"{_time(estimate.hours)} from start to end{late}; bottleneck: {estimate.bottleneck}",
-            "traffic": f"{estimate.megabytes_per_second:,.3g} MB a second of each machine, read and written",
+            "machines": f"{many}; more than {estimate.max_machines:,} would wait for the single writer",
+            "time": f"{_time(estimate.hours)} elapsed{late}; bottleneck: {estimate.bottleneck}",
+            "traffic": f"{estimate.megabytes_per_second:,.3g} MB/s per machine, read and written",
         }
     )
     for shown in _tables(estimate):
         console.print()
         console.print(shown, highlight=False)
     if request.queries_per_second:
-        cores = f"{estimate.search_cores:,.1f} cores busy with {request.queries_per_second:g} queries a second"
+        cores = f"{estimate.search_cores:,.1f} busy cores for {request.queries_per_second:g} queries/s"
         console.print()
-        console.print(one_line(f"{cores}; each machine that searches holds the index in memory"))
+        console.print(one_line(f"{cores}; each search machine holds the index in memory"))
     console.print()
     for remark in _remarks(estimate):
         console.print(one_line(remark), soft_wrap=True)
@@ -132,25 +133,25 @@ def _show(estimate: Estimate) -> None:
 
 def _tables(estimate: Estimate) -> Iterator[Table]:
     """Stages, storage, search, cost items."""
-    stages = table("stage", "on one machine", "photos a second", "shared by machines", "")
+    stages = table("stage", "on one machine", "photos/s", "parallel", "basis")
     for stage in estimate.stages:
         shares = "yes" if stage.parallel else "no"
         stages.add_row(stage.name, _time(stage.hours), _number(1 / stage.seconds), shares, stage.basis)
     yield stages
-    storage = table("kept", "where", "", "")
+    storage = table("stored", "where", "size", "basis")
     for part in estimate.storage:
         storage.add_row(part.name, part.where, _bytes(part.bytes), part.basis)
     yield storage
-    search = table("references", "cells", "probes", "codes scanned", "p50, ms", "p99, ms", "")
+    search = table("references", "cells", "probes", "codes scanned", "p50, ms", "p99, ms", "basis")
     for each in estimate.search:
         counts = (each.references, each.cells, each.probes, round(each.codes_scanned))
         search.add_row(*(f"{count:,}" for count in counts), f"{each.p50_ms:.2f}", f"{each.p99_ms:.2f}", each.basis)
     yield search
     priced = any(item.cost is not None for item in estimate.cost_items)
-    cost_items = table("cost items" + ", the dearest first" * priced, "amount", "", "cost" * priced)
+    cost_items = table("cost item" + ", highest first" * priced, "amount", "", "cost" * priced)
     for item in estimate.cost_items:
         cost = "" if item.cost is None else f"{item.cost:,.2f}"
-        every = " each month" if item.period == "month" else ""
+        every = " per month" if item.period == "month" else ""
         cost_items.add_row(item.name, _number(item.amount), item.unit + every, cost)
     yield cost_items
 
@@ -158,12 +159,12 @@ def _tables(estimate: Estimate) -> Iterator[Table]:
 def _remarks(estimate: Estimate) -> Iterator[str]:
     yield "Assumed:"
     yield from (f"- {each}" for each in estimate.assumptions)
-    yield "Measured by (docs/reference/scale.md has all of it):"
+    yield "Measured by (see docs/reference/scale.md):"
     yield from (f"- {each}" for each in dict.fromkeys(source for stage in estimate.stages for source in stage.sources))
 
 
 def _time(hours: float) -> str:
-    """In the unit that a person would say it in."""
+    """A time in its largest suitable unit."""
     units = ((_YEAR, "years"), (_DAY, "days"), (1, "hours"), (1 / 60, "minutes"), (1 / 3600, "seconds"))
     size, name = next((each for each in units if hours >= 2 * each[0]), units[-1])
     return f"{_number(hours / size)} {name}"
@@ -176,5 +177,5 @@ def _bytes(count: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits that count, and all of those before the point."""
+    """A number with three significant digits, and all digits before the decimal point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""homing export, import: a collection in forms that need nothing of homing, and back."""
+"""homing export and import: a collection in formats that other software reads."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from homing.cli._console import CollectionPath, JsonFlag, console, print_json
 
 def export(
     collection: CollectionPath,
-    out: Annotated[str, typer.Option(help="A new folder for it.")],
+    out: Annotated[str, typer.Option(help="The folder to write; it must not exist.")],
     format: Annotated[
         str,
         typer.Option(
-            help="parquet: references, codes, descriptors and releases, which homing import reads; faiss: an index "
-            "that FAISS reads by itself, and ids; arrays: the quantizer for NumPy."
+            help="parquet: references, codes, descriptors and releases, for homing import. faiss: an index for FAISS, "
+            "and ids. arrays: the quantizer for NumPy."
         ),
     ] = "parquet",
     json: JsonFlag = False,
 ) -> None:
-    """Write a collection in a form that needs nothing of homing. A README.md in the folder says how to read it.
+    """Write a collection in a format that other software reads. A README.md in the folder says how.
 
     Examples:
 
@@ -43,9 +43,11 @@ def export(
 
 def import_(
     collection: CollectionPath,
-    export: Annotated[Path, typer.Argument(metavar="EXPORT_FOLDER", help="What homing export wrote, as Parquet.")],
+    export: Annotated[
+        Path, typer.Argument(metavar="EXPORT_FOLDER", help="A folder that homing export wrote as Parquet.")
+    ],
 ) -> None:
-    """Make a new collection of a Parquet export. It gives the same answers.
+    """Make a new collection from a Parquet export. Its search results are those of the exported one.
 
     Example:
 

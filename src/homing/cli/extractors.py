@@ -1,4 +1,4 @@
-"""homing extractors: the networks there are, and fetching those whose weights their authors publish."""
+"""homing extractors: list networks, and fetch the published weights of some."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import JsonFlag, console, download_progress
+from homing.cli._console import JsonFlag, console
+from homing.cli._progress import download_progress
 from homing.cli.listing import show
 from homing.errors import HomingError
 
@@ -16,7 +17,7 @@ app = typer.Typer()
 
 @app.callback(invoke_without_command=True)
 def extractors(context: typer.Context, json: JsonFlag = False) -> None:
-    """List the networks that can turn a photo into a descriptor; some are to be fetched first."""
+    """List the networks that compute descriptors of photos. Some must be fetched first."""
     if context.invoked_subcommand is not None:
         if json:
             raise HomingError("--json belongs to the list: homing extractors --json")
@@ -31,12 +32,13 @@ def extractors(context: typer.Context, json: JsonFlag = False) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The network.")],
     file: Annotated[
-        Path | None, typer.Option(readable=False, help="Take this file, already downloaded from the authors' address.")
+        Path | None,
+        typer.Option(readable=False, help="Use this file, downloaded from the authors' address, and check it."),
     ] = None,
 ) -> None:
-    """Download a network's weights from its authors' address into the cache folder. What broke off continues.
+    """Download a network's weights from its authors' address into the cache folder, or resume a download.
 
-    The folder is HOMING_CACHE, or homing in the folder your system keeps such files in.
+    The cache folder is HOMING_CACHE, or else "homing" in your system's cache folder.
 
     Examples:
 

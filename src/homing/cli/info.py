@@ -1,4 +1,4 @@
-"""homing info: what a collection holds."""
+"""homing info: the contents of a collection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from homing.cli._console import CollectionPath, JsonFlag, print_json, print_key_
 
 
 def info(collection: CollectionPath, json: JsonFlag = False) -> None:
-    """Say what a collection holds.
+    """Show the contents of a collection: photos, codebook, network, size.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""homing init: a new, empty collection."""
+"""homing init: make an empty collection."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from homing.cli._console import CollectionPath, console
 
 def init(
     collection: CollectionPath,
-    codebook: Annotated[str, typer.Option(help="A bundled codebook's name, or a file of your own.")] = "homing-1",
+    codebook: Annotated[str, typer.Option(help="The name of a bundled codebook, or a file.")] = "homing-1",
     with_distractors: Annotated[
         bool,
-        typer.Option("--with-distractors", help="Put the codes of COCO photos in, as distractors to search among."),
+        typer.Option("--with-distractors", help="Include the codes of 118,287 COCO photos as distractors, for trials."),
     ] = False,
 ) -> None:
-    """Make a new collection.
+    """Make an empty collection.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""homing codebooks, recipes: what there is to choose from."""
+"""homing codebooks and recipes: what can be chosen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from homing.cli._console import JsonFlag, console, print_json, table
 
 
 def codebooks(json: JsonFlag = False) -> None:
-    """List the codebooks that come with homing. Train one of your own with: homing codebook train."""
+    """List the bundled codebooks. Train your own with: homing codebook train."""
     from homing.codebooks import available, load
 
     books = [load(name) for name in available()]
@@ -16,7 +16,7 @@ def codebooks(json: JsonFlag = False) -> None:
 
 
 def recipes(json: JsonFlag = False) -> None:
-    """List the recipes a photo can be activated with."""
+    """List the recipes for activating photos."""
     from homing.activation import RECIPES
 
     show(
@@ -38,7 +38,7 @@ def recipes(json: JsonFlag = False) -> None:
 
 
 def show(rows: list[dict[str, object]], json: bool) -> None:
-    """A table of what there is, or one JSON document."""
+    """Print rows as a table, or as one JSON document."""
     if json:
         print_json(rows)
         return

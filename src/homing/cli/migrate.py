@@ -1,4 +1,4 @@
-"""homing migrate: from one codebook to another, side by side until the switch."""
+"""homing migrate: move a collection to another codebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._console import CollectionPath, JsonFlag, console, err_console, one_line, print_json, progress
+from homing.cli._console import CollectionPath, JsonFlag, console, err_console, one_line, print_json
+from homing.cli._progress import progress
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -18,24 +19,24 @@ if TYPE_CHECKING:
 def migrate(
     collection: CollectionPath,
     codebook: Annotated[
-        str | None, typer.Option(help="Build the next generation for this bundled codebook, or file of your own.")
+        str | None, typer.Option(help="Build the next generation for this codebook: a bundled name, or a file.")
     ] = None,
-    switch: Annotated[bool, typer.Option("--switch", help="Let the next generation answer from now on.")] = False,
+    switch: Annotated[bool, typer.Option("--switch", help="Make the next generation the current one.")] = False,
     leave_missing: Annotated[
-        bool, typer.Option("--leave-missing", help="Switch even if photos could not be carried over.")
+        bool, typer.Option("--leave-missing", help="Switch even if some photos could not be migrated.")
     ] = False,
     delete_previous: Annotated[
-        bool, typer.Option("--delete-previous", help="Delete the generations before the switch.")
+        bool, typer.Option("--delete-previous", help="Delete the generations before the current one.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --delete-previous: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --delete-previous: do not ask for confirmation.")] = False,
     json: JsonFlag = False,
 ) -> None:
     """Move a collection to another codebook.
 
-    First the next generation is built beside the current one, which goes on answering; the same command continues what
-    was interrupted, and adds what came meanwhile. It says which activated photos keep their gain. Both can be searched
-    (homing search --generation next). Then the collection is switched over; the previous generation stays until
-    deleted.
+    --codebook builds the next generation beside the current one, which still answers searches. Run the same command
+    again to resume it, or to include photos that were added meanwhile. It reports which activated photos keep their
+    gain. Search the next generation with: homing search --generation next. --switch makes it the current one. The
+    previous generation stays until you delete it.
 
     Examples:
 
@@ -49,7 +50,7 @@ def migrate(
     from homing.collection.migration import count
 
     if sum((codebook is not None, switch, delete_previous)) != 1:
-        raise HomingError("one of --codebook NAME_OR_FILE, --switch and --delete-previous is needed")
+        raise HomingError("give one of --codebook NAME_OR_FILE, --switch and --delete-previous")
     if leave_missing and not switch:
         raise HomingError("--leave-missing goes with --switch")
     if yes and not delete_previous:
@@ -61,10 +62,10 @@ def migrate(
             return
         collection_package.delete_previous(collection)
         if not json:
-            console.print(f"{collection} deleted its previous generation.", highlight=False)
+            console.print(f"Deleted the previous generations of {collection}.", highlight=False)
         return
     if codebook is not None:
-        with progress("Migrating", count(collection), resumable=True) as advance:
+        with progress("Migrating", count(collection), unit="photos", resumable=True) as advance:
             done = collection_package.migrate(collection, codebook, advance=advance)
     else:
         done = collection_package.switch(collection, leave_missing=leave_missing)
@@ -84,6 +85,6 @@ def _print_summary(done: Migration, what: str) -> None:
     console.print(
         f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"
         f" {len(done.gain_kept):,} keep their gain, {len(done.gain_lost):,} should be activated again,"
-        f" of {len(done.gain_unknown):,} nobody can tell.",
+        f" {len(done.gain_unknown):,} could not be checked.",
         highlight=False,
     )

@@ -1,4 +1,4 @@
-"""homing remove: references leave a collection."""
+"""homing remove: remove references from a collection."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def remove(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="WHAT…",
-            help="Ids of references, paths they were added from, or folders of these. A number is an id: write ./7 for"
-            " a path.",
+            metavar="ID_OR_PATH…",
+            help="Ids of references, the paths they were added from, or folders of these. A number is an id; write ./7"
+            " for a file called 7.",
         ),
     ],
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Remove references, so that no search finds them again. The photos, and what was released of them, stay.
+    """Remove references, so that no search finds them. Photos and released files are not deleted.
 
     Examples:
 
@@ -48,7 +48,7 @@ def remove(
         print_json([as_json(outcome) for outcome in outcomes])
     else:
         removed, released = len(outcomes) - len(failed), sum(outcome.released is not None for outcome in outcomes)
-        left = f" Files released of {released:,} of them are left where they are." if released else ""
+        left = f" The released files of {released:,} of them were not deleted." if released else ""
         console.print(f"{_count(removed)} removed.{left}", highlight=False)
     raise typer.Exit(int(bool(failed)))
 

@@ -1,4 +1,4 @@
-"""homing search: which references a photo is a copy of."""
+"""homing search: find out which references a photo is a copy of."""
 
 from __future__ import annotations
 
@@ -15,63 +15,68 @@ from homing.cli._console import (
     err_console,
     one_line,
     print_json,
-    progress,
     table,
 )
+from homing.cli._progress import progress
 
 if TYPE_CHECKING:
     from homing._io.paths import Location
     from homing.collection import SearchResult
+    from homing.collection.results import SearchPlan
+
+_VERDICTS = {"match": ("match", "green"), "possible": ("possible match", "yellow"), "none": ("no match", "default")}
 
 
 def search(
     collection: CollectionPath,
     photos: PhotoSources,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many matches to show.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many matches to list.")] = 10,
     probes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many cells to look into; 1 is the paper's setting.", show_default="as many as stay fast"
+            min=1, help="How many cells to scan; 1 is the setting of the paper.", show_default="as many as stay fast"
         ),
     ] = None,
     probe_radius: Annotated[
         float | None,
         typer.Option(
-            help="In place of --probes: look into every cell whose center is no more than this farther away than the "
+            help="In place of --probes: scan all cells whose center is at most this much farther away than the "
             "nearest, in squared distance.",
         ),
     ] = None,
     variants: Annotated[
-        bool, typer.Option("--variants", help="Search for the quarter turns and the mirror image of the photo as well.")
+        bool, typer.Option("--variants", help="Search for the photo's quarter turns and mirror image as well.")
     ] = False,
     rerank: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Compare so many of the nearest again, by full descriptors; 0: none.",
-            show_default="100, without --probes and --probe-radius",
+            help="Re-rank this many of the nearest by full descriptors; 0: none.",
+            show_default="100, or none with --probes or --probe-radius",
         ),
     ] = None,
     max_false_match: Annotated[
         float | None,
-        typer.Option(help="Show only what an unrelated photo would find by at most this chance: 1e-3 or less."),
+        typer.Option(help="List only matches with at most this false-match probability, such as 1e-3."),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(help="Write a page with each photo beside its matches: FILE.html; needs homing[demo]."),
+        typer.Option(help="Write a page with each photo beside its matches: FILE.html. It needs homing[demo]."),
     ] = None,
     generation: Annotated[
-        str, typer.Option(help="Of a collection that migrates: current, next or previous.")
+        str, typer.Option(help="In a migration: search the current, next or previous generation.")
     ] = "current",
     version: Annotated[
         int | None,
-        typer.Option(min=1, help="Of a collection in Lance: as it was at this version.", show_default="as it is"),
+        typer.Option(min=1, help="In a Lance collection: search this version.", show_default="the latest"),
     ] = None,
     json: JsonFlag = False,
 ) -> None:
-    """Find the references nearest to each photo, the least likely by chance first. Distances: smaller is closer.
+    """Find out which references the photos are copies of.
 
-    By chance: how likely a photo related to none of the references would find one this near.
+    Each photo gets a verdict: match, possible match or no match. It depends on the false-match probability of the best
+    match: how likely a photo unrelated to all references has a reference this near. 1 in 1,000 or less is a match,
+    30 in 100 or less a possible match. A table lists the nearest references; a smaller distance is closer.
 
     Examples:
 
@@ -91,14 +96,14 @@ def search(
     from homing.errors import PhotoError
     from homing.photo import find_photos
 
-    if html is not None:  # what is in its way is said before anything is searched for
+    if html is not None:  # fails before the search rather than after it
         prepare_output_file(html, ".html")
         load_extra("skimage", extra="demo")
-    answers: list[tuple[Location, SearchResult]] = []
+    results: list[tuple[Location, SearchResult]] = []
     failures: dict[Location, str] = {}
     found = find_photos(photos)
     with Collection.open(collection, generation=generation, version=version) as opened:
-        with progress("Searching", len(found)) as advance:
+        with progress("Searching", len(found), unit="photos") as advance:
             for item in found:
                 try:
                     result = opened.search(
@@ -110,55 +115,75 @@ def search(
                         rerank=rerank,
                         max_false_match=max_false_match,
                     )
-                    answers.append((item.path, result))
+                    results.append((item.path, result))
                 except PhotoError as error:
                     failures[item.path] = str(error)
                     err_console.print(one_line(f"failed    {error}", "red"), soft_wrap=True)
                 advance()
-        plan = opened.plan_search(k, probes, probe_radius, rerank, variants=variants)
         if html is not None:
             from homing.evaluation.side_by_side import write_side_by_side
 
-            with progress("Laying over each other", len(answers)) as advance:
-                write_side_by_side(answers, html, opened.folder.catalog, advance)
-    nothing = "nothing in the cells looked into" if plan.references else "the collection is empty: homing add"
-    if plan.references and max_false_match is not None:
-        nothing = f"no match whose chance is {max_false_match:g} or less"
+            with progress("Drawing matches", len(results)) as advance:
+                write_side_by_side(results, html, opened.folder.catalog, advance)
     if json:
-        found_by_query = [
-            {
-                "query": path,
-                "verdict": result.verdict,
-                "matches": [vars(match) for match in result],
-                "search": vars(result.search),
-            }
-            for path, result in answers
+        failed: list[dict[str, object]] = [
+            {"query": path, "error": error, "matches": []} for path, error in failures.items()
         ]
-        print_json(found_by_query + [{"query": path, "matches": [], "error": why} for path, why in failures.items()])
+        print_json([_as_json(path, result) for path, result in results] + failed)
     else:
-        for path, result in answers:
-            _show(path, result, nothing)
-        if answers:
-            console.print(f"Searched {plan}.", highlight=False)
+        for path, result in results:
+            _print_result(path, result, max_false_match)
+        if results:
+            console.print(f"Searched {results[0][1].search}.", highlight=False)
         if html is not None:
             console.print(f"The page: {html}", highlight=False)
         if failures:
-            console.print(f"{len(answers):,} searched, {len(failures):,} failed.", highlight=False)
+            console.print(f"{len(results):,} searched, {len(failures):,} failed.", highlight=False)
     raise typer.Exit(int(bool(failures)))
 
 
-def _show(query: Location, result: SearchResult, nothing: str) -> None:
+def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
+    return {
+        "query": query,
+        "verdict": result.verdict,
+        "matches": [vars(match) for match in result],
+        "search": vars(result.search),
+    }
+
+
+def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:
+    """The verdict in one line, then the matches as a table."""
     from homing.collection.results import format_probability
 
-    console.print(one_line(query, "bold"), soft_wrap=True)
-    rows = table("", "distance", "compared", "false match", "photo", "state")
+    words, style = _VERDICTS[result.verdict]
+    line = one_line(f"{query}: ", "bold")
+    line.append(words, style=f"bold {style}")
+    if result.best is not None:
+        probability = format_probability(result.best.false_match_probability)
+        best = "" if result.verdict != "none" else "the nearest is "
+        line.append_text(one_line(f": {best}{result.best.photo}, false match {probability}"))
+    elif not result:
+        line.append_text(one_line(f": {_reason_for_no_match(result.search, max_false_match)}"))
+    console.print(line, soft_wrap=True)
+    if not result:
+        return
+    rows = table("", "photo", "distance", "compared", "false match", "state")
     for rank, match in enumerate(result, start=1):
         rows.add_row(
             f"{rank:3}",
+            one_line(match.photo),
             f"{match.distance:.3f}",
             match.compared,
             format_probability(match.false_match_probability),
-            one_line(match.photo),
             match.state,
         )
-    console.print(rows if result else f"  {nothing}")
+    console.print(rows)
+    console.print()
+
+
+def _reason_for_no_match(plan: SearchPlan, max_false_match: float | None) -> str:
+    if not plan.references:
+        return "the collection is empty; add photos with: homing add"
+    if max_false_match is not None:
+        return f"no reference has a false-match probability of {max_false_match:g} or less"
+    return "the scanned cells are empty"

@@ -1,4 +1,4 @@
-"""homing serve: a collection over HTTP, and a page to use it with."""
+"""homing serve: a collection over HTTP, with a page to use it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ if TYPE_CHECKING:
 def serve(
     collection: Annotated[str | None, typer.Argument(metavar="COLLECTION", help="The collection's folder.")] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; other addresses than this machine's own need keys.")
+        str, typer.Option(help="The address to listen on. Any but a loopback address needs --keys.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8321,
-    keys: Annotated[
-        Path | None, typer.Option(help="Who may do what: a TOML file of names, roles and hashes of keys.")
-    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free port.")] = 8321,
+    keys: Annotated[Path | None, typer.Option(help="A TOML file with names, roles and hashes of keys.")] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="Another limit, such as requests=128; may come again."),
+        typer.Option(metavar="NAME=NUMBER", help="Change a limit, such as requests=128. Repeatable."),
     ] = None,
     new_key: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead of serving: put a new key into --keys, and print it.")
+        str | None,
+        typer.Option(metavar="NAME", help="Write a new key to the --keys file and print it, in place of serving."),
     ] = None,
-    role: Annotated[str, typer.Option(help="Of the new key: search, contribute or admin.")] = "search",
+    role: Annotated[str, typer.Option(help="Role of the new key: search, contribute or admin.")] = "search",
 ) -> None:
-    """Serve a collection: an API to search, add, activate and remove, and a page that does it all.
+    """Serve a collection: an HTTP API to search, add, activate and remove photos, and a page that uses it.
 
-    It stops at SIGTERM or Ctrl-C, when all that was accepted is done.
+    SIGTERM or Ctrl-C stops it after the accepted requests are done.
 
     Examples:
 
@@ -55,12 +54,14 @@ def serve(
 
     if new_key is not None:
         if keys is None:
-            raise HomingError("where the new key is to be kept must be said: --keys FILE")
+            raise HomingError("--new-key needs the file to write it to: --keys FILE")
         typer.echo(make_key(keys, new_key, role))
-        err_console.print(one_line(f"This is shown once; {keys} holds its hash. Send it as: Authorization: Bearer KEY"))
+        err_console.print(
+            one_line(f"The key is shown only once; {keys} holds its hash. Send it as: Authorization: Bearer KEY")
+        )
         return
     if collection is None:
-        raise HomingError("which collection is to be served must be said: homing serve COLLECTION")
+        raise HomingError("the collection is missing: homing serve COLLECTION")
     _run(collection, host, port, None if keys is None else Keys.read(keys), Limits.parse(limit or []))
 
 
@@ -73,8 +74,8 @@ def _run(collection: str, host: str, port: int, keys: Keys | None, limits: Limit
     from homing.service.server import bind, run
 
     if keys is None and host not in LOOPBACK:
-        raise HomingError(f"without keys only this machine is served, got --host {host}; give --keys FILE")
-    # By its full path, which answers leave out: folders of this machine are told to nobody.
+        raise HomingError(f"--host {host} can be reached from other machines and needs keys: add --keys FILE")
+    # By its full path: responses strip it, so that no folder of this machine is disclosed.
     with bind(host, port) as bound, Collection.open(stored_path(location(collection))) as opened:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{bound.getsockname()[1]}"

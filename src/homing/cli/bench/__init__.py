@@ -1,4 +1,4 @@
-"""homing bench: what the package does, measured on photos of your own; one file per bench."""
+"""homing bench: benchmarks on your own photos; one file per bench."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homing.cli.bench import (
     watermarks,
 )
 
-app = typer.Typer(help="Measure on photos of your own.", no_args_is_help=True)
+app = typer.Typer(help="Run benchmarks on your own photos.", no_args_is_help=True)
 app.command("retrieval")(retrieval.retrieval)
 app.command("quality")(quality.quality)
 app.command("edits")(edits.edits)
@@ -32,4 +32,4 @@ app.command("paper")(paper.paper)
 
 @app.callback()
 def _group() -> None:
-    """Measure on photos of your own."""
+    """Run benchmarks on your own photos."""

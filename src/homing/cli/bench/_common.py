@@ -1,4 +1,4 @@
-"""What all benches share on the command line: options, and the way results are told."""
+"""Options of all benches, and how they print their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.text import Text
 
-from homing.cli._console import console, err_console, print_json, progress, table
+from homing.cli._console import console, err_console, print_json, table
+from homing.cli._progress import progress
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -20,59 +21,62 @@ if TYPE_CHECKING:
     from homing.evaluation.protocol.references import Probes
     from homing.evaluation.results import Results
 
-Photos = Annotated[Path, typer.Option(help="The photos to release, edit and search for; unseen in training.")]
-DistractorPhotos = Annotated[
-    Path, typer.Option(help="Other photos, the distractors to search among; or a .npy file of descriptors.")
+Photos = Annotated[
+    Path, typer.Option(help="The photos to release, edit and search for. They must not be training photos.")
 ]
-Out = Annotated[Path, typer.Option(help="The folder for results, and for all that the next run need not do again.")]
+DistractorPhotos = Annotated[
+    Path, typer.Option(help="Other photos to search among, the distractors: a folder, or a .npy file of descriptors.")
+]
+Out = Annotated[Path, typer.Option(help="The folder for results, and for intermediate files that the next run reuses.")]
 DistractorCount = Annotated[
-    int, typer.Option(help="How many distractors: every distractor photo whole, then random crops of them.")
+    int, typer.Option(help="How many distractors: whole distractor photos first, then random crops of them.")
 ]
 CodebookNames = Annotated[
-    list[str] | None, typer.Option("--codebook", help="A name or a file; may be given often.", show_default="homing-1")
+    list[str] | None,
+    typer.Option("--codebook", help="A codebook: a name or a file. Repeatable.", show_default="homing-1"),
 ]
 IndexSpecs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--index", help="A FAISS factory string: a codebook of it is trained on --train-photos; may be given often."
-    ),
+    typer.Option("--index", help="A FAISS factory string; its codebook is trained on --train-photos. Repeatable."),
 ]
 TrainPhotos = Annotated[
-    Path | None, typer.Option(help="What --index learns from: a folder of photos, or a .npy file of descriptors.")
+    Path | None, typer.Option(help="What --index is trained on: a folder of photos, or a .npy file of descriptors.")
 ]
-NetworkName = Annotated[str, typer.Option("--extractor", help="The network of --index: see homing extractors.")]
+NetworkName = Annotated[
+    str, typer.Option("--extractor", help="The network of --index; list networks with: homing extractors.")
+]
 DescriptorCount = Annotated[
     int | None,
-    typer.Option(min=1, help="How many descriptors --index learns from.", show_default="one of each photo"),
+    typer.Option(min=1, help="How many descriptors --index is trained on.", show_default="one per photo"),
 ]
 RecipeNames = Annotated[
-    str, typer.Option(help="Ways to release, with commas between; passive: as it is; see homing recipes.")
+    str, typer.Option(help="Comma-separated recipes; passive: released as it is. List recipes with: homing recipes.")
 ]
 ProbesText = Annotated[
-    str, typer.Option(help="How many cells to look into, with commas between; exact: compare all descriptors.")
+    str, typer.Option(help="Comma-separated numbers of cells to scan; exact: compare all descriptors.")
 ]
-Limit = Annotated[int | None, typer.Option(help="Only the first photos.", show_default="all")]
+Limit = Annotated[int | None, typer.Option(help="Use only the first photos.", show_default="all")]
 
 resumable_progress = partial(progress, resumable=True)
 
 
 def codebooks(named: list[str] | None, index: list[str] | None) -> list[str]:
-    """The finished codebooks to measure: the default one where nothing else is asked for."""
+    """The trained codebooks to measure; the default one if neither a codebook nor an index is given."""
     return named or ([] if index else ["homing-1"])
 
 
 def split_list(text: str) -> list[str]:
-    """What stands between commas."""
+    """The parts of a comma-separated list."""
     return [each.strip() for each in text.split(",")]
 
 
 def parse_probes(text: str) -> list[Probes]:
-    """Numbers of probes between commas; the bench refuses words other than exact."""
+    """Comma-separated numbers of probes. The bench refuses words other than "exact"."""
     return [int(each) if each.isdecimal() else cast("Probes", each) for each in split_list(text)]
 
 
 def command_line(context: typer.Context) -> str:
-    """The command that is running, as one would type it again."""
+    """The running command, as typed."""
     words = ["homing", *context.command_path.removeprefix(context.find_root().command_path).split()]
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
@@ -88,37 +92,37 @@ def command_line(context: typer.Context) -> str:
 
 
 def check_out_folder(context: typer.Context, out: Path) -> None:
-    """Refuse at once what would be refused after hours of work."""
+    """Check extras and the out folder before hours of work."""
     from homing._extras import load_extra
 
     load_extra("matplotlib", extra="bench")
     try:
         before = json.loads((out / "results.json").read_text())["command"].split()[:3]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return  # nothing there that could be lost
+        return  # no earlier results to lose
     if before != command_line(context).split()[:3]:
         raise HomingError(f"{out} holds the results of {' '.join(before)}; choose another --out")
 
 
 def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
-    """Write the results and show them: `shown` holds the headings and the rows of one table. Ends the command."""
+    """Write the results and print them: `shown` holds the headings and rows of one table. Ends the command."""
     from homing.evaluation.results import as_json as document
     from homing.evaluation.results import write_results
 
     write_results(results, out)
-    said = document(results)
-    failures = said.get("failures", [])
+    written = document(results)
+    failures = written.get("failures", [])
     assert isinstance(failures, list)
     for failure in failures:
         err_console.print(Text(f"failed    {failure}", style="red"), soft_wrap=True)
     if as_json:
-        print_json(said)
+        print_json(written)
     else:
         headings, *rows = shown
-        made = table(*headings)
+        result = table(*headings)
         for row in rows:
-            made.add_row(*row)
+            result.add_row(*row)
         console.print(results.summary + "\n", highlight=False)
-        console.print(made)
-        console.print(f"\nThe whole report: {out / 'report.html'}", highlight=False)
+        console.print(result)
+        console.print(f"\nThe report: {out / 'report.html'}", highlight=False)
     raise typer.Exit(int(bool(failures)))

@@ -32,10 +32,10 @@ def analysis(
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure why edited copies are found: how far from their codes they lie, and how many leave their cells.
+    """Measure why edited copies are found: distances to their codes, and how many fall into another cell.
 
-    Also checks that photos activated in a collection do not change the answers for the others. Interrupted, the same
-    command continues.
+    The bench also checks that activated photos do not change the results for the others. Run the same command again to
+    resume it.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""homing bench calibration: whether chances of false matches are what they are said to be."""
+"""homing bench calibration: whether false-match probabilities are correct."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ def calibration(
     distractor_photos: DistractorPhotos,
     out: Out,
     distractors: Annotated[
-        int, typer.Option(help="How many of them, whole: each half is searched for in the other.")
+        int,
+        typer.Option(help="How many of these photos. One half is searched for in the other, and the other way round."),
     ] = (20_000),
     codebook: CodebookNames = None,
     exclude_related: Annotated[
         bool,
-        typer.Option(
-            "--exclude-related", help="Lay the 300 nearest pairs over each other; those that show one scene are none."
-        ),
+        typer.Option("--exclude-related", help="Align the 300 nearest pairs, and leave out those that show one scene."),
     ] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Measure how often unrelated photos come as near as the chance that a match carries says they do.
+    """Measure whether unrelated photos match as often as false-match probabilities say.
 
-    The photos must be related neither to each other nor to those the codebook knows its distances from. Those that are
-    related to each other all the same can be left out (it needs the extra `demo`).
+    The photos must be unrelated to each other and to those of the codebook's null distribution. --exclude-related
+    leaves out pairs that are related after all; it needs the extra `demo`.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""homing bench detection: how well copies are told from other photos."""
+"""homing bench detection: how well copies are separated from other photos."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from homing.errors import HomingError
 def detection(
     context: typer.Context,
     photos: Photos,
-    negatives: Annotated[Path, typer.Option(help="Photos that are no references: no copy of them should be found.")],
+    negatives: Annotated[Path, typer.Option(help="Photos that are not references: their copies should not match.")],
     distractor_photos: DistractorPhotos,
     out: Out,
     distractors: DistractorCount = 300_000,
@@ -47,17 +47,17 @@ def detection(
     probes: ProbesText = "1,16,exact",
     recipes: RecipeNames = "passive,paper",
     edits: Annotated[
-        str, typer.Option(help="What others do to the copies, with commas between; all: the fourteen of the paper.")
+        str, typer.Option(help="Comma-separated edits of the copies; all: the fourteen of the paper.")
     ] = "random",
     max_false_match: Annotated[
-        str, typer.Option(help="The shares of negatives that may be taken for copies, with commas between.")
+        str, typer.Option(help="Comma-separated shares of negatives that may match.")
     ] = "0.01,0.001",
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure how well copies are told from other photos, which are edited and searched for as well.
+    """Measure how well copies are separated from other photos, which are edited and searched for as well.
 
-    Interrupted, the same command continues; what was described and released stays in the out folder.
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
     Example:
 
@@ -93,4 +93,4 @@ def _rate(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise HomingError(f"rates of false matches are numbers from 0 to 1, got '{text}'") from None
+        raise HomingError(f"--max-false-match takes comma-separated numbers from 0 to 1, got '{text}'") from None

@@ -1,4 +1,4 @@
-"""homing bench edits: how strong an edit may be before a copy is lost."""
+"""homing bench edits: recall by strength of an edit."""
 
 from __future__ import annotations
 
@@ -37,17 +37,16 @@ def edits(
     families: Annotated[
         str | None,
         typer.Option(
-            help="What is done to the copies, with commas between: rotation, crop, resize, blur, jpeg, contrast, "
-            "brightness, hue.",
+            help="Comma-separated edits of the copies: rotation, crop, resize, blur, jpeg, contrast, brightness, hue.",
             show_default="all",
         ),
     ] = None,
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure how strong an edit may be: copies are turned, cropped, blurred more and more, and searched for.
+    """Measure recall by strength of an edit: copies are rotated, cropped, blurred more and more, and searched for.
 
-    Interrupted, the same command continues; what was described and released stays in the out folder.
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
     Example:
 

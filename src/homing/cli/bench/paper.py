@@ -1,4 +1,4 @@
-"""homing bench paper: all of the paper's measurements, on its own dataset."""
+"""homing bench paper: the measurements of the paper, on its dataset."""
 
 from __future__ import annotations
 
@@ -26,42 +26,41 @@ def paper(
     disc21: Annotated[
         Path,
         typer.Argument(
-            metavar="DISC21_DIR", readable=False, help="Where DISC21 lies: references/, train/, ground truth."
+            metavar="DISC21_DIR", readable=False, help="The folder of DISC21: references/, train/, ground truth."
         ),
     ],
     out: Out,
     extractor: Annotated[
-        str, typer.Option(help="The network: see homing extractors. The paper's is sscd_disc_mixup.")
+        str, typer.Option(help="The network; the paper's is sscd_disc_mixup. List networks with: homing extractors.")
     ] = "homing-1",
     spec: Annotated[
-        str, typer.Option(help="The index, a FAISS factory string; it is trained on train/.")
+        str, typer.Option(help="The index as a FAISS factory string; it is trained on train/.")
     ] = "IVF4096,PQ8x8",
     descriptors: Annotated[
         int | None,
         typer.Option(
-            help="How many the index learns from: photos of train/ whole, then crops.", show_default="one of each photo"
+            help="How many descriptors to train on: whole photos of train/, then crops.", show_default="one per photo"
         ),
     ] = None,
     limit_train: Annotated[
-        int | None, typer.Option(help="Learn from the first photos of train/ only.", show_default="all but negatives")
+        int | None, typer.Option(help="Train on only the first photos of train/.", show_default="all but negatives")
     ] = None,
     limit_references: Annotated[
-        int | None, typer.Option(help="Index so many of the references not searched for.", show_default="all")
+        int | None,
+        typer.Option(help="Index only this many of the references that are not searched for.", show_default="all"),
     ] = None,
-    positives: Annotated[
-        int, typer.Option(help="How many of the references in the ground truth to search for.")
-    ] = 10_000,
-    negatives: Annotated[int, typer.Option(help="How many photos of train/, the last, are negative queries.")] = 40_000,
+    positives: Annotated[int, typer.Option(help="How many references of the ground truth to search for.")] = 10_000,
+    negatives: Annotated[int, typer.Option(help="How many photos at the end of train/ are negative queries.")] = 40_000,
     probes: ProbesText = "1,16,exact",
     recipes: RecipeNames = "passive,paper",
     parts: Annotated[
-        str, typer.Option(help="What to measure, with commas between.")
+        str, typer.Option(help="Comma-separated benches to run.")
     ] = "retrieval,detection,quality,edits,analysis",
     json: JsonFlag = False,
 ) -> None:
-    """Measure what the paper measures, in its own set-up: on DISC21, with the paper's figures beside.
+    """Repeat the measurements of the paper on DISC21, beside the published figures.
 
-    Every part is another bench, with its own report in a folder of its name. Interrupted, the same command continues.
+    Each part is a bench with its own report in a folder of its name. Run the same command again to resume it.
 
     Example:
 

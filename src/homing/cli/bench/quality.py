@@ -1,4 +1,4 @@
-"""homing bench quality: what activation costs the eye, and what it brings."""
+"""homing bench quality: image quality and recall by strength."""
 
 from __future__ import annotations
 
@@ -30,31 +30,30 @@ def quality(
     out: Out,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
-    recipes: Annotated[str, typer.Option(help="Ways to activate, with commas between; see homing recipes.")] = "paper",
+    recipes: Annotated[str, typer.Option(help="Comma-separated recipes; list recipes with: homing recipes.")] = "paper",
     psnrs: Annotated[
         str | None,
-        typer.Option(help="Strengths to try, in dB, with commas between.", show_default="50,46,43.8,40,36,32"),
+        typer.Option(help="Comma-separated strengths, in dB.", show_default="50,46,43.8,40,36,32"),
     ] = None,
     alphas: Annotated[
-        str | None, typer.Option(help="Strengths to try, as the paper states them, instead of PSNRs.", show_default="")
+        str | None,
+        typer.Option(help="Comma-separated strengths as in the paper, in place of PSNRs.", show_default=False),
     ] = None,
-    budgets: Annotated[
-        str, typer.Option(help="Kinds of budgets to set side by side, with commas between.")
-    ] = "jnd,jnd-printed,linf",
-    budgets_at: Annotated[float, typer.Option(help="The PSNR at which they are compared, in dB.")] = 36.0,
-    probes: Annotated[int, typer.Option(help="How many cells to look into.")] = 1,
+    budgets: Annotated[str, typer.Option(help="Comma-separated budgets to compare.")] = "jnd,jnd-printed,linf",
+    budgets_at: Annotated[float, typer.Option(help="The PSNR at which budgets are compared, in dB.")] = 36.0,
+    probes: Annotated[int, typer.Option(help="How many cells to scan.")] = 1,
     pictures: Annotated[int, typer.Option(help="How many photos to show in the report.")] = 4,
     lpips: Annotated[
-        bool, typer.Option("--lpips", help="Measure LPIPS as well; needs homing[lpips] and the weights of AlexNet.")
+        bool, typer.Option("--lpips", help="Measure LPIPS as well. It needs homing[lpips] and the weights of AlexNet.")
     ] = False,
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure what activation costs the eye: PSNR, SSIM and L∞ of the files as written, and what each strength brings.
+    """Measure PSNR, SSIM and L∞ of the written files, and the recall, for several strengths.
 
-    Kinds of budgets stand side by side, at the PSNR of the paper's picture of them.
+    Budgets are compared at one PSNR, as in the paper.
 
-    Interrupted, the same command continues; what was described and released stays in the out folder.
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
     Example:
 
@@ -88,4 +87,4 @@ def _numbers(name: str, text: str | None) -> list[float] | None:
     try:
         return None if text is None else [float(each) for each in split_list(text)]
     except ValueError:
-        raise HomingError(f"{name} are numbers with commas between, got '{text}'") from None
+        raise HomingError(f"--{name} takes comma-separated numbers, got '{text}'") from None

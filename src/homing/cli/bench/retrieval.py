@@ -44,9 +44,9 @@ def retrieval(
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure how many edited copies are found: photos are released, edited as others would, and searched for.
+    """Measure how many edited copies are found: photos are released, edited and searched for.
 
-    Interrupted, the same command continues; what was described and released stays in the out folder.
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
     Example:
 

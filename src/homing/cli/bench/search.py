@@ -1,4 +1,4 @@
-"""homing bench search: what the options of a search add, and cost."""
+"""homing bench search: gain and cost of search options."""
 
 from __future__ import annotations
 
@@ -29,15 +29,18 @@ def search(
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipe: Annotated[
-        str, typer.Option(help="How to activate: see homing recipes. Photos are released as they are, too.")
+        str,
+        typer.Option(
+            help="The recipe for activation; list recipes with: homing recipes. Passive releases are measured as well."
+        ),
     ] = "homing",
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Measure what each option of a search adds to the recall, and costs: margins, turned queries, ranking again.
+    """Measure the recall and the cost of each search option: probe radius, variants, re-ranking.
 
-    Every copy is described in five turns. Interrupted, the same command continues; what was described and released
-    stays in the out folder.
+    Each copy is described in five variants. Run the same command again to resume it: descriptors and
+    released files stay in the out folder.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""homing bench speed: what activation costs, beside the loop as the paper describes it."""
+"""homing bench speed: the time that activation takes, compared with the loop of the paper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import JsonFlag, progress
+from homing.cli._console import JsonFlag
+from homing.cli._progress import progress
 from homing.cli.bench._common import Limit, check_out_folder, command_line, split_list, write_and_print
 from homing.errors import HomingError
 
@@ -15,26 +16,24 @@ from homing.errors import HomingError
 def speed(
     context: typer.Context,
     photos: Annotated[
-        Path | None, typer.Option(help="The photos to activate.", show_default="the demo's, as JPEG files")
+        Path | None, typer.Option(help="The photos to activate.", show_default="those of the demo, as JPEG files")
     ] = None,
-    codebook: Annotated[str, typer.Option(help="A name or a file.")] = "homing-1",
+    codebook: Annotated[str, typer.Option(help="A codebook: a name or a file.")] = "homing-1",
     recipes: Annotated[
-        str, typer.Option(help="Recipes of the engine, with commas between; paper is always among them.")
+        str, typer.Option(help="Comma-separated recipes; paper is always measured.")
     ] = "paper,homing-fast,homing",
     batches: Annotated[
         str | None,
-        typer.Option(
-            help="How many photos the loop moves at once, with commas between.", show_default="8, on a GPU 64"
-        ),
+        typer.Option(help="Comma-separated batch sizes of the loop.", show_default="8, on a GPU 64"),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="How often each is timed, after a round that is not counted.")] = 3,
+    rounds: Annotated[int, typer.Option(help="How often each is timed, after a warm-up round.")] = 3,
     limit: Limit = None,
     out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("speed"),
     json: JsonFlag = False,
 ) -> None:
-    """Measure what activation costs: the loop as the paper describes it against the engine, with the recall of both.
+    """Measure the time and memory of activation: the plain loop of the paper and homing, with the recall of both.
 
-    The same photos in the same run: the loop alone with its memory, then file to file, and where the time goes.
+    Both process the same photos in one run: first the loop alone, then from file to file, with the time per stage.
 
     Example:
 
@@ -60,5 +59,5 @@ def speed(
 def _numbers(text: str) -> list[int]:
     for word in split_list(text):
         if not word.isdecimal():
-            raise HomingError(f"batches are whole numbers with commas between, got '{word}'")
+            raise HomingError(f"--batches takes comma-separated whole numbers, got '{word}'")
     return [int(word) for word in split_list(text)]

@@ -1,4 +1,4 @@
-"""homing bench watermarks: activation beside watermarks."""
+"""homing bench watermarks: activation compared with watermarks."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def watermarks(
     train_photos: TrainPhotos = None,
     extractor: NetworkName = "homing-1",
     descriptors: DescriptorCount = None,
-    watermarks: Annotated[str, typer.Option(help="Which watermarks, with commas between.")] = "ssl,hidden",
+    watermarks: Annotated[str, typer.Option(help="Comma-separated watermarks.")] = "ssl,hidden",
     hidden: Annotated[
-        Path | None, typer.Option(help="A file that homing train hidden wrote.", show_default="inside the package")
+        Path | None, typer.Option(help="A file that homing train hidden wrote.", show_default="the bundled one")
     ] = None,
     ssl_extractor: Annotated[
-        str, typer.Option(help="The network of SSL watermarks: see homing extractors.")
+        str, typer.Option(help="The network of SSL watermarks; list networks with: homing extractors.")
     ] = "imagenet-lite0",
-    key: Annotated[int, typer.Option(help="What SSL watermarks are read with; another key, other directions.")] = 0,
+    key: Annotated[int, typer.Option(help="The key of SSL watermarks: the seed of their directions.")] = 0,
     limit: Limit = None,
     json: JsonFlag = False,
 ) -> None:
-    """Compare activation with watermarks: at the same PSNR, which copies are found, and whose identifier is read.
+    """Compare activation with watermarks at the same PSNR: copies that are found, and identifiers that are read.
 
-    Interrupted, the same command continues; what was described and released stays in the out folder.
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
     Example:
 

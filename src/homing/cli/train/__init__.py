@@ -1,4 +1,4 @@
-"""homing train: networks of your own; one file per network."""
+"""homing train: train networks; one file per network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all training shares on the command line: what is checked before it, and how it is told."""
+"""Checks before training, and progress during it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homing.cli._console import console, err_console, progress
+from homing.cli._console import console, err_console
+from homing.cli._progress import progress
 from homing.errors import HomingError
 
 if TYPE_CHECKING:
@@ -30,16 +31,16 @@ def train(
     run_settings: Mapping[str, Any],
     trainer: Callable[[PhotoArray, torch.device], Trainer],
 ) -> None:
-    """Read the photos as squares of this size, train a network, tell how it goes. Ends the command.
+    """Read the photos as squares of this size and train a network. Ends the command.
 
-    `run_settings` is what a run in the same folder must have been told as well.
+    A run is resumed only if its settings equal `run_settings`.
     """
     from homing._extras import load_extra
     from homing.photo import find_photos
     from homing.training.run import check_run, lock_folder
 
     if out.suffix != ".safetensors":
-        raise HomingError(f"the network is written as .safetensors, got --out {out}")
+        raise HomingError(f"--out must end in .safetensors, got {out}")
     if out.exists():
         raise HomingError(f"{out} exists; choose another --out")
     load_extra("matplotlib", extra="train")
@@ -48,9 +49,7 @@ def train(
     if inside := next(
         (path for path in photos if path.is_dir() and folder.resolve().is_relative_to(path.resolve())), None
     ):
-        raise HomingError(
-            f"{out} lies among the photos in {inside}, and pictures of it would too; choose another --out"
-        )
+        raise HomingError(f"{out} lies inside the folder of photos {inside}; choose another --out")
     check_run(folder, run_settings)
     with lock_folder(folder):
         _train(found, out, folder, size, trainer)

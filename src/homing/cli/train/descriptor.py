@@ -1,4 +1,4 @@
-"""homing train descriptor: a network of your own."""
+"""homing train descriptor: train an extractor on your own photos."""
 
 from __future__ import annotations
 
@@ -18,33 +18,38 @@ def descriptor(
     photos: PhotoPaths,
     out: Out,
     init: Annotated[
-        str, typer.Option(help="Where to start: imagenet-lite0, homing-1, timm:NAME or a FILE.safetensors.")
+        str, typer.Option(help="Initial weights: imagenet-lite0, homing-1, timm:NAME or a FILE.safetensors.")
     ] = DEFAULT.init,
-    epochs: Annotated[float, typer.Option(help="How often each photo is seen.")] = DEFAULT.epochs,
-    pairs: Annotated[int, typer.Option(help="Photos in a batch, each with one edited copy.")] = DEFAULT.pairs,
+    epochs: Annotated[float, typer.Option(help="Passes over the photos.")] = DEFAULT.epochs,
+    pairs: Annotated[int, typer.Option(help="Photos per batch, each with one edited copy.")] = DEFAULT.pairs,
     dim: Annotated[int, typer.Option(help="Dimension of the descriptors.")] = DEFAULT.dim,
-    size: Annotated[int, typer.Option(help="Pixels a side that the network will look at.")] = DEFAULT.size,
-    training_size: Annotated[int, typer.Option(help="Pixels a side while training.")] = DEFAULT.training_size,
+    size: Annotated[int, typer.Option(help="Side of the network's input, in pixels.")] = DEFAULT.size,
+    training_size: Annotated[
+        int, typer.Option(help="Side of the input during training, in pixels.")
+    ] = DEFAULT.training_size,
     temperature: Annotated[
-        float, typer.Option(help="Of the contrast: lower spreads descriptors evenly.")
+        float, typer.Option(help="Temperature of the contrastive loss; lower values spread descriptors more evenly.")
     ] = DEFAULT.temperature,
-    koleo: Annotated[float, typer.Option(help="Weight of the differential entropy; SSCD's is 30.")] = DEFAULT.koleo,
+    koleo: Annotated[
+        float, typer.Option(help="Weight of the differential entropy (KoLeo); 30 in SSCD.")
+    ] = DEFAULT.koleo,
     cells: Annotated[
-        int, typer.Option(help="Cells a copy is taught to share with its original; 0: none.")
+        int,
+        typer.Option(help="Cells of the cell loss, which keeps copies in the cell of their original; 0: no such loss."),
     ] = DEFAULT.cells,
-    cell_weight: Annotated[float, typer.Option(help="Weight of that lesson.")] = DEFAULT.cell_weight,
-    mixup: Annotated[float, typer.Option(help="Share of the copies that are blends of two.")] = DEFAULT.mixup,
-    weak_aug: Annotated[float, typer.Option(help="Share of the originals with one weak edit.")] = DEFAULT.weak_aug,
+    cell_weight: Annotated[float, typer.Option(help="Weight of the cell loss.")] = DEFAULT.cell_weight,
+    mixup: Annotated[float, typer.Option(help="Share of copies that blend two photos.")] = DEFAULT.mixup,
+    weak_aug: Annotated[float, typer.Option(help="Share of originals with one weak edit.")] = DEFAULT.weak_aug,
     whiten: Annotated[
         float,
-        typer.Option(help="How much directions in which copies differ from originals are weakened; 0.5: all of it."),
+        typer.Option(help="Whitening of the directions in which copies differ from originals; 0.5: full."),
     ] = DEFAULT.whiten,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.lr,
-    seed: Annotated[int, typer.Option(help="Another seed, another network.")] = DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="The random seed.")] = DEFAULT.seed,
 ) -> None:
-    """Train a network to know photos from their edited copies (the way of SSCD). An interrupted run goes on.
+    """Train a network to match photos with their edited copies, as SSCD does.
 
-    Beside FILE.safetensors a folder FILE.run holds checkpoint, record and curves.
+    A folder FILE.run beside FILE.safetensors holds checkpoint, record and curves. Run the same command again to resume.
 
     Example:
 
@@ -70,7 +75,7 @@ def descriptor(
         lr=lr,
         seed=seed,
     )
-    initial_network(settings)  # says at once what would be said after the photos were read
+    initial_network(settings)  # fails before the photos are read
     train(
         photos,
         out,

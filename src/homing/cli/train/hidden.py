@@ -1,4 +1,4 @@
-"""homing train hidden: the networks of a watermark, to compare activation with."""
+"""homing train hidden: train the networks of a HiDDeN watermark, to compare activation with."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DEFAULT = HiddenSettings()
 def hidden(
     photos: PhotoPaths,
     out: Out,
-    bits: Annotated[int, typer.Option(help="Length of the messages; the bench compares 20.")] = DEFAULT.bits,
-    epochs: Annotated[float, typer.Option(help="How often each photo is seen.")] = DEFAULT.epochs,
-    batch: Annotated[int, typer.Option(help="Photos in a batch.")] = DEFAULT.batch,
-    size: Annotated[int, typer.Option(help="Pixels a side that both networks look at.")] = DEFAULT.size,
+    bits: Annotated[int, typer.Option(help="Bits of a message; the bench uses 20.")] = DEFAULT.bits,
+    epochs: Annotated[float, typer.Option(help="Passes over the photos.")] = DEFAULT.epochs,
+    batch: Annotated[int, typer.Option(help="Photos per batch.")] = DEFAULT.batch,
+    size: Annotated[int, typer.Option(help="Side of the input of both networks, in pixels.")] = DEFAULT.size,
     width: Annotated[int, typer.Option(help="Channels of both networks.")] = DEFAULT.width,
-    psnr: Annotated[float, typer.Option(help="How quiet the messages are in the end, in dB.")] = DEFAULT.psnr,
+    psnr: Annotated[float, typer.Option(help="Final PSNR of photos with messages, in dB.")] = DEFAULT.psnr,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = DEFAULT.lr,
-    seed: Annotated[int, typer.Option(help="Another seed, other networks.")] = DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="The random seed.")] = DEFAULT.seed,
 ) -> None:
     """Train two networks to hide messages in photos and to read them from edited copies (HiDDeN).
 
-    An interrupted run goes on. Beside FILE.safetensors a folder FILE.run holds checkpoint, record and curves.
+    A folder FILE.run beside FILE.safetensors holds checkpoint, record and curves. Run the same command again to resume.
 
     Example:
 
