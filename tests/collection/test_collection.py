@@ -162,7 +162,7 @@ def test_another_codebook_is_refused(tmp_path: Path) -> None:
     [("collection.toml", b"format = 2\ncodebook='a'\nfingerprint='b'\nextractor='c'", "format 2"),
      ("collection.toml", b"\xff\xfe", "damaged"),
      ("codebook", b"rubbish", "not a homing codebook"),
-     ("distractors", b"rubbish", "not a background"),
+     ("distractors", b"rubbish", "does not hold distractors"),
      ("catalog.sqlite", b"rubbish" * 1000, "catalog")],
 )  # fmt: skip
 def test_damage_is_named(tmp_path: Path, file: str, content: bytes, message: str) -> None:

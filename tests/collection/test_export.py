@@ -55,7 +55,7 @@ def test_a_collection_comes_back_from_parquet_as_it_was(released: Path, photos: 
         done = collection.export(tmp_path / "export")
         before = [collection.search(path, rerank=10) for path in sorted(photos.iterdir())]
     assert done.photos == 4
-    assert done.files == ["README.md", "distractors", "codebook", "photos.parquet", "releases.parquet"]
+    assert done.files == ["README.md", "codebook", "distractors", "photos.parquet", "releases.parquet"]
     with Collection.from_export(tmp_path / "again", tmp_path / "export", extractor=extractor) as again:
         assert [again.search(path, rerank=10) for path in sorted(photos.iterdir())] == before
         assert [each.state for each in again.add(photos)] == ["known"] * 4

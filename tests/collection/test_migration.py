@@ -148,9 +148,9 @@ def test_released_files_need_not_be_there_where_their_descriptors_are_kept(path:
 def test_a_released_file_that_comes_back_is_judged_after_all(path: Path) -> None:
     _all(path, "DELETE FROM released_descriptors")  # as in a catalog of an earlier homing
     (path.parent / "out").rename(path.parent / "away")
-    assert len(migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).unknown) == 2
+    assert len(migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).gain_unknown) == 2
     (path.parent / "away").rename(path.parent / "out")
-    assert not migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).unknown
+    assert not migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).gain_unknown
     assert len(_all(path / "generation-2", "SELECT * FROM released_descriptors")) == 2
 
 

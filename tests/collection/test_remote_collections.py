@@ -58,7 +58,7 @@ def test_what_moved_is_known_and_what_changed_is_replaced(where: str, small: Col
     assert states(small.add(folder)) == ["known"] * 4, "copies are no move"
     rocket = location(f"{address}/rocket.jpg")
     assert isinstance(rocket, Address)
-    system, path = rocket._reached()
+    system, path = rocket._filesystem()
     system.rm_file(path)
     (outcome,) = small.add(folder / "rocket.jpg")
     assert (outcome.state, outcome.moved_from) == ("moved", rocket)

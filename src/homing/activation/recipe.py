@@ -111,3 +111,8 @@ def recipe_named(name: str) -> Recipe:
     if name not in RECIPES:
         raise UnknownNameError("recipe", name, RECIPES)
     return RECIPES[name]
+
+
+def resolve_recipe(recipe: str | Recipe) -> Recipe:
+    """A recipe by its name, or as it is."""
+    return recipe if isinstance(recipe, Recipe) else recipe_named(recipe)

@@ -19,6 +19,7 @@ from homing.collection.generations import generation_path, other_generations
 from homing.collection.outcome import Finding, Info
 from homing.collection.settings import read_settings
 from homing.collection.synced_index import SyncedFaissIndex, SyncedIndex
+from homing.collection.uploads import UploadStore
 from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.indexes import Index
@@ -56,6 +57,11 @@ class BaseCollection:
     def codebook(self) -> codebooks.Codebook:
         """The codebook this collection is tied to."""
         return self.folder.codebook
+
+    @cached_property
+    def uploads(self) -> UploadStore:
+        """The folder of photos that were given in memory."""
+        return UploadStore(self.folder.root)
 
     @property
     def index(self) -> Index:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, overload
 
 from torch import Tensor
 
 from homing import codebooks
-from homing._io.paths import Address, Location, location
-from homing.activation import Recipe, recipe_named
+from homing._io.paths import Location, location
+from homing.activation import Recipe, resolve_recipe
 from homing.activation.batch import Loop
 from homing.activation.optimize import optimize
 from homing.collection._add_job import add_photos
@@ -23,14 +24,15 @@ from homing.collection.base import BaseCollection
 from homing.collection.folder import create_folder, open_folder
 from homing.collection.lance.folder import create_lance, is_lance, open_lance
 from homing.collection.outcome import Outcome
-from homing.collection.query_variants import query_variants
+from homing.collection.query_variants import describe_queries
 from homing.collection.results import SearchPlan, SearchResult
 from homing.collection.synced_index import retry_if_removed
+from homing.collection.uploads import delete_uploads, files_of
 from homing.errors import HomingError
-from homing.extractors import Extractor, describe
-from homing.photo import Photo, find_photos
+from homing.extractors import Extractor
+from homing.photo import PhotoLike, PhotosLike, as_photos
+from homing.photo.inputs import is_one_photo
 
-PhotoPaths = str | Location | Iterable[str | Location]
 ReferenceSelector = int | str | Location
 OutcomeCallback = Callable[[Outcome], None]
 
@@ -99,18 +101,21 @@ class Collection(BaseCollection):
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
 
-    def add(self, photos: PhotoPaths, *, replace: bool = False, report: OutcomeCallback | None = None) -> list[Outcome]:
+    def add(self, photos: PhotosLike, *, replace: bool = False, report: OutcomeCallback | None = None) -> list[Outcome]:
         """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
 
-        Photos are paths, or addresses such as s3://bucket/photos, here, in `activate` and in `search`. With `replace` a
-        photo takes the place of the one that was added from the same path before, and is no more.
+        Photos are paths, addresses, files or images in memory, arrays, tensors, or lists of these; see
+        `homing.PhotoLike`. Those in memory are kept in the collection's folder `uploads`, under the name that a dict
+        gives them, that of their file, or one made of their hash. With `replace` a photo takes the place of the one
+        that was added from the same path before.
         """
-        with self.lock_for_writing():
-            return add_photos(self, find_photos(_as_paths(photos)), report or _ignore, replace=replace)
+        given = as_photos(photos)
+        with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
+            return add_photos(self, found, report or _ignore, replace=replace)
 
     def activate(
         self,
-        photos: PhotoPaths,
+        photos: PhotosLike,
         out: str | Location,
         *,
         recipe: str | Recipe = "homing",
@@ -122,16 +127,17 @@ class Collection(BaseCollection):
     ) -> list[Outcome]:
         """Index photos, activate them, and write into the folder `out` what may be released.
 
-        Released files have the names they have in the folders given. Photos activated earlier are not done again.
+        `photos` are those of `add`. Released files have the names they have in the folders given. Photos that were
+        activated earlier are not activated again.
         `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
         With `processes` thousands of photos for a GPU are read and written by several; a script that asks for them is
         guarded by `if __name__ == "__main__"`. Graphics of few colors (logos, screenshots of text, line art) are
         released unchanged unless `graphics` is true.
         """
-        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        chosen, given = resolve_recipe(recipe), as_photos(photos)
         job = ActivationJob(self, location(out), chosen, format, loop, processes=processes, graphics=graphics)
-        with self.lock_for_writing():
-            return job.run(find_photos(_as_paths(photos)), report or _ignore)
+        with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
+            return job.run(found, report or _ignore)
 
     def activate_passive(
         self,
@@ -148,7 +154,7 @@ class Collection(BaseCollection):
         Released files have the names they have below the folder that all references have in common. Those whose file
         is gone, or is another by now, fail. The options are those of `activate`.
         """
-        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        chosen = resolve_recipe(recipe)
         with self.lock_for_writing():
             found, expected = passive_photos(self.folder.catalog)
             job = ActivationJob(
@@ -167,14 +173,43 @@ class Collection(BaseCollection):
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
         """Remove the references that are meant, as `find` finds them, all at once.
 
-        What names none fails, the others are removed all the same. Files that were released are left where they are.
+        What names none fails, the others are removed all the same. Files that were released are left where they are;
+        those of photos that were given in memory are removed.
         """
         with self.lock_for_writing():
-            return remove_references(self.folder, self.find(what))
+            outcomes = remove_references(self.folder, self.find(what))
+            delete_uploads(outcomes, self.uploads)
+            return outcomes
+
+    @overload
+    def search(
+        self,
+        photos: list[Any] | tuple[Any, ...] | Mapping[str, PhotoLike],
+        *,
+        k: int = ...,
+        probes: int | None = ...,
+        probe_radius: float | None = ...,
+        variants: bool = ...,
+        rerank: int | None = ...,
+        max_false_match: float | None = ...,
+    ) -> list[SearchResult]: ...
+
+    @overload
+    def search(
+        self,
+        photos: PhotoLike,
+        *,
+        k: int = ...,
+        probes: int | None = ...,
+        probe_radius: float | None = ...,
+        variants: bool = ...,
+        rerank: int | None = ...,
+        max_false_match: float | None = ...,
+    ) -> SearchResult: ...
 
     def search(
         self,
-        photo: str | Location | Photo,
+        photos: PhotosLike,
         *,
         k: int = 10,
         probes: int | None = None,
@@ -182,24 +217,25 @@ class Collection(BaseCollection):
         variants: bool = False,
         rerank: int | None = None,
         max_false_match: float | None = None,
-    ) -> SearchResult:
-        """The nearest references of one photo, the least likely to be false first, and the verdict.
+    ) -> SearchResult | list[SearchResult]:
+        """The nearest references of one photo, the least likely to be false first, and the verdict; of several, a list.
 
-        `variants` also searches for its quarter turns and its mirror image; each reference keeps its smallest distance.
-        The other options are those of `search_descriptors`.
+        A photo is anything `add` takes but a folder; a tensor (B, 3, H, W) is several. `variants` also searches for the
+        quarter turns and the mirror image; each reference keeps its smallest distance. The other options are those of
+        `search_descriptors`.
         """
-        query = photo if isinstance(photo, Photo) else Photo.load(photo)
-        pixels = query.pixels()
-        descriptors = describe(self.extractor, query_variants(self.extractor.resize(pixels)) if variants else [pixels])
-        (result,) = self.search_descriptors(
-            descriptors[None],
-            k=k,
-            probes=probes,
-            probe_radius=probe_radius,
-            rerank=rerank,
-            max_false_match=max_false_match,
-        )
-        return replace(result, query=query.name)
+        results: list[SearchResult] = []
+        for queries in describe_queries(as_photos(photos), self.extractor, variants=variants):
+            found = self.search_descriptors(
+                queries.descriptors,
+                k=k,
+                probes=probes,
+                probe_radius=probe_radius,
+                rerank=rerank,
+                max_false_match=max_false_match,
+            )
+            results += [replace(result, query=name) for name, result in zip(queries.names, found, strict=True)]
+        return results[0] if is_one_photo(photos) else results
 
     @retry_if_removed
     def search_descriptors(
@@ -242,10 +278,6 @@ def _open_lance_collection(where: Location, extractor: Extractor | None, which: 
     from homing.collection.lance.collection import LanceCollection  # which is made of this class
 
     return LanceCollection(open_lance(where, which, version), extractor)  # type: ignore[arg-type]
-
-
-def _as_paths(photos: PhotoPaths) -> list[str | Location]:
-    return [photos] if isinstance(photos, str | Path | Address) else list(photos)
 
 
 def _ignore(_: Outcome) -> None:

@@ -6,6 +6,7 @@ from homing.photo.differences import differences
 from homing.photo.folders import FoundPhoto, LocalPhoto, find_photos
 from homing.photo.formats import QUICK_FORMATS, SUFFIXES, format_name
 from homing.photo.graphics import graphic_colors
+from homing.photo.inputs import MemoryPhoto, PhotoLike, PhotosLike, as_photos
 from homing.photo.photo import Photo, apply_changes, read_file
 from homing.photo.square import Square, read_square
 
@@ -15,9 +16,13 @@ __all__ = [
     "FoundPhoto",
     "JpegTables",
     "LocalPhoto",
+    "MemoryPhoto",
     "Photo",
+    "PhotoLike",
+    "PhotosLike",
     "Square",
     "apply_changes",
+    "as_photos",
     "differences",
     "find_photos",
     "format_name",

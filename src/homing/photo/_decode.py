@@ -63,6 +63,23 @@ def image_size(data: bytes, name: str) -> tuple[int, int]:
             return image.width, image.height
 
 
+def file_format(data: bytes, name: str) -> str:
+    """The format of a photo's file, a key of `SUFFIXES`, by its header; refuses what is no photo."""
+    with _one_line_errors(data, name):
+        if is_tiff(data):
+            with tifffile.TiffFile(BytesIO(data)) as file:
+                page = file.pages.first
+                _check(name, "TIFF", (page.imagewidth, page.imagelength), len(file.pages))
+            return "TIFF"
+        if is_heif(data):
+            _check(name, "HEIC", _heif.header(data, name).size, frames=1)
+            return "HEIC"
+        with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
+            format, frames = _format_and_frames(image)
+            _check(name, format, image.size, frames)
+            return format
+
+
 @contextmanager
 def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
     """What is wrong with the bytes of a file, said in one line."""
@@ -81,9 +98,7 @@ def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
 def _other_file(data: bytes, name: str) -> Decoded:
     """Everything but TIFF. Opening reads the header only, and refuses what is too large."""
     with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
-        # The further pictures of an MPO are previews or the other eye of a stereo camera.
-        format = "JPEG" if image.format == "MPO" else str(image.format)
-        frames = 1 if format == "JPEG" else getattr(image, "n_frames", 1)
+        format, frames = _format_and_frames(image)
         _check(name, format, image.size, frames)
         icc = image.info.get("icc_profile")
         exif = _png.exif(data) if format == "PNG" else image.info.get("exif", b"")
@@ -92,6 +107,12 @@ def _other_file(data: bytes, name: str) -> Decoded:
         planes = imagecodecs.png_decode(data) if deep else _planes(image, name)
         colors = 4 if image.mode == "CMYK" else None
     return _decoded(planes, format, orientation, icc, name, colors)
+
+
+def _format_and_frames(image: Image.Image) -> tuple[str, int]:
+    # The further pictures of an MPO are previews or the other eye of a stereo camera.
+    format = "JPEG" if image.format == "MPO" else str(image.format)
+    return format, 1 if format == "JPEG" else getattr(image, "n_frames", 1)
 
 
 def _heif_file(data: bytes, name: str) -> Decoded:

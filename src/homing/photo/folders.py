@@ -44,14 +44,20 @@ def find_photos(paths: Iterable[Any]) -> list[Any]:
 
     Texts may be addresses: s3://bucket/photos.
     """
-    found: dict[str, FoundPhoto[Location]] = {}
+    found: list[FoundPhoto[Location]] = []
     for path in map(location, paths):
         try:
-            photos = _photos_at(path)
+            found += _photos_at(path)
         except OSError as error:
             raise HomingError(f"{error.filename or path} cannot be read: {error.strerror}") from error
-        for photo in photos:
-            found.setdefault(_identity(photo.path), photo)
+    return each_once(found)
+
+
+def each_once(photos: Iterable[FoundPhoto[Location]]) -> list[FoundPhoto[Location]]:
+    """Photos without those whose file is the same as that of an earlier one."""
+    found: dict[str, FoundPhoto[Location]] = {}
+    for photo in photos:
+        found.setdefault(_identity(photo.path), photo)
     return list(found.values())
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from homing import collection as library
 from homing.activation import Recipe, recipe_named
+from homing.collection.uploads import display_name
 from homing.errors import HomingError
 from homing.photo import format_name, read_file
-from homing.service.add import delete_unless_source, failed_outcome, to_photo_outcome
+from homing.service.add import failed_outcome, to_photo_outcome
 from homing.service.audit import AuditEntry
 from homing.service.keys import Caller
 from homing.service.schemas import PhotoOutcome
 from homing.service.state import Service
-from homing.service.upload_store import display_name
 from homing.service.uploads import Upload
 
 OPTION_FIELDS = ("recipe", "psnr", "format")
@@ -64,7 +64,7 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
             # Now: whoever has the next turn may remove it, or write another in its place.
             data = read_file(outcome.released) if outcome.released is not None else b""
         finally:
-            delete_unless_source(service, upload)
+            service.upload_store.delete_unless_source(upload, catalog)
             service.upload_store.remove_if_empty(out)
     number = catalog.find(upload.sha256)
     if number is not None:

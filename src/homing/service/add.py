@@ -62,7 +62,7 @@ def index_uploads(
                     raise each.error
         finally:
             for upload in first.values():
-                delete_unless_source(service, upload)
+                service.upload_store.delete_unless_source(upload, service.collection.folder.catalog)
     outcomes = {}
     for upload in uploads:
         outcome = to_photo_outcome(service, upload, found[first[upload.sha256, upload.name]])
@@ -103,11 +103,3 @@ def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome)
         state=state,
         problem=service.upload_store.redact_paths(outcome.reason) if outcome.reason else None,
     )
-
-
-def delete_unless_source(service: Service, upload: Upload) -> None:
-    """Remove a kept file that no reference came from: it was known under another name, or could not be read."""
-    catalog, path = service.collection.folder.catalog, service.upload_store.path_of(upload)
-    number = catalog.find(upload.sha256)
-    if number is None or service.upload_store.resolve_source(catalog.source_and_state(number)[0]) != path:
-        service.upload_store.delete(path)

@@ -12,7 +12,7 @@ from typing import Any
 from homing._io.paths import Location, location, path_exists, prepare_output_location, write_file
 from homing.collection import SearchResult
 from homing.collection._targets import targets
-from homing.collection.collection import PhotoPaths, ReferenceSelector
+from homing.collection.collection import ReferenceSelector
 from homing.errors import HomingError, NotFoundError, PhotoError
 from homing.photo import Photo, find_photos, format_name, read_file
 from homing.service.client_models import (
@@ -34,6 +34,9 @@ from homing.service.transport import OutgoingPhoto, Transport, send_in_batches
 OutcomeCallback = Callable[[RemoteOutcome], None]
 
 _PAGE_SIZE = 500  # references of one response
+
+
+PhotoPaths = str | Location | Iterable[str | Location]
 
 
 class Client:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from homing.collection.uploads import display_name
 from homing.errors import NotFoundError
 from homing.service.audit import AuditEntry
 from homing.service.keys import Caller
 from homing.service.state import Service
-from homing.service.upload_store import display_name
 
 
 def remove(service: Service, number: int, caller: Caller) -> bool:

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from fastapi import Request, Response
 
 from homing.collection.catalog import ReleaseRow
+from homing.collection.uploads import display_name
 from homing.errors import NotFoundError
 from homing.service.image_cache import read_recorded
 from homing.service.schemas import Quality, Release
 from homing.service.state import Service
-from homing.service.upload_store import display_name
 
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff", ".hif": "heif"}
 _OTHERS = ("png", "webp", "tiff", "avif", "heic", "heif", "bmp")

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from homing import collection
 from homing.collection.listing import ListedReference
 from homing.collection.results import Verdict, format_probability
+from homing.collection.uploads import display_name
 from homing.service.problems import ProblemDetails
-from homing.service.upload_store import display_name
 
 
 def thumbnail_url(number: int | None) -> str | None:

@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from homing._io.files import folder_size
 from homing.collection import Collection
 from homing.collection.listing import ReferenceListing
+from homing.collection.uploads import UploadStore
 from homing.service.audit import AuditLog
 from homing.service.batcher import Batcher
 from homing.service.executors import Executors
@@ -24,7 +25,6 @@ from homing.service.keys import Keys
 from homing.service.limits import AdmissionControl, Limits, RateLimiter, Reservation
 from homing.service.metrics import Metrics
 from homing.service.schemas import PhotoOutcome
-from homing.service.upload_store import UploadStore
 from homing.service.writer import Writer
 
 Result = TypeVar("Result")
@@ -46,7 +46,7 @@ class Service:
         self.rate_limiter, self.jobs = RateLimiter(limits.per_minute), Jobs()
         self.audit = AuditLog(collection.folder.root / "audit.jsonl")
         self.metrics = Metrics()
-        self.upload_store = UploadStore(collection)
+        self.upload_store = UploadStore(collection.folder.root)
         self.admission = AdmissionControl(limits)
         self.image_cache = ImageCache()
         self.ready = False

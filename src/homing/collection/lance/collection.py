@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from torch import Tensor
@@ -21,6 +22,7 @@ from homing.collection.lance.folder import LanceFolder, open_lance_generation
 from homing.collection.lance.synced_index import SyncedLanceIndex
 from homing.collection.outcome import Finding, Info, Outcome
 from homing.collection.results import SearchResult
+from homing.collection.uploads import UploadStore, delete_uploads
 from homing.errors import CollectionError, NotFoundError
 from homing.indexes import LanceIndex
 
@@ -51,6 +53,11 @@ class LanceCollection(Collection):
 
     def _make_synced_index(self) -> SyncedLanceIndex:
         return SyncedLanceIndex(self.folder)
+
+    @cached_property
+    def uploads(self) -> UploadStore:
+        """The folder of photos that were given in memory; several processes may add to it at once."""
+        return UploadStore(self.folder.root, exclusive=False)
 
     @property
     def index(self) -> LanceIndex:
@@ -103,7 +110,9 @@ class LanceCollection(Collection):
             ]:
                 there = open_lance_generation(root, path).catalog
                 there.remove(list(there.ids_of(hashes).values()))
-            return removed_outcomes(catalog.remove(selection.ids), selection)
+            outcomes = removed_outcomes(catalog.remove(selection.ids), selection)
+            delete_uploads(outcomes, self.uploads)
+            return outcomes
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
         """Bring the index up to date, put small files together, and forget versions that are older than this."""

@@ -1,0 +1,285 @@
+"""Photos of any kind that Python users hold: paths, addresses, files in memory, images, arrays and tensors."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import imagecodecs
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from homing._io.paths import Address, Location, location
+from homing.errors import PhotoError
+from homing.photo._decode import SMALLEST, file_format
+from homing.photo._errors import DECODE_ERRORS, reason
+from homing.photo.formats import SUFFIXES
+from homing.photo.photo import Photo
+
+PhotoLike = str | Location | bytes | bytearray | memoryview | BinaryIO | Image.Image | np.ndarray | Tensor | Photo
+"""One photo, whatever it is held in."""
+PhotosLike = PhotoLike | Iterable[PhotoLike] | Mapping[str, PhotoLike]
+"""One photo, several, or several with names."""
+
+ACCEPTED = (
+    "a photo is a path, an address, bytes or a binary file object of a photo file, a PIL.Image.Image, a NumPy array "
+    "(H, W, 3) or (H, W) of uint8 or uint16, a tensor (3, H, W) or (1, H, W) of floats in [0, 1] or of uint8, or a "
+    "homing.Photo; several are a list, a dict of names and photos, or a tensor (B, 3, H, W)"
+)
+_PIL_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # that a PNG file holds as they are
+_MAX_NAME_BYTES = 200  # file systems take 255, and temporary files have longer names
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryPhoto:
+    """A photo given in memory: as the bytes of a file, or as pixels, which become a PNG file."""
+
+    given_name: str | None
+    """The name of the file it came from, or that the user gave it."""
+    content: bytes | np.ndarray | Tensor = field(repr=False)
+    """The bytes of a file, (H, W) or (H, W, 3) code values, or a (3, H, W) tensor of floats in [0, 1]."""
+
+    @cached_property
+    def data(self) -> bytes:
+        """The file."""
+        if isinstance(self.content, bytes):
+            return self.content
+        return bytes(imagecodecs.png_encode(_to_code_values(self.content), level=1))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the file: the one given, with the suffix of its format, or the start of its hash."""
+        format = file_format(self.data, self.given_name or "photo in memory")
+        if self.given_name is None:
+            return self.sha256[:16] + SUFFIXES[format]
+        name = Path(self.given_name)
+        return name.name if _suits(name, format) else name.stem + SUFFIXES[format]
+
+    def photo(self) -> Photo:
+        """The decoded file."""
+        return Photo.decode(self.data, self.name)
+
+    def pixels(self) -> Tensor:
+        """What a viewer shows of it: (3, H, W) in [0, 1]; a tensor of floats as it is, not rounded to 8 bits."""
+        if isinstance(self.content, Tensor):
+            return self.content.expand(3, -1, -1).contiguous()
+        return self.photo().pixels()
+
+
+def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
+    """The photos a user gave, in order; PhotoError if any of them cannot be one. No path is read yet."""
+    if isinstance(photos, Mapping):
+        return _refuse_empty([_as_named_photo(name, photo) for name, photo in photos.items()])
+    if is_one_photo(photos):
+        return [_as_photo(photos)]
+    if isinstance(photos, np.ndarray | Tensor):
+        if photos.ndim != 4 or isinstance(photos, np.ndarray):
+            raise _refused(photos)
+        return _refuse_empty([_from_tensor(each) for each in photos])
+    if not isinstance(photos, Iterable):
+        raise _refused(photos)
+    return _refuse_empty([_as_photo(photo) for photo in photos])
+
+
+def is_one_photo(photos: PhotosLike) -> bool:
+    """Whether a user gave a single photo rather than several."""
+    if isinstance(photos, np.ndarray | Tensor):
+        return photos.ndim in (2, 3)
+    one = (str, os.PathLike, Address, bytes, bytearray, memoryview, Image.Image, Photo)
+    return isinstance(photos, one) or hasattr(photos, "read")
+
+
+def load_pixels(photo: Location | MemoryPhoto) -> Tensor:
+    """What a viewer shows of a photo: (3, H, W) in [0, 1]."""
+    return photo.pixels() if isinstance(photo, MemoryPhoto) else Photo.load(photo).pixels()
+
+
+def load_photo(photo: Location | MemoryPhoto) -> Photo:
+    """The decoded file of a photo."""
+    return photo.photo() if isinstance(photo, MemoryPhoto) else Photo.load(photo)
+
+
+def _refuse_empty(photos: Sequence[Location | MemoryPhoto]) -> list[Location | MemoryPhoto]:
+    if not photos:
+        raise PhotoError(f"no photos were given; {ACCEPTED}")
+    return list(photos)
+
+
+def _refused(photo: object) -> PhotoError:
+    return PhotoError(f"got {_describe(photo)}; {ACCEPTED}")
+
+
+def _describe(photo: object) -> str:
+    """What a value is, in a few words."""
+    if isinstance(photo, np.ndarray):
+        return f"an array of shape {photo.shape} and type {photo.dtype}"
+    if isinstance(photo, Tensor):
+        return f"a tensor of shape {tuple(photo.shape)} and type {str(photo.dtype).removeprefix('torch.')}"
+    if isinstance(photo, list | tuple):
+        return "a list within a list"
+    return "None" if photo is None else f"a value of type {type(photo).__name__}"
+
+
+def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
+    if not isinstance(name, str):
+        raise PhotoError(f"the names of photos are texts, got {name!r}")
+    parsed = _as_photo(photo)
+    if not isinstance(parsed, MemoryPhoto):
+        raise PhotoError(f"{parsed}: a file has its own name; only photos in memory are given one, got {name!r}")
+    if not _is_file_name(name):
+        raise PhotoError(f"{name!r} cannot be the name of a file; choose a plain name such as beach.png")
+    named = MemoryPhoto(name, parsed.content)
+    if named.name != name:
+        raise PhotoError(f"{name!r} becomes a file of another format; name it {named.name!r}, or give its bytes")
+    return named
+
+
+def _as_photo(photo: Any) -> Location | MemoryPhoto:
+    """One photo of a list, checked as far as that is possible without decoding a file."""
+    if isinstance(photo, Address):
+        return photo
+    if isinstance(photo, str | os.PathLike):
+        path = os.fspath(photo)
+        if not isinstance(path, str) or not path or "\0" in path:
+            raise PhotoError(f"{path!r} cannot be the name of a file; {ACCEPTED}")
+        return location(photo if isinstance(photo, str) else Path(path))
+    if isinstance(photo, Photo):
+        return MemoryPhoto(_base_name(photo.name), file_of(photo))
+    if isinstance(photo, Image.Image):
+        return _from_pil(photo)
+    if isinstance(photo, np.ndarray):
+        return MemoryPhoto(None, _checked_array(photo))
+    if isinstance(photo, Tensor):
+        return _from_tensor(photo)
+    if isinstance(photo, bytes | bytearray | memoryview):
+        return _from_bytes(bytes(photo), None)
+    if hasattr(photo, "read"):
+        return _from_file(photo)
+    raise _refused(photo)
+
+
+def file_of(photo: Photo) -> bytes:
+    """The file of a decoded photo: as it was read or, where its pixels were changed, written anew."""
+    unchanged = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
+    return photo.data if unchanged else photo.encode()
+
+
+def _from_bytes(data: bytes, name: str | None) -> MemoryPhoto:
+    file_format(data, name or "bytes")
+    return MemoryPhoto(name, data)
+
+
+def _from_file(file: BinaryIO) -> MemoryPhoto:
+    name = getattr(file, "name", None)
+    shown = name if isinstance(name, str) else "file object"
+    if getattr(file, "closed", False):
+        raise PhotoError(f"{shown}: the file object is closed; {ACCEPTED}")
+    try:
+        data = file.read()
+    except (OSError, ValueError) as error:
+        raise PhotoError(f"{shown}: the file object cannot be read: {error}") from error
+    if not isinstance(data, bytes):
+        raise PhotoError(f"{shown}: the file object gives text, not bytes; open it in binary mode ('rb')")
+    if not data:
+        raise PhotoError(f"{shown}: the file object gives no bytes; if it was read before, seek(0) first")
+    return _from_bytes(data, _base_name(name) if isinstance(name, str) else None)
+
+
+def _from_pil(image: Image.Image) -> MemoryPhoto:
+    name = str(getattr(image, "filename", "") or "")
+    if image.mode not in _PIL_MODES:
+        raise PhotoError(
+            f"got a PIL image of mode {image.mode}, accepted are {', '.join(_PIL_MODES)}; give the bytes of its file, "
+            "or image.convert('RGB')"
+        )
+    _check_size(image.width, image.height, name or "PIL image")
+    if (frames := getattr(image, "n_frames", 1)) > 1:
+        raise PhotoError(f"{name or 'PIL image'}: animated or of several pages: one frame is expected, got {frames}")
+    written = BytesIO()
+    try:
+        image.save(
+            written, "PNG", exif=image.getexif(), compress_level=1
+        )  # with its orientation; a profile is written by itself
+    except (*DECODE_ERRORS, ValueError) as error:
+        raise PhotoError(f"{name or 'PIL image'}: cannot be read: {reason(error)}") from error
+    return MemoryPhoto(_base_name(name) if name else None, written.getvalue())
+
+
+def _checked_array(array: np.ndarray) -> np.ndarray:
+    """A copy of (H, W) or (H, W, 3) code values, which the caller may change afterwards."""
+    if array.dtype not in (np.uint8, np.uint16) or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
+        raise _refused(array)
+    _check_size(array.shape[1], array.shape[0], "array")
+    return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _from_tensor(tensor: Tensor) -> MemoryPhoto:
+    """(1, H, W) or (3, H, W) floats in [0, 1], or uint8."""
+    if tensor.ndim != 3 or tensor.shape[0] not in (1, 3):
+        raise _refused(tensor)
+    _check_size(tensor.shape[2], tensor.shape[1], "tensor")
+    if (
+        tensor.is_meta
+        or tensor.layout != torch.strided
+        or not (tensor.is_floating_point() or tensor.dtype == torch.uint8)
+    ):
+        raise _refused(tensor)
+    values = tensor.detach().cpu()
+    if values.dtype == torch.uint8:
+        return MemoryPhoto(None, _to_height_width(values).copy())
+    values = values.float().clone()
+    least, most = float(values.min()), float(values.max())
+    if not (least >= 0 and most <= 1):  # also where they are not numbers
+        raise PhotoError(f"got {_describe(tensor)} with values from {least:g} to {most:g}, not in [0, 1]; {ACCEPTED}")
+    return MemoryPhoto(None, values)
+
+
+def _to_code_values(pixels: np.ndarray | Tensor) -> np.ndarray:
+    if isinstance(pixels, np.ndarray):
+        return pixels
+    return _to_height_width((pixels * 255).round().byte())
+
+
+def _to_height_width(values: Tensor) -> np.ndarray:
+    """(1, H, W) or (3, H, W) bytes as an array (H, W) or (H, W, 3)."""
+    array: np.ndarray = (values[0] if len(values) == 1 else values.permute(1, 2, 0)).contiguous().numpy()
+    return array
+
+
+def _check_size(width: int, height: int, name: str) -> None:
+    if min(width, height) < SMALLEST:
+        raise PhotoError(f"{name}: too small to recognize: {width}×{height}, at least {SMALLEST}×{SMALLEST} is needed")
+
+
+def _base_name(path: str) -> str | None:
+    """The last part of a path, if it can be the name of a file."""
+    name = location(path).name
+    return name if _is_file_name(name) else None
+
+
+def _is_file_name(name: str) -> bool:
+    try:
+        plain = 0 < len(name.encode()) <= _MAX_NAME_BYTES
+    except UnicodeEncodeError:
+        return False
+    return plain and not name.startswith(".") and name.isprintable() and not set(name) & set("/\\")
+
+
+def _suits(name: Path, format: str) -> bool:
+    """Whether a file of this format may have this name."""
+    known = {".jpeg": "JPEG", ".jpe": "JPEG", ".jfif": "JPEG", ".tiff": "TIFF", ".heif": "HEIC", ".hif": "HEIC"}
+    known |= {suffix: name for name, suffix in SUFFIXES.items()}
+    return known.get(name.suffix.lower()) == format
