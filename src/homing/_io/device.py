@@ -1,4 +1,4 @@
-"""The machine: its device, its name, and the way onto it."""
+"""The device to compute on, transfers to it, and a description of the hardware."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def default_device() -> torch.device:
 
 
 def supports_bfloat16(device: torch.device) -> bool:
-    """Whether the device is made for bfloat16, or would only imitate it."""
+    """Whether the device supports bfloat16 in hardware."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
     can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer PyTorch knows

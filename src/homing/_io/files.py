@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all."""
+"""Atomic files: complete, or not present."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEMPORARY_NAME = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 
 def temporary_path(path: Path) -> Path:
-    """A name for what is to become this file or folder."""
+    """A temporary name for a file or folder that is being written."""
     return path.with_name(f".{secrets.token_hex(8)}.tmp")
 
 

@@ -1,4 +1,4 @@
-"""Work in threads or processes, in order, and never far ahead of what is needed."""
+"""Ordered maps in threads and processes, with a bounded number of results in memory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def process_map(
 
 
 class _ContextThreadPool(ThreadPoolExecutor):
-    """Threads that know the context of those who gave them their work."""
+    """Threads that run each call in a copy of the caller's context."""
 
     def submit(self, work: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
         """In a copy of the context: it can be entered only once at a time."""
@@ -161,5 +161,5 @@ def _call_work(item: Any) -> Any:
 
 
 def cores() -> int:
-    """How many there are."""
+    """The number of CPU cores."""
     return os.cpu_count() or 1

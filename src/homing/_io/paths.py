@@ -1,4 +1,4 @@
-"""Where photos lie: a path on this machine, or an address anywhere that fsspec reaches, such as s3://bucket/photos."""
+"""Locations of photos: local paths, and addresses that fsspec can open, such as s3://bucket/photos."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """What stands before ://."""
+        """The part before ://, in lower case."""
         return self.url.partition("://")[0].lower()
 
     @property
@@ -73,11 +73,11 @@ class Address:
 
     @property
     def suffix(self) -> str:
-        """What its name ends with, from the last dot on."""
+        """The suffix of the name, with its dot."""
         return self.pure_path.suffix
 
     def read_bytes(self) -> bytes:
-        """What the file holds; OSError if that cannot be read."""
+        """Read the bytes of the file; OSError if that fails."""
         system, path = self._filesystem()
         with _as_os_error():
             data: bytes = system.cat_file(path)
@@ -251,7 +251,7 @@ def _as_os_error() -> Iterator[None]:
 
 
 def one_line(error: Exception) -> str:
-    """What an error says, without secrets."""
+    """The text of an error in one line, without secrets."""
     return _without_secrets(" ".join(str(error).split())) or type(error).__name__
 
 

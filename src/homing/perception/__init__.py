@@ -1,4 +1,4 @@
-"""What the eye notices: how far pixels may move, and how far they did."""
+"""Pixel budgets based on visibility, and quality metrics of changed photos."""
 
 from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named
 from homing.perception.jnd import jnd_map

@@ -1,4 +1,4 @@
-"""How far pixels may move, stated as a strength or as a PSNR to meet."""
+"""Pixel budgets: bounds on the change of each pixel, given as a strength or as a target PSNR."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Linf(Budget):
     channels = (1 / 255,) * 3
 
     def maps(self, images: Tensor) -> Tensor:
-        """The same everywhere."""
+        """A map of ones."""
         return torch.ones_like(images[:, :1])
 
 

@@ -1,4 +1,4 @@
-"""LPIPS, a learned distance of two photos (Zhang et al., 2018): an extra, since it comes with another network."""
+"""LPIPS, a learned distance between two photos (Zhang et al., 2018). It needs the extra `lpips`."""
 
 from __future__ import annotations
 

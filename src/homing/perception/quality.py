@@ -1,4 +1,4 @@
-"""How far the pixels of two photos are apart: PSNR, SSIM and the largest single change."""
+"""Quality metrics of two photos: PSNR, SSIM and the largest change of a pixel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BAND, _BAND_ON_GPU = 48_000, 8_000_000
 
 @dataclass(frozen=True)
 class Quality:
-    """What a release cost: PSNR in dB, SSIM, and the largest change of any pixel in steps of 1/255."""
+    """PSNR in dB, SSIM, and the largest change of any pixel in steps of 1/255."""
 
     psnr: float
     ssim: float

@@ -1,4 +1,4 @@
-"""Color profiles: from a file's own colors to sRGB."""
+"""Color profiles: conversion of a file's colors to sRGB."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def usable_profile(icc: bytes | None, mode: str, name: str) -> bytes | None:
 
 
 def is_srgb(pixels: np.ndarray, icc: bytes | None) -> bool:
-    """Whether (H, W, C) code values are shown as they are."""
+    """Whether (H, W, C) code values are sRGB already, so that they need no conversion."""
     return pixels.shape[2] != CMYK_CHANNELS and _srgb_transform(pixels, icc) is None
 
 
@@ -59,14 +59,14 @@ def cmyk_image(pixels: np.ndarray) -> Image.Image:
 
 
 def to_8_bit(levels: np.ndarray) -> np.ndarray:
-    """Code values of 8 or 16 bits as the nearest ones of 8."""
+    """Round code values of 8 or 16 bits to 8 bits."""
     if levels.dtype == np.uint8:
         return levels
     return ((levels.astype(np.uint32) + 128) // 257).astype(np.uint8)
 
 
 def _build(icc: bytes, mode: str) -> ImageCms.ImageCmsTransform | None:
-    """The way from a profile to sRGB; None where it is sRGB."""
+    """The transform from a profile to sRGB; None if the profile is sRGB."""
     profile = ImageCms.ImageCmsProfile(BytesIO(icc))
     if (profile.profile.profile_description or "").startswith("sRGB"):
         return None
@@ -78,7 +78,7 @@ def _srgb_transform(pixels: np.ndarray, icc: bytes | None) -> ImageCms.ImageCmsT
 
 
 class _Transforms(threading.local):
-    """Those built last; every thread has its own, as LittleCMS lets only one at a time use a transform."""
+    """Transforms built last, one cache per thread: LittleCMS allows one thread at a time to use a transform."""
 
     def __init__(self) -> None:
         self.build = lru_cache(maxsize=8)(_build)

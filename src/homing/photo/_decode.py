@@ -1,4 +1,4 @@
-"""From the bytes of a file to pixels, or to one line that says why not."""
+"""Decode the bytes of a file to pixels; errors are one line each."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from homing.photo.formats import SUFFIXES
 
 SMALLEST = 32
 
-# They log what they find odd in a file, and would print it; what matters of that is raised as well.
+# These libraries log oddities of a file, which would be printed. Real problems are raised as errors too.
 for _library in ("PIL", "tifffile"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 _SUPPORTED = f"supported: {', '.join(SUFFIXES)}"
-# GIF only to say that it is one.
+# GIF is opened only to name it in the error.
 _PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
 
 
 class Decoded(NamedTuple):
-    """The fields of a Photo that come out of its bytes, in its order."""
+    """The fields of a Photo that are decoded from its bytes, in the order of its constructor."""
 
     stored_pixels: np.ndarray
     alpha: np.ndarray | None
@@ -43,7 +43,7 @@ class Decoded(NamedTuple):
 
 
 def decode(data: bytes, name: str) -> Decoded:
-    """What is in the bytes of a file; `name` is for messages."""
+    """Decode the bytes of a file; `name` is used in messages."""
     with _one_line_errors(data, name):
         if is_tiff(data):
             return _tiff_file(data, name)
@@ -51,7 +51,7 @@ def decode(data: bytes, name: str) -> Decoded:
 
 
 def image_size(data: bytes, name: str) -> tuple[int, int]:
-    """Width and height that the header of a file states; nothing is decoded."""
+    """Width and height from the header of a file; no pixel is decoded."""
     with _one_line_errors(data, name):
         if is_tiff(data):
             with tifffile.TiffFile(BytesIO(data)) as file:
@@ -82,7 +82,7 @@ def file_format(data: bytes, name: str) -> str:
 
 @contextmanager
 def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
-    """What is wrong with the bytes of a file, said in one line."""
+    """Turn the errors of decoding libraries into a PhotoError of one line."""
     if not data:
         raise PhotoError(f"{name}: empty file")
     try:
@@ -96,7 +96,7 @@ def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
 
 
 def _other_file(data: bytes, name: str) -> Decoded:
-    """Everything but TIFF. Opening reads the header only, and refuses what is too large."""
+    """Decode JPEG, PNG, WebP, AVIF and BMP. Opening reads only the header, and refuses images that are too large."""
     with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
         format, frames = _format_and_frames(image)
         _check(name, format, image.size, frames)
@@ -116,7 +116,7 @@ def _format_and_frames(image: Image.Image) -> tuple[str, int]:
 
 
 def _heif_file(data: bytes, name: str) -> Decoded:
-    """HEIC and HEIF. Further pictures, such as those of a burst or of a second lens, are left out."""
+    """Decode HEIC and HEIF. Only the primary picture is used, not those of a burst or of a second lens."""
     header = _heif.header(data, name)
     _check(name, "HEIC", header.size, frames=1)
     _check_pixels(header.size)
@@ -124,7 +124,7 @@ def _heif_file(data: bytes, name: str) -> Decoded:
 
 
 def _tiff_file(data: bytes, name: str) -> Decoded:
-    """TIFF: by tifffile, which keeps 16 bits; its rarer kinds (palette, 1 bit, YCbCr) by Pillow."""
+    """Decode TIFF with tifffile, which keeps 16 bits; palette, 1 bit and YCbCr with Pillow."""
     with tifffile.TiffFile(BytesIO(data)) as file:
         page = file.pages.first
         size = (page.imagewidth, page.imagelength)
@@ -166,7 +166,7 @@ def _decoded(
 
 
 def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
-    """Refuse what the header already rules out."""
+    """Refuse several frames, unsupported formats and small images, from the header alone."""
     if frames > 1:
         raise PhotoError(f"{name}: animated or of several pages: one frame is expected, got {frames}")
     if format not in SUFFIXES:
@@ -177,7 +177,7 @@ def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
 
 
 def _check_pixels(size: tuple[int, int]) -> None:
-    """Refuse what Pillow would refuse to decode."""
+    """Refuse images with more pixels than Pillow decodes."""
     limit = Image.MAX_IMAGE_PIXELS
     if limit is not None and size[0] * size[1] > 2 * limit:
         raise Image.DecompressionBombError(f"{size[0]}×{size[1]}, at most {2 * limit} pixels are decoded")

@@ -1,4 +1,4 @@
-"""From a photo to the bytes of a file, in its own format or another."""
+"""Encode a photo as the bytes of a file, in its own format or another."""
 
 from __future__ import annotations
 

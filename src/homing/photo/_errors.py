@@ -1,4 +1,4 @@
-"""What the libraries below raise for a damaged file, and how it is said in one line."""
+"""The errors that decoding libraries raise for damaged files, and their text in one line."""
 
 from __future__ import annotations
 

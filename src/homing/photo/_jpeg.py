@@ -16,16 +16,16 @@ _SAMPLINGS = ((1, 1), (1, 2), (2, 2))  # by Pillow's numbers
 
 
 class JpegTables(NamedTuple):
-    """How coarsely a file keeps its pixels."""
+    """Quantization tables and chroma subsampling of a file."""
 
     quantization: _TABLES
-    """Of each component: the multiples each of its 64 frequencies is rounded to, row by row."""
+    """For each component, the 64 quantization steps, row by row."""
     sampling: tuple[int, int]
     """How many rows and columns of pixels share one color."""
 
 
 class _Settings(NamedTuple):
-    """What a changed copy of a file has in common with it."""
+    """Settings that a changed copy of a file shares with it."""
 
     tables: _TABLES
     subsampling: int
@@ -40,13 +40,13 @@ def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
     tables, subsampling = _output_tables(original, finer)
     _, _, progressive, segments, ycck = _settings(original)
     image = _as_ycck(image) if ycck else image
-    # Of the same tables a file of about the same size comes; of others, nobody knows.
+    # The same tables give a file of about the same size; for other tables the size is unknown.
     like = None if finer else len(original)
     return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
 
 
 def jpeg_tables(original: bytes, components: int, finer: bool) -> JpegTables:
-    """How coarsely `write_like` would keep an image of so many components."""
+    """The tables and subsampling that `write_like` uses for an image with this number of components."""
     tables, subsampling = _output_tables(original, finer)
     return JpegTables([*tables, *[tables[-1]] * 2][:components], _SAMPLINGS[subsampling])
 
@@ -88,7 +88,7 @@ def _as_ycck(image: Image.Image) -> Image.Image:
 
 
 def _divisor(step: int, most: int) -> int:
-    """The largest divisor of a step, up to `most`: what was a whole number of steps stays one, and loses nothing."""
+    """The largest divisor of a step, up to `most`. Coefficients that are multiples of the step stay exact."""
     return max(divisor for divisor in range(1, most + 1) if step % divisor == 0)
 
 

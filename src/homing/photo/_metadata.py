@@ -1,4 +1,4 @@
-"""What a file says beside its pixels, in the form that writers of other formats take."""
+"""Metadata of a file in a form that can be written to other formats."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Metadata:
 
 
 def _sensible(dpi: tuple[float, float] | None) -> tuple[float, float] | None:
-    """A resolution that any format can hold."""
+    """The resolution, if every format can hold it."""
     return (float(dpi[0]), float(dpi[1])) if dpi and all(1 <= value <= 60_000 for value in dpi) else None
 
 

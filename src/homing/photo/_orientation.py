@@ -1,4 +1,4 @@
-"""The eight EXIF orientations: how stored pixels are turned to stand upright, and back."""
+"""The eight EXIF orientations: from stored pixels to upright ones, and back."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TRANSFORMS: dict[int, tuple[tuple[int, ...], bool]] = {
 
 
 def upright(array: Array, orientation: int) -> Array:
-    """A stored (H, W, ...) array as a viewer turns it."""
+    """Turn a stored (H, W, ...) array upright, as a viewer does."""
     axes, swap = _TRANSFORMS[orientation]
     flipped = _flip(array, axes)
     return flipped.swapaxes(0, 1) if swap else flipped
 
 
 def stored(array: Array, orientation: int) -> Array:
-    """An upright (H, W, ...) array as the file stores it."""
+    """Turn an upright (H, W, ...) array to the orientation in which the file stores it."""
     axes, swap = _TRANSFORMS[orientation]
     return _flip(array.swapaxes(0, 1) if swap else array, axes)
 

@@ -14,7 +14,7 @@ import numpy as np
 from homing.photo._metadata import Metadata
 
 _PIXELS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
-# Chunks that speak of the picture and stay true when its pixels or its color type change a little.
+# Chunks that stay valid when pixels or the color type change a little.
 _COPIED = {
     *(b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI"),
     *(b"pHYs", b"eXIf", b"iTXt", b"tEXt", b"zTXt", b"tIME", b"sPLT"),
@@ -33,7 +33,7 @@ def is_16_bit(data: bytes) -> bool:
 
 
 def exif(data: bytes) -> bytes:
-    """The EXIF block of a PNG file, wherever it stands; empty where there is none."""
+    """The EXIF block of a PNG file, before or after its pixels; empty if there is none."""
     return next((chunk.whole[8:-4] for chunk in _chunks(data) if chunk.type == b"eXIf"), b"")
 
 

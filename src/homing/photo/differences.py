@@ -1,4 +1,4 @@
-"""What a written file has in common with the original no more: size, pixels, metadata."""
+"""Differences between a written file and the original: size, pixel format, metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a user names, files and folders, to the photos that are meant."""
+"""Find the photos in the files and folders that a user names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homing.errors import HomingError
 _PHOTO_SUFFIXES = {
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".avif", ".bmp"),
     *(".heic", ".heif", ".hif"),
-    ".gif",  # not supported, but a user should hear that it was left out
+    ".gif",  # not supported, but listed, so that the user sees an error instead of a missing file
 }
 
 
@@ -62,7 +62,7 @@ def each_once(photos: Iterable[FoundPhoto[Location]]) -> list[FoundPhoto[Locatio
 
 
 def _identity(path: Location) -> str:
-    """The same however a file is named; unlike Path.resolve, realpath takes links in a circle."""
+    """A key that is equal for all names of a file. Unlike Path.resolve, realpath accepts circular links."""
     return path.url if isinstance(path, Address) else os.path.realpath(path)
 
 

@@ -22,11 +22,11 @@ from homing.photo._decode import decode
 from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
 
-_LEAST_SHINE = 0.25  # so that no pixel's inks change by more than four times what is seen of it
+_LEAST_SHINE = 0.25  # limits the change of the inks to four times the visible change
 
 
 def read_file(path: Location) -> bytes:
-    """The bytes of a regular file, or of one far away; nothing of them is decoded."""
+    """Read the bytes of a regular file or of an address; nothing is decoded."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -43,12 +43,12 @@ def read_file(path: Location) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Photo:
-    """One photo as it is stored in its file; `pixels()` is what a viewer shows of it."""
+    """A photo as stored in its file; `pixels()` gives it as a viewer shows it."""
 
     name: str
-    """What messages call it: the path as given."""
+    """Name used in messages: the path as given."""
     data: bytes = field(repr=False)
-    """The file as it was. What is not listed below is read from here when the photo is written."""
+    """The original file. Metadata is read from here when the photo is written."""
     stored_pixels: np.ndarray = field(repr=False)
     """(H, W, C) in the file's own orientation and color space; C is 1, 3 or 4; uint8 or uint16.
 
@@ -100,7 +100,7 @@ class Photo:
         """This photo with `change`, (3, H, W) in the frame and units of `pixels()`, added to its stored pixels.
 
         The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colors. In CMYK
-        it is taken off cyan, magenta and yellow; black stays.
+        it is subtracted from cyan, magenta and yellow; black is not changed.
         """
         return apply_changes([self], [change])[0]
 
@@ -113,7 +113,7 @@ class Photo:
         if self.stored_pixels.shape[2] == 1:
             step = _divide(step.sum(dim=0, keepdim=True), 3)
         elif self.stored_pixels.shape[2] == _color.CMYK_CHANNELS:
-            # Under black ink the others show less.
+            # The change is divided by 1 - black, because black ink covers the others.
             shine = 1 - _to_unit_range(self.stored_pixels[..., 3:], change.device)
             step = torch.cat([-step / shine.clamp_(min=_LEAST_SHINE), torch.zeros_like(step[:1])])
         levels = (
@@ -137,7 +137,7 @@ class Photo:
         return _encode.encode(self, format_name(format or self.format), finer, quick)
 
     def jpeg_tables(self, format: str | None = None, finer: bool = False) -> _jpeg.JpegTables | None:
-        """How coarsely `encode` keeps the pixels of a JPEG file in sRGB that stays one; None for other photos."""
+        """The JPEG tables that `encode` uses for a JPEG photo in sRGB; None for other photos and formats."""
         stays = format_name(format or self.format) == self.format == "JPEG"
         if not stays or not _color.is_srgb(self.stored_pixels, self.icc):
             return None
@@ -150,7 +150,7 @@ class Photo:
 
 
 def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
-    """Photos with their changes, which lie on one device: it is waited for once."""
+    """Apply changes to photos. All changes lie on one device, which is synchronized once."""
     levels = to_numpy([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
     return [
         replace(photo, stored_pixels=each.astype(photo.stored_pixels.dtype, copy=False))
@@ -170,5 +170,5 @@ def _to_unit_range(levels: np.ndarray, device: torch.device | None) -> Tensor:
 
 
 def _divide(values: Tensor, by: int) -> Tensor:
-    """Divided by a tensor: a GPU multiplies by the inverse of a plain number, which rounds differently."""
+    """Divide by a tensor. A GPU multiplies by the inverse of a plain number, which rounds differently."""
     return values.div_(torch.full((), by, dtype=values.dtype, device=values.device))

@@ -1,4 +1,4 @@
-"""A photo as a small square of bytes: what is kept of it when there are very many."""
+"""Photos scaled to small squares, to keep many of them in memory."""
 
 from __future__ import annotations
 
