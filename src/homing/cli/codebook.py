@@ -64,3 +64,56 @@ def train(
     learned = f"{trained.photos:,} photos ({trained.descriptors:,} descriptors)"
     console.print(f"Wrote {out}: {spec}, trained on {learned}.", highlight=False)
     raise typer.Exit(int(bool(trained.failures)))
+
+
+@app.command("import")
+def import_(
+    index: Annotated[Path, typer.Argument(help="A file of a trained FAISS index; its vectors are left out.")],
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("my.codebook"),
+    extractor: Annotated[str, typer.Option(help="The network: see homing extractors.")] = "homing-1",
+    photos: Annotated[
+        Path | None,
+        typer.Option(
+            help="A folder of unrelated photos, on which the null distribution is measured.",
+            show_default="the bundled distractors, for bundled extractors",
+        ),
+    ] = None,
+) -> None:
+    """Make a codebook from a FAISS index trained elsewhere.
+
+    Example:
+
+        homing codebook import mine.faiss --extractor homing-1 --out mine.codebook
+    """
+    import numpy as np
+
+    from homing import extractors
+    from homing._io.files import prepare_output_folder
+    from homing.codebooks import Codebook
+    from homing.errors import PhotoError
+    from homing.extractors.crops import describe_crops
+    from homing.photo import find_photos
+
+    if out.exists():
+        raise HomingError(f"{out} exists, and a codebook never changes; choose another --out")
+    prepare_output_folder(out.parent)
+    network = extractors.load(extractor)
+    descriptors, failures = None, list[PhotoError]()
+    if photos is not None:
+        paths = [item.path for item in find_photos([photos])]
+        with progress("Describing", len(paths)) as advance:
+
+            def report(failure: PhotoError | None) -> None:
+                advance()
+                failures.extend([failure] if failure else [])
+
+            batches = list(describe_crops(network, paths, len(paths), report))
+        if not batches:
+            raise HomingError(f"none of the {len(failures)} photos can be read; the first error: {failures[0]}")
+        descriptors = np.concatenate(batches)
+    book = Codebook.from_faiss(index, extractor=network, name=out.stem, descriptors=descriptors)
+    for failure in failures:
+        err_console.print(f"failed    {failure}", style="red", soft_wrap=True, markup=False)
+    book.write(out)
+    console.print(f"Wrote {out}: {book.spec}, {book.code_size} bytes per code.", highlight=False)
+    raise typer.Exit(int(bool(failures)))
