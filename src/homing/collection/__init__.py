@@ -5,6 +5,7 @@ from homing.collection.checks import check
 from homing.collection.collection import Collection
 from homing.collection.migration import delete_previous, migrate, switch
 from homing.collection.outcome import Finding, Info, MigratedRelease, Migration, Outcome
+from homing.collection.references import Reference, Release
 from homing.collection.results import Match, SearchPlan, SearchResult, Verdict, verdict_of
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "MigratedRelease",
     "Migration",
     "Outcome",
+    "Reference",
+    "Release",
     "SearchPlan",
     "SearchResult",
     "Selection",

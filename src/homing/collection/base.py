@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import TracebackType
@@ -12,11 +12,13 @@ from homing import codebooks, extractors
 from homing._io.paths import Location, location, total_size
 from homing.collection._export import Export, export_folder
 from homing.collection._locks import lock_for_writing
-from homing.collection.catalog import NewPhotos
+from homing.collection.catalog import NewPhotos, State
 from homing.collection.checks import check_opened
 from homing.collection.folder import Folder
 from homing.collection.generations import generation_path, other_generations
+from homing.collection.listing import list_references
 from homing.collection.outcome import Finding, Info
+from homing.collection.references import Reference, ReferenceQuery
 from homing.collection.settings import read_settings
 from homing.collection.synced_index import SyncedFaissIndex, SyncedIndex
 from homing.collection.uploads import UploadStore
@@ -95,6 +97,23 @@ class BaseCollection:
             previous_codebook=others.get("previous"),
             **counts,
         )
+
+    def references(
+        self,
+        *,
+        state: State | None = None,
+        name_contains: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Reference]:
+        """The references in the order of their ids: all, or those of a state, or with a text in their file's name.
+
+        They begin after the id `after`; `limit` is their number. The id of the last one leads to the next page.
+        """
+        return self._list_references(ReferenceQuery(state=state, name_contains=name_contains, after=after, limit=limit))
+
+    def _list_references(self, query: ReferenceQuery) -> Iterator[Reference]:
+        return list_references(self.folder.path, query)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
         """What is not as it should be on disk; `repair` repairs what can be repaired without losing anything.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import unicodedata
+import json
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 from homing.collection.catalog import Catalog, ReleaseRow, State
+from homing.collection.references import Reference, ReferenceQuery, Release, folded, folded_name
 from homing.errors import NotFoundError
 
-_COLUMNS = (
-    "SELECT id, source, sha256, added,"
-    " coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive') FROM photos"
-)
+_PAGE = 1_000
+_STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
+_COLUMNS = f"SELECT id, source, sha256, added, {_STATE} FROM photos"
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class ReferenceListing(Catalog):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "catalog.sqlite")
-        self._database.create_function("name_of", 1, _name_of, deterministic=True)  # LIKE folds ASCII alone
+        self._database.create_function("name_of", 1, folded_name, deterministic=True)  # LIKE folds ASCII alone
 
     def page(self, limit: int, *, after: int | None = None, name: str = "") -> list[ListedReference]:
         """So many references that came before the one with the id `after`, whose file names hold `name`."""
@@ -65,17 +68,53 @@ class ReferenceListing(Catalog):
         )
         return [(ReleaseRow(*row[:-1]), str(row[-1])) for row in rows]
 
+    def references(self, query: ReferenceQuery) -> Iterator[Reference]:
+        """The references that are asked for, by their ids, the smallest first."""
+        last, given = -1 if query.after is None else query.after, 0
+        name, values = _name_condition(query.name_contains or "")
+        state = "TRUE" if query.state is None else f"{_STATE} = '{query.state}'"
+        while size := query.page_size(given, _PAGE):
+            rows = self._fetch_all(
+                f"{_COLUMNS} WHERE id > ? AND {name} AND {state} ORDER BY id LIMIT ?", last, *values, size
+            )
+            releases = self._releases_of([row[0] for row in rows])
+            for number, source, sha256, added, its_state in rows:
+                yield Reference(
+                    id=number,
+                    photo=source,
+                    state=its_state,
+                    sha256=sha256,
+                    added=_parse_time(added),
+                    releases=tuple(releases.get(number, ())),
+                )
+            if len(rows) < size:
+                return
+            last, given = rows[-1][0], given + len(rows)
+
+    def _releases_of(self, ids: list[int]) -> dict[int, list[Release]]:
+        found: dict[int, list[Release]] = {}
+        for photo, *row, changed in self._fetch_all(
+            "SELECT photo, path, state, sha256, psnr, ssim, linf, reason, changed FROM releases"
+            " WHERE photo IN (SELECT value FROM json_each(?)) AND written ORDER BY changed DESC, rowid DESC",
+            json.dumps(ids),
+        ):
+            names = ("path", "state", "sha256", "psnr", "ssim", "linf", "reason")
+            release = Release(**dict(zip(names, row, strict=True)), released=_parse_time(changed))
+            found.setdefault(photo, []).append(release)
+        return found
+
+
+def list_references(folder: Path, query: ReferenceQuery) -> Iterator[Reference]:
+    """The references in the folder of a generation that are asked for; others may search and add meanwhile."""
+    with closing(ReferenceListing(folder)) as listing:
+        yield from listing.references(query)
+
+
+def _parse_time(text: str) -> datetime:
+    """A time as SQLite writes it, in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
 
 def _name_condition(name: str) -> tuple[str, list[str]]:
     """The condition that a file name holds this text, in whatever case it is written, and its values."""
-    return ("instr(name_of(source), ?)", [_folded(name)]) if name else ("TRUE", [])
-
-
-def _name_of(source: str) -> str:
-    """The last part of a source, as names are compared."""
-    return _folded(source.rpartition("/")[2])
-
-
-def _folded(text: str) -> str:
-    """One spelling of all that differ in case, or in how a letter and its accent are put together."""
-    return unicodedata.normalize("NFC", text.casefold())
+    return ("instr(name_of(source), ?)", [folded(name)]) if name else ("TRUE", [])

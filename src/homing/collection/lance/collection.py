@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -19,8 +19,10 @@ from homing.collection.collection import Collection, ReferenceSelector
 from homing.collection.generations import earlier_generations, generation_path, other_generations
 from homing.collection.lance.checks import check_lance
 from homing.collection.lance.folder import LanceFolder, open_lance_generation
+from homing.collection.lance.listing import list_references
 from homing.collection.lance.synced_index import SyncedLanceIndex
 from homing.collection.outcome import Finding, Info, Outcome
+from homing.collection.references import Reference, ReferenceQuery
 from homing.collection.results import SearchResult
 from homing.collection.uploads import UploadStore, delete_uploads
 from homing.errors import CollectionError, NotFoundError
@@ -132,6 +134,9 @@ class LanceCollection(Collection):
         raise CollectionError(
             f"{self.folder.root} is open to all already: read its references.lance and releases.lance with pylance"
         )
+
+    def _list_references(self, query: ReferenceQuery) -> Iterator[Reference]:
+        return list_references(self.folder.catalog, query)
 
     def info(self) -> Info:
         """What the collection holds."""

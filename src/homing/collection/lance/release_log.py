@@ -83,6 +83,11 @@ class ReleaseLog:
             for row in self._rows(["photo", *ReleaseRow._fields, "changed"], where)
         ]
 
+    def written_rows(self, hashes: Sequence[str]) -> list[dict[str, Any]]:
+        """What is known to be on disk of photos, with the times it was written, the latest last."""
+        columns = ["photo", *ReleaseRow._fields, "changed"]
+        return self._rows(columns, f"written AND {column_in('photo', hashes)}")
+
     def written(self, hashes: Sequence[str]) -> list[LoggedRelease]:
         """What is known to be on disk of photos, the latest last."""
         return self.releases(f"written AND {column_in('photo', hashes)}")
