@@ -8,7 +8,7 @@ from tests.evaluation.helpers import skimage_photos
 from typer.testing import CliRunner
 
 from homing.cli import _progress, app
-from homing.cli._progress import ProgressLog
+from homing.cli._progress import ProgressLog, start_command
 
 
 class Clock:
@@ -21,9 +21,16 @@ class Clock:
         return self.now
 
 
-def test_one_line_a_minute_with_rate_and_remaining_time(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    log = ProgressLog("Activating", 20_000, unit="photos", clock=clock)
+    monkeypatch.setattr(_progress, "monotonic", clock)
+    start_command()
+    return clock
+
+
+def test_one_line_a_minute_with_rate_and_remaining_time(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ProgressLog("Activating", 20_000, unit="photos")
     for second in range(354):
         clock.now += 1
         log.update(3.4 * (second + 1))
@@ -33,9 +40,8 @@ def test_one_line_a_minute_with_rate_and_remaining_time(capsys: pytest.CaptureFi
     assert lines[-1] == "homing: activating 1,020 of 20,000 photos, 3.4/s, 1 h 33 min left"
 
 
-def test_work_of_an_earlier_run_does_not_count_for_the_rate(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    log = ProgressLog("Fetching net:", 400, done=100, unit="MB", clock=clock)
+def test_work_of_an_earlier_run_does_not_count_for_the_rate(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ProgressLog("Fetching net:", 400, done=100, unit="MB")
     clock.now += 60
     log.update(100)
     clock.now += 40
@@ -43,12 +49,20 @@ def test_work_of_an_earlier_run_does_not_count_for_the_rate(capsys: pytest.Captu
     assert capsys.readouterr().err == "homing: fetching net: 300 of 400 MB, 2/s, 50 s left\n"
 
 
-def test_a_job_without_unit_has_a_colon(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    log = ProgressLog("homing-1: editing, passive", 200_000, clock=clock)
+def test_a_job_without_unit_has_a_colon(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ProgressLog("homing-1: editing, passive", 200_000)
     clock.now += 100
     log.update(100)
     assert capsys.readouterr().err == "homing: homing-1: editing, passive: 100 of 200,000, 1/s, 2 d 8 h left\n"
+
+
+def test_jobs_of_one_command_share_the_interval(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(5):
+        log = ProgressLog("Describing", 40)
+        for done in range(1, 41):
+            clock.now += 1
+            log.update(done)
+    assert len(capsys.readouterr().err.splitlines()) == 3
 
 
 def test_short_jobs_print_no_progress_and_long_ones_leave_stdout_alone(

@@ -32,6 +32,7 @@ from homing.cli import (
     train,
 )
 from homing.cli._console import report_error
+from homing.cli._progress import start_command
 from homing.errors import HomingError
 
 app = typer.Typer(
@@ -80,9 +81,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+    version: bool = typer.Option(  # noqa: ARG001  # its callback handles it
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     """Options of homing itself."""
+    start_command()
 
 
 def main() -> None:

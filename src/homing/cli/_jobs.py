@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,10 +25,12 @@ def run(
     labels: dict[str, str],
     json: bool,
     job: Callable[[Collection, Callable[[Outcome], None]], list[Outcome]],
+    report: Path | None = None,
 ) -> None:
     """Run a job on a collection and print its outcomes. Ends the command: exit code 1 if a photo failed.
 
-    Without `photos` the job is about the references that are still passive.
+    Without `photos` the job is about the references that are still passive. A `report` is the path of an activation
+    report to write.
     """
     from homing.collection import Collection
     from homing.photo import find_photos
@@ -38,10 +41,17 @@ def run(
         total = len(find_photos(photos)) if photos else collection.info().passive
         advance = stack.enter_context(progress(description, total, unit="photos", resumable=True))
         outcomes = job(collection, tally.reporter(advance))
+    if report is not None:
+        from homing.activation_report import write_report
+
+        with progress("Writing the report", len(outcomes), unit="photos") as advance:
+            write_report(outcomes, report, advance)
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
     else:
         console.print(tally.summary(), highlight=False)
+        if report is not None:
+            console.print(f"The report: {report}", highlight=False)
     raise typer.Exit(int(tally.counts["failed"] > 0))
 
 
@@ -53,6 +63,7 @@ class Tally:
         self.counts: Counter[str] = Counter()
         self._resumed: Counter[str] = Counter()
         self._labels, self._moved, self._overwrote = labels, 0, 0
+        self._bytes_before, self._bytes_after = 0, 0
         self._quality: dict[str, float] = dict.fromkeys(("psnr", "ssim", "linf"), 0.0)
 
     def reporter(self, advance: Callable[[], None]) -> Callable[[Outcome], None]:
@@ -64,6 +75,10 @@ class Tally:
             if outcome.reason is not None:
                 style = "red" if outcome.state == "failed" else "yellow"
                 err_console.print(one_line(f"{outcome.state:9} {outcome.reason}", style), soft_wrap=True)
+            notes = [*outcome.notes, *["An earlier release was replaced."] * outcome.overwrote]
+            if notes and not outcome.resumed:
+                line = f"note      {outcome.photo}: {' '.join(notes)}"
+                err_console.print(one_line(line, "yellow"), soft_wrap=True)
 
         return report
 
@@ -71,13 +86,15 @@ class Tally:
         self.counts[outcome.state] += 1
         self._moved += outcome.moved_from is not None and outcome.state != "moved"
         self._overwrote += outcome.overwrote
+        self._bytes_before += outcome.bytes_before or 0
+        self._bytes_after += outcome.bytes_after or 0
         self._resumed[outcome.state] += outcome.resumed
         if outcome.state == "activated":
             for name in self._quality:
                 self._quality[name] += getattr(outcome, name)
 
     def summary(self) -> str:
-        """Counts and mean quality in one line."""
+        """Counts, mean quality and sizes of files in one line."""
         parts = [self._phrase(state, word) for state, word in self._labels.items() if self.counts[state]]
         if self._moved:
             parts.append(f"{self._moved:,} of them moved")
@@ -87,6 +104,10 @@ class Tally:
         if activated := self.counts["activated"]:
             psnr, ssim, linf = (total / activated for total in self._quality.values())
             text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
+        if self._bytes_before:
+            from homing.activation_report import format_size
+
+            text += f" Files: {format_size(self._bytes_before)} before, {format_size(self._bytes_after)} after."
         return text
 
     def _phrase(self, state: str, word: str) -> str:

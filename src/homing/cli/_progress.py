@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 import typer
-from click import get_current_context
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -26,7 +25,13 @@ from rich.text import Text
 from homing.cli._console import err_console
 
 LOG_INTERVAL = 60.0  # seconds
-_LAST_LOG = "homing.last_log"
+_last_line = monotonic()  # when the command began, or printed its last line
+
+
+def start_command() -> None:
+    """Begin the first interval of a command, in which no line is printed."""
+    global _last_line
+    _last_line = monotonic()
 
 
 class _Rate(ProgressColumn):
@@ -77,35 +82,23 @@ class ProgressLog:
     """Progress lines for a stderr that is not a terminal.
 
     Lines of one command are at least `LOG_INTERVAL` apart, however many jobs it has. The first line comes that long
-    after the start of its first job.
+    after its start.
     """
 
-    def __init__(
-        self,
-        description: str,
-        total: float,
-        *,
-        done: float = 0,
-        unit: str = "",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        context = get_current_context(silent=True)
+    def __init__(self, description: str, total: float, *, done: float = 0, unit: str = "") -> None:
         self.done = done
         self._text = description[:1].lower() + description[1:] + ("" if unit else ":")
-        self._total, self._unit, self._clock = total, unit, clock
-        self._first, self._started = done, clock()
-        self._times: dict[str, float] = {} if context is None else context.meta
-        self._times.setdefault(_LAST_LOG, self._started)
+        self._total, self._unit = total, unit
+        self._first, self._started = done, monotonic()
 
     def update(self, done: float) -> None:
         """Take what is done by now; print a line if one is due."""
+        global _last_line
         self.done = done
-        now = self._clock()
-        if err_console.is_terminal or now - self._times[_LAST_LOG] < LOG_INTERVAL:
+        now = monotonic()
+        if err_console.is_terminal or now - _last_line < LOG_INTERVAL or not self._first < done < self._total:
             return
-        if not self._first < done < self._total:
-            return
-        self._times[_LAST_LOG] = now
+        _last_line = now
         rate = (done - self._first) / (now - self._started)
         per_second = f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
         counted = f"{done:,.0f} of {self._total:,.0f} {self._unit}".strip()

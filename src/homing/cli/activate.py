@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -62,6 +63,13 @@ def activate(
         bool,
         typer.Option("--graphics", help="Activate graphics of few colors too, such as logos and screenshots of text."),
     ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a report: FILE.html with small pictures before and after, or FILE.csv with a row per photo.",
+        ),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Index photos, change their pixels invisibly, check the results, and write the files to release.
@@ -78,6 +86,8 @@ def activate(
         homing activate holiday.homing beach.jpg --out released/ --budget linf --alpha 4
 
         homing activate holiday.homing --state passive --out released/
+
+        homing activate holiday.homing photos/ --out released/ --report report.html
     """
     from homing.errors import HomingError
     from homing.photo import format_name
@@ -87,6 +97,10 @@ def activate(
     chosen = resolve_recipe(recipe, budget, psnr, alpha)
     if format is not None:
         format = format_name(format)
+    if report is not None:
+        from homing.activation_report import prepare_report
+
+        prepare_report(report)
     run(
         collection,
         photos,
@@ -102,6 +116,7 @@ def activate(
                 out, recipe=chosen, format=format, report=on_outcome, processes=True, graphics=graphics
             )
         ),
+        report,
     )
 
 

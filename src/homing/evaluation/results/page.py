@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from homing import _pages
 from homing.evaluation.results.document import Results
 from homing.evaluation.results.figures import Drawing
 from homing.imaging import embed
@@ -30,11 +29,8 @@ def page(results: Results, document: Mapping[str, object], drawings: Mapping[str
 
 
 def render(template: str, values: Mapping[str, object]) -> bytes:
-    """Fill in a template of this package; what is filled in is escaped, unless the template calls it safe."""
-    templates = Environment(
-        loader=PackageLoader("homing.evaluation"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    return templates.get_template(template).render(values).encode(errors="replace")
+    """Fill in a template of the evaluation; values are escaped unless the template marks them safe."""
+    return _pages.render(template, values, "homing.evaluation")
 
 
 def _inline(name: str, svg: str) -> str:
