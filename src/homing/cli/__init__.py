@@ -26,6 +26,7 @@ from homing.cli import (
     init,
     listing,
     migrate,
+    references,
     remove,
     search,
     serve,
@@ -54,6 +55,7 @@ app.command("search")(search.search)
 app.command("serve")(serve.serve)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
+app.command("list")(references.list_references)
 app.command("info")(info.info)
 app.command("migrate")(migrate.migrate)
 app.command("compact")(compact.compact)
