@@ -32,11 +32,12 @@ from homing.cli import (
     serve,
     train,
 )
+from homing.cli._app import App
 from homing.cli._console import report_error
 from homing.cli._progress import start_command
 from homing.errors import HomingError
 
-app = typer.Typer(
+app = App(
     name="homing",
     help="homing makes photos easy to recognize again.\n\nBefore a photo is released, its pixels are changed invisibly,"
     " so that a search finds its copies even when they are cropped, recompressed or captioned.",

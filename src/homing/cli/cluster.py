@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from homing.cli import activate as one_machine
+from homing.cli._app import App
 from homing.cli._console import JsonFlag, PhotoSources, console, print_json, table
 from homing.cli._jobs import Tally, as_json
 from homing.cli._progress import progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from homing.cluster import Throughput
     from homing.collection import Outcome
 
-app = typer.Typer(help="Add and activate photos by the million, with Ray.", no_args_is_help=True)
+app = App(help="Add and activate photos by the million, with Ray.", no_args_is_help=True)
 
 CollectionAddress = Annotated[
     str, typer.Option("--collection", metavar="COLLECTION", help="The collection's folder, or its address.")

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from homing.cli._app import App
 from homing.cli._console import PhotoPaths, console, err_console
 from homing.cli._progress import progress
 from homing.errors import HomingError
 
-app = typer.Typer(help="Train codebooks of your own.", no_args_is_help=True)
+app = App(help="Train codebooks of your own.", no_args_is_help=True)
 
 
 @app.callback()

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from homing.cli._app import App
 from homing.cli._console import JsonFlag, console
 from homing.cli._progress import download_progress
 from homing.cli.listing import show
 from homing.errors import HomingError
 
-app = typer.Typer()
+app = App()
 
 
 @app.callback(invoke_without_command=True)

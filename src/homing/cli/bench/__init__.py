@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from homing.cli._app import App
 from homing.cli.bench import (
     analysis,
     calibration,
@@ -17,7 +16,7 @@ from homing.cli.bench import (
     watermarks,
 )
 
-app = typer.Typer(help="Run benchmarks on your own photos.", no_args_is_help=True)
+app = App(help="Run benchmarks on your own photos.", no_args_is_help=True)
 app.command("retrieval")(retrieval.retrieval)
 app.command("quality")(quality.quality)
 app.command("edits")(edits.edits)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
+from homing.cli._app import App
 from homing.cli.train import descriptor, hidden
 
-app = typer.Typer(help="Train networks of your own.", no_args_is_help=True)
+app = App(help="Train networks of your own.", no_args_is_help=True)
 app.command("descriptor")(descriptor.descriptor)
 app.command("hidden")(hidden.hidden)
 
