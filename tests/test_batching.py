@@ -109,4 +109,4 @@ def test_photos_are_released_as_if_each_were_alone(
         assert one.sha256 == other.sha256
         before, after = (Photo.decode(each.data, "made").stored_pixels.astype(int) for each in (one, other))
         assert np.abs(before - after).mean() < 0.05
-    assert any("written finer" in (each.reason or "") for each in together)
+    assert any("finer quantization" in (each.reason or "") for each in together)

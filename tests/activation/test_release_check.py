@@ -112,8 +112,8 @@ def test_a_change_that_raises_the_loss_is_not_released(flower: Photo, extractor,
     assert refused.state == "unchanged"
     assert refused.data == flower.data
     assert refused.reason in {
-        "moving its pixels takes it out of its own cell",
-        "moving its pixels within the budget brings it no nearer to its place in the index",
+        "the change moves it into another cell of the index",
+        "no change within the budget brings it nearer to its code in the index",
     }
 
 
@@ -122,7 +122,7 @@ def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_pat
     Image.open(photos / "flower.jpg").save(coarse, quality=8)
     (result,) = activate([Photo.load(coarse)], extractor=extractor, codebook=codebook, recipe=PAPER)
     assert result.state == "activated"
-    assert "written finer" in result.reason
+    assert "finer quantization" in result.reason
     assert result.quality.psnr >= 43.8
 
 
@@ -130,7 +130,7 @@ def test_a_psnr_that_writing_alone_undercuts_leaves_the_photo_unchanged(flower: 
     recipe = replace(PAPER, steps=1, budget=JND(psnr=75.0))
     (result,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe)
     assert result.state == "unchanged"
-    assert "under the 75 dB asked for" in result.reason
+    assert "below the target of 75 dB" in result.reason
     assert result.data == flower.data
 
 
@@ -148,7 +148,7 @@ def test_a_change_that_goes_too_far_is_taken_back_by_half(
     )
     (weaker,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     assert weaker.state == "activated"
-    assert weaker.reason == "moved by 0.5 of what the budget allows"
+    assert weaker.reason == "changed by 0.5 of what the budget allows"
     assert result.quality.psnr + 4 < weaker.quality.psnr < result.quality.psnr + 8
 
 

@@ -203,7 +203,10 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
         (["--edits", "random,croop-0.5"], "unknown edit 'croop'; did you mean 'crop'?"),
         (["--edits", "crop-2"], "edit 'crop' takes a strength from"),
         (["--edits", ""], "unknown edit ''"),
-        (["--max-false-match", "0.01,often"], "--max-false-match takes comma-separated numbers from 0 to 1, got 'often'"),
+        (
+            ["--max-false-match", "0.01,often"],
+            "--max-false-match takes comma-separated numbers from 0 to 1, got 'often'",
+        ),
         (["--max-false-match", "1.5"], "from 0 to 1, got 1.5"),
         (["--max-false-match", "-0.1"], "from 0 to 1, got -0.1"),
         (["--max-false-match", "nan"], "from 0 to 1, got nan"),

@@ -1,4 +1,4 @@
-"""Moving a photo's pixels so that edited copies come home, and checking that it worked."""
+"""Activation: optimize the pixels of photos towards an index, write the files, and check them."""
 
 from homing.activation.batch import activate
 from homing.activation.recipe import RECIPES, Recipe, recipe_named, resolve_recipe

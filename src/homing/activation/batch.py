@@ -1,4 +1,4 @@
-"""Photos in, photos to release out."""
+"""Activate a batch of photos: photos in, files to release out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from homing.photo import Photo, graphic_colors
 
 _GRAPHIC = "a graphic of {}; activate it all the same with --graphics"
 
-Loop = Callable[..., list[Tensor]]  # called as `optimize` is
+Loop = Callable[..., list[Tensor]]  # has the signature of `optimize`
 
 
 def activate(
@@ -34,12 +34,11 @@ def activate(
     loop: Loop = optimize,
     graphics: bool = False,
 ) -> list[Activation | PhotoError]:
-    """Move each photo towards its own code; what comes back was measured on the bytes it holds.
+    """Activate photos as one batch; every figure of an activation is measured on the bytes it holds.
 
-    Photos are moved as one batch and may differ in size; on a CPU the same batch gives the same bytes. `format` writes
-    another file format; `loop` is another one than the engine's, to compare with.
-    Graphics of few colors are released unchanged unless `graphics` is true.
-    A photo that cannot be written gives its error in place of an activation; the others are not affected.
+    Photos may differ in size. On a CPU, the same batch gives the same bytes. `format` selects the file format; by
+    default it is the photo's own. `loop` replaces `optimize`, for comparisons. Graphics of few colors are released
+    unchanged unless `graphics` is true. A photo that cannot be written gives a PhotoError; the others are unaffected.
     """
     codebook.check(extractor)
     if not photos:

@@ -1,4 +1,4 @@
-"""One generator per photo; the requests they yield are answered in batches."""
+"""Coroutines, one per photo, whose requests are answered in batches."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ RequestType = TypeVar("RequestType", bound="BatchedRequest")
 
 
 class BatchedRequest(ABC):
-    """Something that takes no longer for many photos than for one."""
+    """A request that is answered for many photos at once."""
 
     @classmethod
     @abstractmethod
     def answer(cls: type[RequestType], requests: Sequence[RequestType]) -> Sequence[Any]:
-        """The answer to each; a PhotoError is raised where the request failed."""
+        """The answer to each request; a PhotoError is raised in the coroutine that made it."""
 
 
 Coroutine = Generator[BatchedRequest, Any, Result]
-"""Of one photo: yields requests, is sent their answers, returns what came of it."""
+"""The work on one photo: yields requests, receives their answers, and returns a result."""
 
 
 def run_coroutines(coroutines: Sequence[Coroutine[Result]]) -> list[Result | PhotoError]:
-    """Go all to their end. The kind of request that came up first is answered first: who is behind catches up."""
+    """Run all coroutines to their end. The kind of request that came up first is answered first."""
     results: dict[int, Result | PhotoError] = {}
     pending: dict[int, BatchedRequest] = {}
     kinds_in_order: dict[type[BatchedRequest], None] = {}

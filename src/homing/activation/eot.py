@@ -1,4 +1,4 @@
-"""Expectation over transformations: a photo is moved by what the network makes of it and of edited copies of it."""
+"""Expectation over transformations: each step averages the loss over the photo and edited copies of it."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ EDITS: Ranges = {
     "rotation": (-90, 90),
     "crop": (0.35, 0.8),
 }
-"""What the copies go through, at the size that the network sees: somewhat stronger than in the paper's table."""
+"""The edits of EOT samples, at the network's input size; somewhat stronger than in the paper's table."""
 
 EDIT_WEIGHTS = {"rotation": 4.0, "crop": 3.0}
-"""How much more often than others of its family an edit is drawn: most copies that are lost are rotated or cropped."""
+"""Relative frequency of an edit within its family (default 1): most lost copies are rotated or cropped."""
 
 FAMILY_WEIGHTS = {"spatial": 4.0, "pixel": 0.3}
-"""How much more often a family is: what blur and JPEG take away, a photo that has moved for the others keeps."""
+"""Relative frequency of a family (default 1): robustness to the other families covers blur and JPEG as well."""
 
 EditFunction = Callable[[Views, np.random.Generator], Views]
 
 
 def random_edit(views: Views, rng: np.random.Generator) -> Views:
-    """One of the edits each: what several do together, a photo that withstands each of them withstands."""
+    """One random edit of each view; robustness to single edits also covers combinations of them."""
     return random_edits(views, EDITS, rng, edit_weights=EDIT_WEIGHTS, family_weights=FAMILY_WEIGHTS, counts=(1.0,))
 
 
 def eot_samples_of(
     inputs: Views, count: int, at_once: int, rng: np.random.Generator, edit: EditFunction
 ) -> Iterator[Tensor]:
-    """So many views of each of B inputs, at most `at_once` together: (n·B, 3, S, S), first of all as they are.
+    """Batches (n·B, 3, S, S) of `count` views of each of B inputs, at most `at_once` views per batch.
 
-    The edits are drawn anew for each view.
+    The first view is the input itself; every other view has its own random edit.
     """
     for start in range(0, count, at_once):
         some = min(count - start, at_once)

@@ -1,4 +1,4 @@
-"""The PSNR that a JPEG file will have, without the file: libjpeg's arithmetic on the tables it is written with."""
+"""Predict the PSNR of a JPEG file without writing it, with the arithmetic and the tables of libjpeg."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from homing.edits.differentiable.jpeg import dct_matrix
 from homing.perception.quality import psnr_from_error
 from homing.photo import JpegTables, Photo
 
-# To brightness, bluish and reddish; libjpeg's numbers.
+# RGB to YCbCr and back, with libjpeg's constants.
 _RGB_TO_YCC = ((0.299, 0.587, 0.114), (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
 _YCC_TO_RGB = ((1.0, 0.0, 1.402), (1.0, -0.344136, -0.714136), (1.0, 1.772, 0.0))
-# What libjpeg adds before it rounds down, in even and in odd columns: where colors are shared, and where they part.
+# What libjpeg adds before it rounds down, in even and in odd columns, when it down- and upsamples chroma.
 _DOWNSAMPLING_BIAS = {(1, 2): (0.0, 0.5), (2, 2): (0.25, 0.5)}
 _UPSAMPLING_BIAS = {(1, 2): (0.25, 0.5), (2, 2): (0.5, 0.4375)}
-_TIE_BREAK = (
-    1e-3  # sums of whole numbers end in exactly a half so often that which way they go decides; ours are not exact
-)
-_IDCT_SCALE = 4 * math.sqrt(8)  # what libjpeg counts in on the way back from frequencies, in parts of a level
-_PIXELS_PER_BAND = 4_000_000  # pixels at a time, so that memory does not grow with the photo
+_TIE_BREAK = 1e-3  # libjpeg's integer sums are often exactly one half; float sums need a fixed direction of rounding
+_IDCT_SCALE = 4 * math.sqrt(8)  # libjpeg's fixed-point scale in the inverse DCT, per level
+_PIXELS_PER_BAND = 4_000_000  # pixels at a time, so that memory does not grow with the size of a photo
 _SIZE_MULTIPLE = 64  # pixels: photos of about the same size are predicted together
 
 
 class JpegPsnr:
-    """Of one photo that is written as a JPEG file; image and change, (3, H, W), lie on one device."""
+    """Predictor for one photo written as JPEG; image and change (3, H, W) are on one device."""
 
     def __init__(self, photo: Photo, image: Tensor, change: Tensor, coding: JpegTables) -> None:
         self.original, self.change = photo.to_stored_orientation(image), photo.to_stored_orientation(change)
@@ -46,14 +44,14 @@ class JpegPsnr:
     def of(
         cls, photo: Photo, image: Tensor, change: Tensor, format: str | None = None, finer: bool = False
     ) -> JpegPsnr | None:
-        """Of the photo in a format, with finer tables or its own; None where the arithmetic is not known."""
+        """The predictor for a photo in a format, with finer tables or its own; None for formats other than JPEG."""
         coding = photo.jpeg_tables(format, finer)
         return None if coding is None else cls(photo, image, change, coding)
 
 
 @torch.inference_mode()
 def predict_psnr(predictors: Sequence[JpegPsnr], strengths: Sequence[float]) -> list[float]:
-    """The PSNR of each file with so many times its change; the device is waited for once."""
+    """The PSNR of each file whose change is scaled by `strengths`; synchronizes the device once."""
     parameters = [(strength, *each.original.shape[1:]) for each, strength in zip(predictors, strengths, strict=True)]
     on_device = to_device(np.array(parameters, np.float32), predictors[0].original.device)[:, None, None]
     errors: dict[int, Tensor] = {}
@@ -71,7 +69,7 @@ def predict_psnr(predictors: Sequence[JpegPsnr], strengths: Sequence[float]) -> 
 def _squared_errors(
     original: Tensor, change: Tensor, steps: Tensor, parameters: Tensor, *, sampling: tuple[int, int]
 ) -> Tensor:
-    """The sum of squares, in levels, of what files of (B, C, H, W) pictures are off by: (B,).
+    """The sum of squared errors, in levels, of the files of (B, C, H, W) images: (B,).
 
     `parameters` are the strength, height and width of each: (B, 1, 1, 3).
     """
@@ -91,7 +89,7 @@ def _squared_errors(
 
 
 def _round_trip(levels: Tensor, steps: Tensor, sampling: tuple[int, int]) -> Tensor:
-    """(B, C, H, W) levels as they are read from files that they were written to."""
+    """(B, C, H, W) levels after writing and reading a JPEG file."""
     height, width = levels.shape[2:]
     planes = F.pad(levels, (0, -width % (8 * sampling[1]), 0, -height % (8 * sampling[0])), mode="replicate")
     if levels.shape[1] == 1:
@@ -110,19 +108,19 @@ def _round_trip(levels: Tensor, steps: Tensor, sampling: tuple[int, int]) -> Ten
 
 
 def _mix_channels(planes: Tensor, weights: tuple[tuple[float, ...], ...]) -> Tensor:
-    """(B, 3, H, W) planes made anew of weights of each."""
+    """Linear combinations of the channels of (B, 3, H, W) planes."""
     return (_as_tensor(weights, planes.device) @ planes.flatten(2)).view_as(planes)
 
 
 def _quantize_dct(planes: Tensor, steps: Tensor) -> Tensor:
-    """(B, C, H, W) around 0 after their frequencies, block by block, were rounded to multiples of their steps."""
+    """(B, C, H, W) planes, centered at 0, with the DCT coefficients of each block quantized to their steps."""
     height, width = planes.shape[2:]
     strips, blocks = (-1, steps.shape[1], height // 8, 8, width), (-1, steps.shape[1], height // 8, 8, width // 8, 8)
     transform = dct_matrix(8, planes.device, planes.dtype)
-    eighths = ((transform @ planes.reshape(strips)).view(blocks) @ transform.mT).mul_(8).round_()  # as libjpeg has them
-    # Halves go away from 0.
+    eighths = ((transform @ planes.reshape(strips)).view(blocks) @ transform.mT).mul_(8).round_()  # libjpeg's scale
+    # Halves are rounded away from 0.
     multiples = eighths.abs().add_(4 * steps + 0.5).div_(8 * steps).floor_().copysign_(eighths).mul_(steps)
-    # Back it goes by columns first, and what it has then is rounded, too.
+    # The inverse transforms columns first and rounds the intermediate result.
     columns = (transform.mT @ multiples.view(strips)).mul_(_IDCT_SCALE).round_().div_(_IDCT_SCALE)
     rows = columns.view(blocks) @ transform
     return rows.view(planes.shape).add_(_TIE_BREAK).round_().clamp_(-128, 127)

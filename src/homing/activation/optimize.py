@@ -23,25 +23,25 @@ from homing.objectives import Objective
 from homing.perception.budgets import is_grayscale
 
 _SEED = 0
-_gpu_lock = threading.Lock()  # two loops on one GPU would wait for each other, and take twice the memory
+_gpu_lock = threading.Lock()  # two loops on one GPU are no faster than one, and take twice the memory
 
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """What the loop knows of B photos: all of one size, that of the network, whatever a camera makes."""
+    """B photos at the input size of the network, as the loop uses them."""
 
     pixels: Tensor
-    """(B, 3, S, S), as the network sees the photos."""
+    """(B, 3, S, S), the resized photos."""
     pixel_bounds: Tensor
-    """(B, 3, S, S): how far each pixel may move."""
+    """(B, 3, S, S), the bound on the change of each pixel."""
     gray: Tensor
-    """(B, 1, 1, 1), whether a photo has no color: its channels then move as one."""
+    """(B, 1, 1, 1), whether a photo is gray: its channels then get the same change."""
     ratio: Tensor
     """(B,), the width of each photo over its height."""
 
     @classmethod
     def of(cls, images: Sequence[Tensor], pixel_bounds: Sequence[Tensor], extractor: Extractor) -> NetworkInputs:
-        """Of (3, H, W) images and their pixel bounds, as a budget gives them."""
+        """The inputs for (3, H, W) images and the pixel bounds that a budget gives them."""
         device = extractor.device
         return cls(
             torch.stack([extractor.resize(image) for image in images]).to(device),
@@ -51,7 +51,7 @@ class NetworkInputs:
         )
 
     def select(self, indices: Tensor) -> NetworkInputs:
-        """Those of the photos with these indices, which may come more than once."""
+        """The inputs with these indices, which may repeat."""
         return NetworkInputs(self.pixels[indices], self.pixel_bounds[indices], self.gray[indices], self.ratio[indices])
 
 
@@ -63,10 +63,10 @@ def optimize(
     recipe: Recipe,
     edit: EditFunction = random_edit,
 ) -> list[Tensor]:
-    """The change of each (3, H, W) image that brings its descriptor home, within the recipe's budget.
+    """The change of each (3, H, W) image that minimizes its objective within the recipe's budget.
 
-    Images may differ in size. On a CPU, the same photos in the same order give the same change. `edit` makes the
-    copies, where the recipe looks at any.
+    Images may differ in size. On a CPU, the same images in the same order give the same changes. `edit` makes the
+    copies of recipes with several EOT samples.
     """
     pixel_bounds = map_by_shape(recipe.budget.pixel_bounds, images)
     indices = batch_indices(len(images), extractor.device)
@@ -88,7 +88,7 @@ def gradient_descent(
     recipe: Recipe,
     edit: EditFunction = random_edit,
 ) -> Tensor:
-    """The pattern (B, 3, S, S) that each photo's bound is to be filled with: its change is pixel_bound · pattern."""
+    """The pattern (B, 3, S, S) of each photo after all steps; the change is pixel_bound · pattern."""
     rng = np.random.default_rng(_SEED)
     optimizer = make_optimizer(recipe, inputs.pixel_bounds)
     for _ in range(recipe.steps):
@@ -106,14 +106,14 @@ def _gradient(
     rng: np.random.Generator,
     edit: EditFunction,
 ) -> Tensor:
-    """The gradient of the objective at (B, 3, S, S) inputs, mean over so many EOT samples of each."""
+    """The gradient of the objective at (B, 3, S, S) inputs, averaged over `count` EOT samples of each."""
     pixels = inputs.pixels.requires_grad_()
     at_once = max(1, default_batch_size(extractor) // len(inputs))
     for chunk, samples in enumerate(eot_samples_of(inputs, count, at_once, rng, edit)):
-        # Batch by batch, so that memory does not grow with the number of EOT samples.
+        # One batch at a time, so that memory does not grow with the number of EOT samples.
         leaf = samples.detach().requires_grad_()
         parts = torch.split(forward_fast(extractor, leaf), len(inputs))
-        # The first of all is the photo itself.
+        # The first sample is the photo itself.
         losses = [(objective if chunk == index == 0 else objective.copy_loss)(part) for index, part in enumerate(parts)]
         (torch.cat(losses).sum() / count).backward()  # type: ignore[no-untyped-call]
         samples.backward(leaf.grad)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""How a change grows, step by step, from gradients: as a pattern that fills each pixel's bound."""
+"""Optimizers of the change, stated as a pattern relative to the bound of each pixel."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ MOMENTUM = 0.7
 
 
 class Optimizer(Protocol):
-    """Of B photos at once. The change of a photo is pixel_bound · pattern."""
+    """An optimizer for B photos. The change of a photo is pixel_bound · pattern."""
 
     pattern: Tensor
 
     def step(self, gradient: Tensor) -> None:
-        """Go on, given the gradient at the pixels, (B, 3, S, S)."""
+        """Take one step, given the gradient at the pixels (B, 3, S, S)."""
 
     def result(self) -> Tensor:
         """The pattern to release."""
 
 
 def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> Optimizer:
-    """The optimizer of a recipe in (B, 3, S, S) pixel bounds."""
+    """The optimizer of a recipe for (B, 3, S, S) pixel bounds."""
     if recipe.constraint == "pixel":
         return TanhAdam(pixel_bounds, recipe.lr, recipe.image_weight)
-    # Who states how far pixels may move means each of them.
+    # A budget stated as alpha bounds each pixel.
     return NormalizedMomentum(
         pixel_bounds,
         recipe.lr,
@@ -41,7 +41,7 @@ def make_optimizer(recipe: Recipe, pixel_bounds: Tensor) -> Optimizer:
 
 
 class TanhAdam:
-    """The paper's: no pixel beyond its bound. The pattern is tanh δ, δ from 0, by Adam, pulled back to nothing."""
+    """The paper's optimizer: Adam on δ, with pattern tanh δ, so no pixel exceeds its bound."""
 
     def __init__(self, pixel_bounds: Tensor, lr: float, image_weight: float) -> None:
         self._pixel_bounds, self._image_weight = pixel_bounds, image_weight
@@ -61,19 +61,18 @@ class TanhAdam:
         self.pattern = self._delta.tanh()
 
     def result(self) -> Tensor:
-        """As it is."""
+        """The pattern, unchanged."""
         return self.pattern
 
 
 class NormalizedMomentum:
-    """Ours: a change keeps the budget as a whole, and a pixel moves by a power of its gradient.
+    """Momentum with steps of a fixed RMS, for recipes whose budget holds for the image as a whole.
 
-    Adam's first steps go by the sign alone: pixels that hardly matter move as far as those that do, and what they cost
-    is missing elsewhere. With few steps in proportion to the gradient (`grad_power` 1) a few pixels would take
-    all; with many, of many copies each, others have their turn. Each step has the RMS of the budget
-    times `lr`, so that it needs no tuning to a network; what grows too large is scaled down. Where copies are
-    drawn anew at each step, the last ones would blur what all of them have in common: from step to step the lr
-    falls by `lr_step`. Where there is a `max_share`, no pixel goes beyond that share of its bound all the same.
+    The step of a pixel is its gradient to the power `grad_power`. Adam's first steps use the sign only (power 0) and
+    spend the budget on pixels that hardly matter; with a power of 1 and few steps, a few pixels take all of it. The RMS
+    of each step is the budget times `lr`, which needs no tuning per network. A pattern that exceeds the budget is
+    scaled down. `lr` falls by `lr_step` after each step, which averages over randomly drawn copies. `max_share` also
+    bounds each pixel, as a share of its bound.
     """
 
     def __init__(
@@ -106,15 +105,15 @@ class NormalizedMomentum:
         self.pattern *= self._scale(self.pattern).clamp_max(1)
 
     def result(self) -> Tensor:
-        """As loud as is allowed."""
+        """The pattern, scaled to the RMS of the budget."""
         pattern = self.pattern * self._scale(self.pattern)
         return pattern if self._max_share is None else pattern.clamp(-self._max_share, self._max_share)
 
     def _scale(self, pattern: Tensor) -> Tensor:
-        """What makes patterns as loud as is allowed; a pattern of nothing stays nothing."""
+        """The factor that scales patterns to the RMS of the budget; finite for a pattern of zeros."""
         return self._target_rms / _rms_per_image(self._pixel_bounds * pattern).clamp_min(1e-12)
 
 
 def _rms_per_image(changes: Tensor) -> Tensor:
-    """How loud (B, 3, S, S) changes are: (B, 1, 1, 1)."""
+    """The RMS of (B, 3, S, S) changes: (B, 1, 1, 1)."""
     return rms(changes)[:, None, None, None]

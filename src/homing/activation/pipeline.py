@@ -1,4 +1,4 @@
-"""Photos on their way: some are read and some written while others are moved, and never more than memory holds."""
+"""Batches of photos: some are read and written while others are optimized, in bounded memory."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ ActivateBatch = Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
 
 @dataclass(frozen=True)
 class BatchSize:
-    """Of batches: several small photos or one large one, and how many are on their way at once."""
+    """Limits of a batch (several small photos or one large one) and the number of concurrent batches."""
 
     photos: int
     pixels: int
-    concurrent: int = 2  # one is in the loop, and one before or after it
+    concurrent: int = 2  # one in the loop, and one before or after it
     threads: int | None = None
-    """That compute one batch; all cores if None."""
+    """Threads that compute one batch; all cores if None."""
     persistent_threads: bool = False
-    """Whether the same threads activate the photos of every job: what a GPU needs seconds to plan is kept by thread."""
+    """Whether all jobs share their threads: cuDNN keeps its plans, which take seconds to make, per thread."""
 
 
-# A core for each batch, and small ones that stay in its caches: all cores on one batch wait for each other.
+# One core per batch, and small batches that fit its caches, are faster than all cores on one batch.
 _CONCURRENT_BATCHES = min(4, cores())
 CPU_BATCH_SIZE = BatchSize(
     photos=4, pixels=8_000_000, concurrent=_CONCURRENT_BATCHES, threads=cores() // _CONCURRENT_BATCHES
@@ -43,17 +43,17 @@ GPU_BATCH_SIZE = BatchSize(photos=64, pixels=32_000_000, persistent_threads=True
 
 
 def batch_size_for(device: torch.device) -> BatchSize:
-    """As many photos as keep the device busy."""
+    """The batch size that keeps the device busy."""
     return GPU_BATCH_SIZE if device.type == "cuda" else CPU_BATCH_SIZE
 
 
 def map_batches(
     items: Iterable[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result], size: BatchSize = CPU_BATCH_SIZE
 ) -> Iterator[list[tuple[Item, Result | PhotoError | Other]]]:
-    """Each item with what `activate_batch`, such as `activate` with its settings, makes of its photo; batch by batch.
+    """Each item with the result of `activate_batch` for its photo; yields one list per batch.
 
-    What stands in the place of a photo is passed on at once, in a list of its own. Where the memory does not suffice
-    for a batch its halves are tried, down to single photos, which then give an error.
+    An item that has something else than a photo is passed on in a list of its own. A batch that runs out of memory is
+    split in halves, down to single photos, which then give an error.
     """
     rest = split_into_batches(items, size)
     first = list(islice(rest, 2))
@@ -64,7 +64,7 @@ def map_batches(
 
 @contextmanager
 def _torch_threads(count: int | None) -> Iterator[None]:
-    """Let threads that begin from here on compute with so many, or with fewer where that was asked for."""
+    """Limit PyTorch to this many threads, or to fewer if the caller already set fewer."""
     before = torch.get_num_threads()
     torch.set_num_threads(min(count or before, before))
     try:
@@ -76,7 +76,7 @@ def _torch_threads(count: int | None) -> Iterator[None]:
 def split_into_batches(
     items: Iterable[tuple[Item, Photo | Other]], size: BatchSize
 ) -> Iterator[list[tuple[Item, Photo | Other]]]:
-    """Items whose photos are moved together, and alone each that has none."""
+    """Items grouped into batches; an item without a photo is a batch of its own."""
     batch: list[tuple[Item, Photo | Other]] = []
     pixels = 0
     for item, photo in items:
@@ -96,7 +96,7 @@ def split_into_batches(
 def run_batch(
     batch: Sequence[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result]
 ) -> list[tuple[Item, Result | PhotoError | Other]]:
-    """What came of a batch, as `map_batches` gives it."""
+    """The results of one batch, as `map_batches` gives them."""
     others = [(item, photo) for item, photo in batch if not isinstance(photo, Photo)]
     photos = [photo for _, photo in batch if isinstance(photo, Photo)]
     if others:

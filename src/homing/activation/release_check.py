@@ -1,4 +1,4 @@
-"""From a change of pixels to bytes that may be released: written, decoded again, measured, accepted or not."""
+"""The release check: write the changed photo, decode the file again, measure it, and accept or reject it."""
 
 from __future__ import annotations
 
@@ -27,55 +27,55 @@ from homing.perception import Quality
 from homing.perception.quality import UNCHANGED
 from homing.photo import QUICK_FORMATS, Photo, differences, format_name
 
-MIN_LOSS_DECREASE = 1e-3  # the share by which the objective must fall: more than rounding of the network's arithmetic
+MIN_LOSS_DECREASE = 1e-3  # relative decrease required of the loss: more than rounding errors of the network
 _WEAKER = (0.5, 0.25)
-_MIN_GAIN_KEPT = 0.5  # share of the gain that must be left after writing, or finer tables are tried
+_MIN_GAIN_KEPT = 0.5  # share of the decrease that must remain after writing; else finer tables are tried
 
 
 @dataclass(frozen=True)
 class Activation:
-    """What came of one photo: the bytes to release, and how they were found to be."""
+    """The result for one photo: the bytes to release and what was measured on them."""
 
     sha256: str
-    """Of the photo's own file."""
+    """SHA-256 of the original file."""
     data: bytes
     state: Literal["activated", "unchanged"]
     reason: str | None
     quality: Quality
     descriptor: np.ndarray
     descriptor_after: np.ndarray | None
-    """Of what is released, where it is activated."""
+    """Descriptor of the released file if it is activated."""
     code: np.ndarray
     bytes_before: int
     """Size of the photo's own file."""
     notes: list[str]
     """What was written differently than in the photo's own file, in short sentences."""
-    loss_before: float  # what the recipe's objective says of the original, and of what is released
+    loss_before: float  # the recipe's objective for the original, and for the released file
     loss_after: float
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseCheck:
-    """The way one photo goes from its change to a file.
+    """The release check of one photo.
 
-    Image and change, (3, H, W), lie on one device: what is measured is measured there.
+    Image and change (3, H, W) are on one device, on which they are measured.
     """
 
     photo: Photo
     image: Tensor
     change: Tensor
     change_rms: float
-    """Of the change."""
+    """RMS of the change."""
     original: IndexPosition
     code: np.ndarray
     evaluator: Evaluator
     index: int
-    """Of the photo in its batch."""
+    """Index of the photo in its batch."""
     recipe: Recipe
     format: str | None = None
 
     def run(self) -> Coroutine[Activation]:
-        """The first way of writing the photo that helps and keeps the budget; else the photo as it was."""
+        """The first candidate that lowers the loss within the budget, else the original photo."""
         candidate: Candidate = yield from self._write_at_budget(finer=False)
         position, before_writing = yield self._locate(candidate.decoded, self._before_writing(candidate.psnr))
         rejection = self._rejection_reason(candidate, position)
@@ -84,7 +84,7 @@ class ReleaseCheck:
         finer = weaker = None
         lossy: bool = yield from self._can_write_finer(candidate)
         if lossy:
-            finer = "written finer than usual, the gain did not survive otherwise"
+            finer = "written with finer quantization, which keeps more of the change"
             candidate = yield from self._write_at_budget(finer=True)
             (position,) = yield self._locate(candidate.decoded)
             rejection = self._rejection_reason(candidate, position)
@@ -92,7 +92,7 @@ class ReleaseCheck:
         for share in _WEAKER:
             if not rejection:
                 break
-            weaker = f"moved by {share:g} of what the budget allows"
+            weaker = f"changed by {share:g} of what the budget allows"
             candidate = yield self._write(finer=lossy)(share * full)
             (position,) = yield self._locate(candidate.decoded)
             rejection = self._rejection_reason(candidate, position)
@@ -101,7 +101,7 @@ class ReleaseCheck:
         return (yield from self.unchanged(rejection))
 
     def unchanged(self, reason: str) -> Coroutine[Activation]:
-        """The photo as it was, in the format asked for."""
+        """The original photo in the requested format."""
         if self.format is None:
             return self._make_activation(self.photo.data, "unchanged", reason, UNCHANGED, self.original)
         candidate: Candidate = yield self._write(finer=True, quick=False)(0.0)
@@ -109,7 +109,7 @@ class ReleaseCheck:
         return self._make_activation(candidate.data, "unchanged", reason, quality, self.original)
 
     def _write_at_budget(self, *, finer: bool) -> Coroutine[Candidate]:
-        """Write at the strength whose file has the PSNR asked for (or at the strength asked for)."""
+        """Write at the strength whose file has the target PSNR, or at strength 1 without a target."""
         predictor = (
             None if self._target_psnr is None else JpegPsnr.of(self.photo, self.image, self.change, self.format, finer)
         )
@@ -117,7 +117,7 @@ class ReleaseCheck:
         return write_at_psnr(self._write(finer), self._target_psnr, self.change_rms, predict)
 
     def _can_write_finer(self, candidate: Candidate) -> Coroutine[bool]:
-        """Whether the format can keep more of the change than it kept in this candidate."""
+        """Whether finer quantization would keep more of the change than this candidate does."""
         usual, finest = (self.photo.jpeg_tables(self.format, finer) for finer in (False, True))
         if usual is not None:
             return usual != finest
@@ -125,7 +125,7 @@ class ReleaseCheck:
         return again.data != candidate.data
 
     def _write(self, finer: bool, quick: bool = True) -> partial[WriteCandidate]:
-        """What asks for a file, given a strength."""
+        """The request for a candidate, given a strength."""
         return partial(WriteCandidate, self.photo, self.image, self.change, self.format, finer, quick=quick)
 
     def _locate(self, *images: Tensor) -> LocateInIndex:
@@ -133,11 +133,11 @@ class ReleaseCheck:
 
     @property
     def _target_psnr(self) -> float | None:
-        """The PSNR to keep, if one is asked for."""
+        """The PSNR of the budget, if it states one."""
         return self.recipe.budget.psnr
 
     def _before_writing(self, psnr: float) -> Tensor:
-        """What would be seen at this PSNR were it not for writing."""
+        """The changed image at this PSNR, without the rounding of a file."""
         strength = 10 ** (-psnr / 20) / self.change_rms if self.change_rms else 0.0
         return (self.image + strength * self.change).clamp(0, 1)
 
@@ -145,16 +145,16 @@ class ReleaseCheck:
         return self.original.loss - position.loss
 
     def _rejection_reason(self, candidate: Candidate, position: IndexPosition) -> str:
-        """Why this candidate may not be released as activated; empty when it may."""
+        """Why this candidate cannot be released as activated; empty if it can."""
         if self._target_psnr is not None and candidate.psnr < self._target_psnr:
             return (
-                f"the written file has {candidate.psnr:.1f} dB, under the {self._target_psnr:g} dB asked for; "
-                "try a format without loss (--format png) or a lower PSNR"
+                f"the written file has {candidate.psnr:.1f} dB, below the target of {self._target_psnr:g} dB; "
+                "try a lossless format (--format png) or a lower PSNR"
             )
         if position.cell != self.original.cell:
-            return "moving its pixels takes it out of its own cell"
+            return "the change moves it into another cell of the index"
         if position.loss > self.original.loss - MIN_LOSS_DECREASE * abs(self.original.loss):
-            return "moving its pixels within the budget brings it no nearer to its place in the index"
+            return "no change within the budget brings it nearer to its code in the index"
         return ""
 
     def _accept(self, candidate: Candidate, position: IndexPosition, note: str | None) -> Coroutine[Activation]:

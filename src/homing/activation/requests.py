@@ -26,14 +26,14 @@ from homing.photo import Photo, apply_changes
 
 @dataclass(frozen=True)
 class PredictPsnr(BatchedRequest):
-    """Which PSNR will the file with so many times the change have? A number of dB."""
+    """The PSNR, in dB, of the file whose change is scaled by `strength`."""
 
     predictor: JpegPsnr
     strength: float
 
     @classmethod
     def answer(cls, requests: Sequence[PredictPsnr]) -> list[float]:
-        """From libjpeg's arithmetic."""
+        """Predict the PSNR with libjpeg's arithmetic."""
         return predict_psnr([each.predictor for each in requests], [each.strength for each in requests])
 
 
@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
 
     data: bytes
     decoded: Tensor
-    """The image of what was written."""
+    """The image decoded from `data`."""
     strength: float
     finer: bool
     psnr: float
@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class WriteCandidate(BatchedRequest):
-    """What becomes of a photo, of which this is the image, with so many times a change? A Candidate.
+    """The Candidate of a photo (with this image) whose change is scaled by `strength`.
 
     `finer` and `quick` as in `Photo.encode`.
     """
@@ -65,7 +65,7 @@ class WriteCandidate(BatchedRequest):
 
     @classmethod
     def answer(cls, requests: Sequence[WriteCandidate]) -> list[Candidate | PhotoError]:
-        """On the bytes of files, which are decoded again."""
+        """Write the files, decode them again, and measure them."""
         changes = (each.strength * each.change for each in requests)
         changed = zip(requests, apply_changes([each.photo for each in requests], changes), strict=True)
         threads = min(torch.get_num_threads(), len(requests))
@@ -89,7 +89,7 @@ class WriteCandidate(BatchedRequest):
 
 
 class IndexPosition(NamedTuple):
-    """Where something stands in the index: its descriptor (D,), its cell, and what the objective says."""
+    """Descriptor (D,), cell and loss of an image."""
 
     descriptor: Tensor
     cell: int
@@ -98,14 +98,14 @@ class IndexPosition(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluator:
-    """One for all photos of a batch."""
+    """Extractor, codebook and objective of a batch."""
 
     extractor: Extractor
     codebook: Codebook
     objective: Objective
 
     def positions(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
-        """Where (N, D) descriptors stand, given which photos of the batch they are of."""
+        """The position of each of (N, D) descriptors, which belong to the photos with these batch indices."""
         device = self.extractor.device
         losses = self.objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
         per_photo = zip(descriptors, self.codebook.cells(descriptors).tolist(), losses, strict=True)
@@ -114,7 +114,7 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class LocateInIndex(BatchedRequest):
-    """The IndexPosition of the photo with this index for each of these network inputs."""
+    """The IndexPosition of each of these network inputs, for the photo with this batch index."""
 
     evaluator: Evaluator
     index: int
@@ -122,7 +122,7 @@ class LocateInIndex(BatchedRequest):
 
     @classmethod
     def answer(cls, requests: Sequence[LocateInIndex]) -> list[list[IndexPosition]]:
-        """By what the network says."""
+        """Describe all inputs in one batch."""
         evaluator = requests[0].evaluator
         descriptors = describe(evaluator.extractor, [image for each in requests for image in each.inputs])
         positions = iter(evaluator.positions(descriptors, [each.index for each in requests for _ in each.inputs]))
@@ -131,12 +131,12 @@ class LocateInIndex(BatchedRequest):
 
 @dataclass(frozen=True)
 class MeasureQuality(BatchedRequest):
-    """What does it cost to show this image instead of that? A Quality."""
+    """The Quality of a decoded image compared with the original."""
 
     image: Tensor
     decoded: Tensor
 
     @classmethod
     def answer(cls, requests: Sequence[MeasureQuality]) -> list[Quality]:
-        """By all of their pixels."""
+        """Compare at full size."""
         return measure_batch([each.image for each in requests], [each.decoded for each in requests])

@@ -1,4 +1,4 @@
-"""How strong a change must be for the file it is written to to have a PSNR."""
+"""Search for the strength of a change whose written file has the target PSNR."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from typing import NamedTuple
 from homing.activation.coroutines import Coroutine
 from homing.activation.requests import Candidate, PredictPsnr, WriteCandidate
 
-_TOLERANCE = 0.1  # dB: how near above the PSNR asked for a file is brought
+_TOLERANCE = 0.1  # dB: how far a file may lie above the target PSNR
 _MAX_TRIALS = 8
-_PREDICTION_TOLERANCE = 0.1  # dB: from here a strength is told well enough by the exponent below
-_MAX_STRENGTH = 2.0  # times the change the budget first allowed for
-_ERROR_EXPONENT = (
-    1.65  # the power of the strength that the squared error of JPEG files grows with; 2 where nothing is rounded
-)
-_MIN_STRENGTH = 0.25  # of that change: a PSNR that is not met with so little is not met at all
+_PREDICTION_TOLERANCE = 0.1  # dB: a prediction this close is refined by the exponent below
+_MAX_STRENGTH = 2.0  # as a multiple of the change that the loop gave
+_ERROR_EXPONENT = 1.65  # the squared error of JPEG files grows with strength to this power; 2 without rounding
+_MIN_STRENGTH = 0.25  # of that change: a target that is missed here is never met
 
 
 class _Point(NamedTuple):
-    """What is remembered of a file that was written: a photo may be too large to keep several of it."""
+    """Strength and PSNR of a written file; the file itself may be too large to keep."""
 
     strength: float
     psnr: float
@@ -32,10 +30,10 @@ def write_at_psnr(
     change_rms: float | None = None,
     predict: Callable[[float], PredictPsnr] | None = None,
 ) -> Coroutine[Candidate]:
-    """Write at the strength whose file has the PSNR asked for; at the strength of the change where none is.
+    """Write at the strength whose file has the target PSNR, or at strength 1 without a target.
 
-    Where it is known how loud the change is, the first strength tried is a better guess. `predict` asks for the PSNR
-    that a file will have: then the first file is likely to be the last.
+    `change_rms`, the RMS of the change, gives the first strength. `predict` requests a prediction of the PSNR of a
+    file, after which one file usually suffices.
     """
     best: Candidate
     file: Candidate
@@ -60,7 +58,7 @@ def write_at_psnr(
 def _predicted_strength(
     predict: Callable[[float], PredictPsnr], strength: float, target_psnr: float
 ) -> Coroutine[float]:
-    """The strength to begin with for a PSNR, given where to look first."""
+    """The strength predicted to give the target PSNR; the search starts at `strength`."""
     trials: list[_Point] = []
     while len(trials) < _MAX_TRIALS:
         trials.append(_Point(strength, (yield predict(strength))))
@@ -71,17 +69,17 @@ def _predicted_strength(
 
 
 def _next_strength(trials: Sequence[_Point], target_psnr: float) -> float | None:
-    """The strength to try next for a PSNR; None where no other can be better."""
-    # The nearest on either side: several strengths may all be rounded away, or to the same step.
+    """The strength to try next for the target PSNR; None if no other can be better."""
+    # The nearest trial on either side: several strengths may round to the same file.
     above = max((each for each in trials if each.psnr >= target_psnr), key=lambda each: each.strength, default=None)
     below = min((each for each in trials if each.psnr < target_psnr), key=lambda each: each.strength, default=None)
     if above is not None and below is not None:
-        # Between two trials the PSNR falls about evenly with the logarithm of the strength; where one of them was all
-        # rounded away, or the last three fell on one side, nobody knows how.
+        # Between two trials the PSNR is about linear in the logarithm of the strength. Bisect if one trial was rounded
+        # away entirely, or if the last three trials lie on one side.
         evenly = math.isfinite(above.psnr) and len({each.psnr < target_psnr for each in trials[-3:]}) > 1
         share = (above.psnr - target_psnr) / (above.psnr - below.psnr) if evenly else 0.5
         return float(above.strength * (below.strength / above.strength) ** share)
-    # Outside of them the squared error is about that of writing alone plus slope · strength².
+    # Beyond the trials, the squared error is about that of writing alone plus slope · strength².
     last = trials[-1]
     error, squared = _mse(last.psnr), last.strength**2
     writing, exponent = 0.0, _ERROR_EXPONENT
@@ -90,9 +88,9 @@ def _next_strength(trials: Sequence[_Point], target_psnr: float) -> float | None
         slope = (error - _mse(other.psnr)) / (squared - other.strength**2)
         writing, exponent = max(0.0, error - slope * squared), 2.0
     if writing >= _mse(target_psnr):
-        # Where all pixels move by about the same, rounding makes it a whole step or none: look lower before giving up.
+        # Changes of equal size round to a whole step or to none: try lower strengths before giving up.
         return last.strength / 2 if last.strength > _MIN_STRENGTH else None
-    step = 4.0  # where so little is moved that it is rounded away
+    step = 4.0  # when the change was rounded away
     if error > writing:
         step = min(max(((_mse(target_psnr) - writing) / (error - writing)) ** (1 / exponent), 0.25), 4.0)
     strength = min(step * last.strength, _MAX_STRENGTH)
@@ -100,5 +98,5 @@ def _next_strength(trials: Sequence[_Point], target_psnr: float) -> float | None
 
 
 def _mse(psnr: float) -> float:
-    """The mean squared error that a PSNR in dB stands for."""
+    """The mean squared error of a PSNR in dB."""
     return float(10 ** (-psnr / 10))

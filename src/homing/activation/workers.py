@@ -1,4 +1,4 @@
-"""Very many photos on one GPU: worker processes that each read, activate and write some of them."""
+"""Worker processes that decode, activate and encode photos on one GPU."""
 
 from __future__ import annotations
 
@@ -23,18 +23,16 @@ from homing.photo import Photo
 Item = TypeVar("Item")
 Other = TypeVar("Other")
 
-_CHUNK_PHOTOS = 64  # photos that travel together, and are moved together
+_CHUNK_PHOTOS = 64  # photos sent to a worker and activated together
 _CHUNK_BYTES = 16 * 2**20  # of their files
 _MIN_PASSES_TO_COMPILE = 500_000  # of the network
 _PRELOADED_MODULES = (__name__, "homing.extractors.timm_models")  # the latter takes longest of all
-_GPU_BYTES_PER_PROCESS = (
-    8 * 2**30
-)  # that a process may take: 256 images in the loop, a batch of photos, and CUDA itself
+_GPU_BYTES_PER_PROCESS = 8 * 2**30  # 256 images in the loop, a batch of photos, and CUDA itself
 
 
 @dataclass(frozen=True)
 class EncodedPhoto:
-    """A photo as it was read: decoding it is the worker's work."""
+    """The bytes of a photo's file; the worker decodes them."""
 
     name: str
     data: bytes
@@ -42,19 +40,19 @@ class EncodedPhoto:
 
 @dataclass(frozen=True)
 class ActivateFiles:
-    """All that decides what becomes of a photo; the network is the one that the codebook names."""
+    """Settings of an activation; the extractor is the one that the codebook names."""
 
     codebook: Codebook
     recipe: Recipe
     format: str | None
     compiled: bool = False
     device: str | None = None
-    """Of the network; a GPU if there is one."""
+    """The extractor's device; by default a GPU if there is one."""
     graphics: bool = False
     """Whether graphics of few colors are activated too."""
 
     def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        """Each item with what came of its file, or of its photo; what stands in the place of one is passed on."""
+        """Each item with the result for its file or photo; anything else is passed on."""
         extractor = cached_extractor(self.codebook.extractor, self.device, compiled=self.compiled)
         activate_batch = partial(
             activate,
@@ -75,24 +73,24 @@ class ActivateFiles:
 
 
 def use_processes(photos: int, device: torch.device) -> bool:
-    """Whether there is so much to do that processes, which take half a minute to begin, are faster in the end."""
+    """Whether worker processes, which take half a minute to start, pay off."""
     return device.type == "cuda" and photos >= MIN_ITEMS_FOR_PROCESSES
 
 
 def should_compile(photos: int, recipe: Recipe) -> bool:
-    """Whether the half minute that compiling takes is won back."""
+    """Whether compiling, which takes half a minute, pays off."""
     return photos * recipe.steps * recipe.eot_samples >= _MIN_PASSES_TO_COMPILE
 
 
 def map_in_workers(
     items: Iterable[tuple[Item, EncodedPhoto | Other]], work: ActivateFiles
 ) -> Iterator[list[tuple[Item, Activation | PhotoError | Other]]]:
-    """What came of the items, some at a time."""
+    """The results of the items, one list per chunk."""
     yield from process_map(work, _chunks(items), modules=_PRELOADED_MODULES, processes=_max_processes())
 
 
 def _max_processes() -> int:
-    """One per core, as long as the GPU has memory for a network and a batch of each."""
+    """One process per core, limited by the memory of the GPU."""
     if not torch.cuda.is_available():
         return cores()
     free, _ = torch.cuda.mem_get_info()
@@ -114,7 +112,7 @@ def _chunks(items: Iterable[tuple[Item, EncodedPhoto | Other]]) -> Iterator[list
 
 @lru_cache(maxsize=1)
 def cached_extractor(name: str, device: str | None = None, *, compiled: bool = False) -> Extractor:
-    """The network that a worker holds for as long as it lives."""
+    """The extractor, loaded once per worker."""
     extractor = extractors.load(name, device)
     return extractor.compiled() if compiled and isinstance(extractor, NetworkExtractor) else extractor
 

@@ -1,4 +1,4 @@
-"""What is minimized for a codebook's family, per photo."""
+"""Objectives: the loss that activation minimizes for the family of a codebook."""
 
 from homing.objectives.base import Objective
 from homing.objectives.cell_margin import CellMargin

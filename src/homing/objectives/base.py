@@ -1,4 +1,4 @@
-"""What an objective is."""
+"""The interface of objectives."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ ObjectiveType = TypeVar("ObjectiveType", bound="Objective")
 
 
 class Objective(ABC):
-    """Made for the original descriptors of a batch; called with the changed ones, gives one loss per photo."""
+    """Loss per photo: built from the original descriptors of a batch, called with the changed descriptors."""
 
     per_photo: ClassVar[tuple[str, ...]]
-    """The names of the tensors that have a row for each photo."""
+    """Names of the attributes that have one row per photo."""
 
     @abstractmethod
     def __call__(self, descriptors: Tensor) -> Tensor:
         """The loss of each of (B, D) descriptors: (B,), differentiable."""
 
     def copy_loss(self, descriptors: Tensor) -> Tensor:
-        """The same for edited copies of the photos: they may be asked for less."""
+        """The loss of edited copies (B, D) of the photos; by default that of the photos."""
         return self(descriptors)
 
     def select(self: ObjectiveType, indices: Tensor) -> ObjectiveType:
-        """The objective of the photos with these indices (N,) of the batch, which may come more than once."""
+        """The objective of the photos with these indices (N,) of the batch, which may repeat."""
         selected = copy(self)
         for name in self.per_photo:
             setattr(selected, name, getattr(self, name)[indices])

@@ -1,4 +1,4 @@
-"""Ours, for codebooks with cells: be much nearer to one's own cell than to any other, and in it to one's own code."""
+"""Margin objective for codebooks with cells: a margin to other cells and to other codes of the same cell."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from torch import Tensor
 from homing.codebooks import Codebook
 from homing.objectives.base import Objective
 
-TEMPERATURE = 0.05  # in squared distance: at 0.2 photos leave their own code, and are no longer found as they are
-SAMPLED_CODES = 64  # codes: about as many photos as a cell holds of a few hundred thousand
-SAMPLED_CODES_WEIGHT = (
-    0.2  # weight of the drawn codes: at 1 more copies are lost to other cells than are won in their own
-)
+TEMPERATURE = 0.05  # in squared distance; at 0.2 photos move away from their own code, and unedited copies are lost
+SAMPLED_CODES = 64  # about the number of photos per cell in a collection of a few hundred thousand
+SAMPLED_CODES_WEIGHT = 0.2  # at 1, more copies are lost to other cells than are gained within their cell
 CODE_WEIGHT = 0.5  # weight of the photo's own code
 
 
 class CellMargin(Objective):
     """T · cross-entropy of −‖x − c_j‖²/T over all cells j, plus 0.2 times that of −‖x − q_k‖²/T over codes q_k.
 
-    The codes are the photo's own, q(x_o), and some of its cell, drawn at random, as strangers may have them; of the
-    photo itself comes ½ ‖x − q(x_o)‖². The paper's objectives draw a photo to one point; this one draws it away from
-    the cells next to its own and from others in it, which is where its copies would be lost. Where cells keep
-    descriptors whole, q(x_o) is x_o itself; there, and where codes say nothing of the cell, none are drawn.
+    The codes q_k are the photo's own code q(x_o) and random codes of its cell, which stand for distractors. The loss of
+    the photo itself (not of its copies) adds ½ ‖x − q(x_o)‖². The paper's objectives minimize the distance to one
+    point; this one maximizes the margin to neighboring cells and to other codes of the cell, to which copies are lost.
+    In cells that store full descriptors, q(x_o) is x_o. There, and where codes are not of residuals, no codes are
+    sampled.
     """
 
     per_photo = ("_cells", "_codes", "_cell_codes")
@@ -42,8 +41,8 @@ class CellMargin(Objective):
         return self.copy_loss(descriptors) + CODE_WEIGHT * (descriptors - self._codes).square().sum(dim=1)
 
     def copy_loss(self, descriptors: Tensor) -> Tensor:
-        """Without the pull to the code: copies may lie anywhere in their cell, if no stranger is nearer."""
-        # ‖x‖² is the same for all cells and codes, and leaves their shares as they are.
+        """The loss without the term of the own code: copies may lie anywhere in the cell."""
+        # ‖x‖² is common to all scores and cancels in the softmax.
         cell_codes = self._cell_codes.to(descriptors)
         cell_scores = 2 * descriptors @ self._centers.T.to(descriptors) - self._lengths
         code_scores = 2 * torch.einsum("bd,bkd->bk", descriptors, cell_codes) - cell_codes.square().sum(dim=2)
@@ -52,5 +51,5 @@ class CellMargin(Objective):
 
 
 def _margin(scores: Tensor, own: Tensor) -> Tensor:
-    """T times the cross-entropy of (B, N), of which one's own is at (B,): (B,); 0 where it is alone."""
+    """T times the cross-entropy of (B, N) scores with targets (B,): (B,); 0 for N = 1."""
     return TEMPERATURE * F.cross_entropy(scores / TEMPERATURE, own, reduction="none")

@@ -1,4 +1,4 @@
-"""The paper's objective for inverted files whose cells keep descriptors whole, or nearly so: stay in the cell."""
+"""The paper's objective for inverted files whose cells store (nearly) exact descriptors: distance to the centroid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from homing.objectives.base import Objective
 class Centroid(Objective):
     """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where a copy is lost when it leaves its original's cell.
 
-    The sign margin would lead away from the center: with IVF256,RaBitQ it lowers the recall that this one raises.
+    For IVF,RaBitQ the sign margin leads away from the centroid: with IVF256,RaBitQ it lowers recall.
     """
 
     per_photo = ("_targets",)

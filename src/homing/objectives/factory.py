@@ -39,8 +39,8 @@ def objective_for(codebook: Codebook, originals: Tensor, kind: ObjectiveKind = "
     """
     if not has_objective(codebook):
         raise CodebookError(
-            f"photos cannot be activated for spec '{codebook.spec}': it keeps descriptors as they are, so there is "
-            "nothing to gain; release them as they are, or choose a codebook that compresses, such as IVF1024,PQ8x8"
+            f"photos cannot be activated for spec '{codebook.spec}': it stores exact descriptors, so there is "
+            "nothing to gain; release them passively, or choose a codebook that compresses, such as IVF1024,PQ8x8"
         )
     if kind == "margin" and codebook.has_cells:
         return CellMargin(codebook, originals)

@@ -1,4 +1,4 @@
-"""The paper's objective for product quantizers, and ours for all codewords: come near to what the index stores."""
+"""The paper's objective for product quantizers and all other codewords: distance to the stored approximation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from homing.objectives.base import Objective
 
 
 class Reconstruction(Objective):
-    """‖x − q(x_o)‖²: for PQ, SQ, RQ, LSQ, any rotation before them, and with cells, which q brings along.
+    """‖x − q(x_o)‖²: for PQ, SQ, RQ and LSQ, with or without cells, after any rotation.
 
-    Codes for fast scans are, by default, not of residuals: there q knows nothing of the cell. Halfway between q and the
-    center of the cell both squared distances are smallest together.
+    Codes for fast scans are by default not of residuals, so q does not depend on the cell. The target is then the
+    midpoint of q and the centroid, which minimizes the sum of both squared distances.
     """
 
     per_photo = ("_targets",)
@@ -23,5 +23,5 @@ class Reconstruction(Objective):
             self._targets = (self._targets + codebook.centroids(originals)) / 2
 
     def __call__(self, descriptors: Tensor) -> Tensor:
-        """Squared distance of each descriptor to where its original's stored form draws it: (B,)."""
+        """Squared distance of each descriptor to its target: (B,)."""
         return (descriptors - self._targets).square().sum(dim=1)
