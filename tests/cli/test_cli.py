@@ -160,7 +160,7 @@ def _bomb(path: Path) -> None:
         (["add", "{used}/c.homing", "a" * 300], "File name too long"),
         (
             ["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"],
-            "needs at least 256 descriptors to learn from, got 4",
+            "needs at least 256 training descriptors, got 4",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_cells_are_those_of_the_nearest_centroid(trained: Codebook) -> None:
     np.testing.assert_array_equal(cells, nearest)
 
 
-def test_a_code_does_not_depend_on_what_is_encoded_with_it(trained: Codebook) -> None:
+def test_a_code_does_not_depend_on_the_rest_of_the_batch(trained: Codebook) -> None:
     rows = descriptors(60, seed=4)
     alone = np.concatenate([trained.encode(row[None]) for row in rows])
     np.testing.assert_allclose(trained.decode(alone), trained.reconstruct(rows), atol=1e-5)
@@ -60,18 +60,18 @@ def test_a_code_does_not_depend_on_what_is_encoded_with_it(trained: Codebook) ->
 @pytest.mark.parametrize(
     ("spec", "median"), [("IVF16,Flat", 2**0.5), ("LSH", 4), ("RaBitQ", 2**0.5), ("HNSW8", 2**0.5)]
 )
-def test_unrelated_distances_are_those_an_index_gives(spec: str, median: float) -> None:
+def test_the_null_distribution_has_the_distances_of_an_index(spec: str, median: float) -> None:
     """Random descriptors lie √2 apart, and on different sides of half of 32 planes."""
     known = train(spec).null_distribution.code
     assert np.interp(0.5, known.shares, known.distances) == pytest.approx(median, rel=0.05)
 
 
 def test_a_rotation_needs_as_many_descriptors_as_dimensions() -> None:
-    with pytest.raises(CodebookError, match="OPQ8,PQ8x4 needs at least 320 descriptors to learn from, got 300"):
+    with pytest.raises(CodebookError, match="OPQ8,PQ8x4 needs at least 320 training descriptors, got 300"):
         Codebook.train(descriptors(300, dim=320).numpy(), spec="OPQ8,PQ8x4", extractor=FakeExtractor(), name="test")
 
 
-def test_a_codebook_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_codebook_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CodebookError, match="no such file"):
         codebooks.load(str(tmp_path / "mine.codebook"))
 
@@ -82,7 +82,7 @@ def test_signs_do_not_decode(spec: str) -> None:
         train(spec).reconstruct(descriptors(2))
 
 
-def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
+def test_reading_a_written_file_gives_the_codebook(trained: Codebook, tmp_path: Path) -> None:
     trained.write(tmp_path / "a" / "test.codebook")
     again = codebooks.load(str(tmp_path / "a" / "test.codebook"))
     assert (again.fingerprint, again.spec, again.name) == (trained.fingerprint, trained.spec, trained.name)
@@ -90,11 +90,11 @@ def test_survives_its_file(trained: Codebook, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.encode(rows), trained.encode(rows))
 
 
-def test_survives_pickling(trained: Codebook) -> None:
+def test_pickling_keeps_all_bytes(trained: Codebook) -> None:
     assert pickle.loads(pickle.dumps(trained)).to_bytes() == trained.to_bytes()
 
 
-def test_goes_to_another_process() -> None:
+def test_a_codebook_can_be_sent_to_another_process() -> None:
     book, rows = train("OPQ4,IVF16,PQ4x4"), descriptors(20, seed=3).numpy()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         codes = pool.submit(_encode, book, rows).result()
@@ -117,7 +117,7 @@ def test_pq_codes_and_codewords_are_what_a_product_quantizer_stores(spec: str) -
 
 
 @pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "RQ4x4", "SQ4", "LSH16", "Flat"])
-def test_other_codes_are_no_product_alone(spec: str) -> None:
+def test_other_families_are_not_product_quantizers(spec: str) -> None:
     assert not train(spec).is_product
 
 
@@ -128,7 +128,7 @@ def test_transforms_in_pytorch_are_those_of_faiss(spec: str) -> None:
     torch.testing.assert_close(transformed, torch.from_numpy(book.transform(rows)), atol=1e-5, rtol=0)
 
 
-def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> None:
+def test_a_changed_null_distribution_is_refused(trained: Codebook) -> None:
     swapped = copy(trained)
     known = trained.null_distribution.code
     swapped.null_distribution = replace(
@@ -138,7 +138,7 @@ def test_changed_distances_of_unrelated_pairs_are_noticed(trained: Codebook) -> 
         Codebook.from_bytes(swapped.to_bytes(), "bad")
 
 
-def test_a_changed_byte_is_noticed(trained: Codebook, tmp_path: Path) -> None:
+def test_a_changed_byte_is_refused(trained: Codebook, tmp_path: Path) -> None:
     data = bytearray(trained.to_bytes())
     data[-1000] ^= 1
     (tmp_path / "bad.codebook").write_bytes(data)
@@ -159,11 +159,11 @@ def test_refuses_another_extractor(codebook: Codebook, extractor) -> None:
         codebook.check(FakeExtractor())
 
 
-def test_another_network_of_the_same_name_is_named_as_such(codebook: Codebook, extractor) -> None:
+def test_another_network_of_the_same_name_is_refused_with_a_hint(codebook: Codebook, extractor) -> None:
     class Other:
         name, fingerprint = extractor.name, "0" * 64
 
-    with pytest.raises(CodebookError, match=r"has the name of that, but is another.*new collection from the originals"):
+    with pytest.raises(CodebookError, match=r"has the same name but other weights.*new collection from the originals"):
         codebook.check(Other())
 
 
@@ -174,19 +174,19 @@ def test_another_network_of_the_same_name_is_named_as_such(codebook: Codebook, e
         ("PQ4x4,RFlat", "is of an unsupported family"),
         ("IVF16,RaBitQfs", "is of an unsupported family"),
         ("IVF16(IVF4,Flat),PQ8x4", "is of an unsupported family"),
-        ("HNSW16,LSH", "FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"),
+        ("HNSW16,LSH", "FAISS supports HNSW over PQ, SQ, RaBitQ and Flat only"),
         ("HNSW1,PQ8x4", "asks for a graph of too few links; ask for HNSW8 at least"),
         ("IVF16_HNSW7,PQ8x4", "asks for a graph of too few links"),
         ("SQ8_direct", "SQ8_direct gives nearly all descriptors the same code; choose another spec"),
         ("IVF16,SQ8_direct", "gives nearly all descriptors the same code"),
-        ("ITQ16,PQ4x4", "puts ITQ or whitening, from which there is no way back, before codes that are no signs"),
-        ("PCAW16,IVF16,Flat", "puts ITQ or whitening, from which there is no way back"),
+        ("ITQ16,PQ4x4", "has ITQ or whitening, which cannot be inverted, before codes that are not signs"),
+        ("PCAW16,IVF16,Flat", "has ITQ or whitening, which cannot be inverted"),
         ("PCA64,PQ4x4", "'PCA64,PQ4x4' makes 64 dimensions of 32; ask for 32 at most"),
         ("ITQ64,LSH", "makes 64 dimensions of 32"),
         ("IVF0,PQ4x4", "asks for 0 of something"),
         ("HNSW0,Flat", "asks for 0 of something"),
         ("PQ4x12", r"cannot be trained on 1000 descriptors of 32 dimensions: Number of training points \(1000\)"),
-     ("IVF2000,PQ4x8", "at least 2000 descriptors to learn from, got 1000; give it more photos, or more crops")],
+     ("IVF2000,PQ4x8", "at least 2000 training descriptors, got 1000; give it more photos, or more crops")],
 )  # fmt: skip
 def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
     with pytest.raises(CodebookError, match=message):
@@ -194,13 +194,13 @@ def test_specs_that_cannot_be_trained_say_why(spec: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["RQ2x6", "IVF16,PRQ2x2x6", "IMI2x5,PQ4x4"])
-def test_faiss_does_not_complain_of_few_photos(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_faiss_prints_no_warning_about_few_photos(spec: str, capfd: pytest.CaptureFixture[str]) -> None:
     rows = descriptors(1100, dim=16).numpy()
     Codebook.train(rows, spec=spec, extractor=FakeExtractor(), name="test")
     assert capfd.readouterr().err == ""
 
 
-def test_knows_how_far_unrelated_photos_are(codebook: Codebook) -> None:
+def test_the_bundled_null_distribution_is_plausible(codebook: Codebook) -> None:
     known = codebook.null_distribution
     assert known.code.shares[0] < 1e-7  # of tens of millions of pairs
     assert known.is_valid
@@ -259,7 +259,7 @@ def test_sampled_codes_lie_as_far_from_their_centroid_as_those_of_photos(spec: s
     assert apart.std(dim=1).min() > 0
 
 
-def test_sampled_codes_are_in_the_cells_asked_for() -> None:
+def test_sampled_codes_are_in_the_given_cells() -> None:
     codebook, photos = train("IVF300,PQ4x6"), descriptors(64, 1)  # more cells than one byte can count
     codes = codebook.quantizer.sample_codes(codebook.cells(photos).numpy(), 3).reshape(64, 3, -1)
     assert codes.shape[2] == codebook.code_size

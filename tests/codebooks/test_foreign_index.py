@@ -61,7 +61,7 @@ def test_a_search_finds_what_faiss_finds_in_the_index(spec: str, network: Networ
     distances, ids = ours.search(queries, 5, 4 if book.has_cells else None)
     squared, expected = index.search(queries.numpy(), 5)
     np.testing.assert_allclose(distances, np.sqrt(squared), atol=2e-3)
-    if spec != "LSH":  # where many vectors are equally near
+    if spec != "LSH":  # many vectors have the same distance
         assert (ids == expected).mean() > 0.98
 
 
@@ -77,7 +77,7 @@ def test_a_file_of_an_index_under_ids_gives_the_same_codebook(network: NetworkEx
     assert from_file.fingerprint == imported(index, network).fingerprint
 
 
-def test_survives_its_file(network: NetworkExtractor, tmp_path: Path) -> None:
+def test_reading_a_written_file_gives_the_codebook(network: NetworkExtractor, tmp_path: Path) -> None:
     book = imported(faiss_index("OPQ4,IVF16,PQ4x4"), network)
     book.write(tmp_path / "own.codebook")
     again = codebooks.load(tmp_path / "own.codebook")

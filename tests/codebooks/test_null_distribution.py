@@ -52,7 +52,7 @@ def test_the_tail_is_a_generalized_pareto(shape: float) -> None:
         assert 0.5 < known.cdf(np.array(1.2 - beyond.isf(share))) / share < 2
 
 
-def test_queries_that_lie_near_many_count_once() -> None:
+def test_near_pairs_that_fall_to_few_queries_raise_the_probability_of_those_only() -> None:
     """Half of all photos lie in one crowd: of a collection every one of these finds something, and no other does."""
     rng = np.random.default_rng(0)
 
@@ -83,13 +83,13 @@ def test_a_false_match_probability_grows_with_the_tries_and_the_distance() -> No
     )
 
 
-def test_codes_and_descriptors_have_their_own() -> None:
+def test_codes_and_descriptors_have_separate_distributions() -> None:
     book = train("IVF8,PQ4x4")
     known = book.null_distribution
     assert np.interp(0.5, known.descriptor.shares, known.descriptor.distances) == pytest.approx(2**0.5, rel=0.05)
 
 
-def test_a_file_keeps_them() -> None:
+def test_a_codebook_file_keeps_both_distributions() -> None:
     book = train("IVF8,PQ4x4")
     again = Codebook.from_bytes(book.to_bytes(), "again").null_distribution
     for ours, theirs in (
@@ -102,7 +102,7 @@ def test_a_file_keeps_them() -> None:
         )
 
 
-def test_other_photos_make_other_distances_and_the_same_codebook() -> None:
+def test_another_null_distribution_keeps_the_fingerprint() -> None:
     book = train("IVF8,PQ4x4")
     other = book.with_null_distribution(np.abs(descriptors(500, seed=7).numpy()))
     assert other.fingerprint == book.fingerprint
@@ -145,7 +145,7 @@ def test_a_false_match_probability_is_larger_among_similar_photos() -> None:
 
 
 def test_related_photos_do_not_count() -> None:
-    """Every photo has a copy: who is told so knows distances as if there were none."""
+    """Every photo has a copy: with the related pairs left out, distances are as without copies."""
     rows = descriptors(300, dim=DIM).numpy()
     copies = np.stack([np.arange(300), 300 + np.arange(300)], axis=1)
     quantizer = train("PQ4x4", dim=DIM).quantizer
@@ -195,6 +195,6 @@ def test_copies_have_a_low_false_match_probability_and_distractors_a_high_one(co
     assert known.false_match_probability("descriptor", np.array(0.6), 100_000) > 0.02
 
 
-def test_one_photo_alone_is_refused() -> None:
-    with pytest.raises(CodebookError, match="takes two at least"):
+def test_a_single_photo_is_refused() -> None:
+    with pytest.raises(CodebookError, match="needs at least two photos"):
         NullDistribution.measure(train("PQ4x4").quantizer, descriptors(1).numpy())

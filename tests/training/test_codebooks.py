@@ -53,7 +53,7 @@ def test_too_few_that_can_be_read_are_refused_in_the_same_words(photos: Path, tm
         paths.append(tmp_path / f"{number}.jpg")
         paths[-1].write_text("hello")
     line = (
-        "PQ8x4 needs at least 256 descriptors to learn from, got 4; "
+        "PQ8x4 needs at least 256 training descriptors, got 4; "
         "give it more photos, or more crops of them with --descriptors"
     )
     with pytest.raises(CodebookError) as raised:

@@ -1,4 +1,4 @@
-"""Frozen quantizers: what an index stores of a descriptor."""
+"""Codebooks: frozen quantizers, which decide what an index stores of a descriptor."""
 
 from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match

@@ -1,4 +1,4 @@
-"""A quantizer as plain arrays, and how codes are made of them with nothing but NumPy."""
+"""A product quantizer as plain arrays, and a NumPy script that computes its codes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LINES = {
 
 
 def as_arrays(codebook: Codebook) -> tuple[dict[str, np.ndarray], str]:
-    """The arrays of a codebook of product codes, and the lines of NumPy that make codes of (N, D) descriptors `x`."""
+    """The arrays of a product-quantizer codebook, and the NumPy script that encodes (N, D) descriptors `x`."""
     codec = codebook.quantizer.codec
     if type(codec) not in (faiss.IndexPQ, faiss.IndexIVFPQ):
         raise CodebookError(
-            f"the codes of '{codebook.spec}' are not those of a product quantizer, the only ones exported as arrays; "
-            "take the quantizer along as a FAISS index: --format faiss"
+            f"'{codebook.spec}' is not a product quantizer, the only kind that is exported as arrays; "
+            "export it as a FAISS index: --format faiss"
         )
     arrays = {"codewords": codebook.quantizer.codewords()}
     lines = ["load"]
@@ -49,12 +49,11 @@ def as_arrays(codebook: Codebook) -> tuple[dict[str, np.ndarray], str]:
 
 
 def _linear_transform(codebook: Codebook) -> dict[str, np.ndarray]:
-    """All transforms as one: what they make of nothing, and of each axis, tells it."""
+    """All transforms as one matrix and shift, probed with the zero vector and the unit vectors."""
     quantizer = codebook.quantizer
     if not all(isinstance(each, faiss.LinearTransform) for each in quantizer.transforms):
         raise CodebookError(
-            f"'{codebook.spec}' does more to descriptors than to rotate or project them; "
-            "take the quantizer along as a FAISS index: --format faiss"
+            f"'{codebook.spec}' has a transform that is not linear; export it as a FAISS index: --format faiss"
         )
     shift = quantizer.transform(np.zeros((1, codebook.dim), np.float32))
     axes = quantizer.transform(np.eye(codebook.dim, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""The codebooks that come with the package, and the way to any other."""
+"""Load codebooks: those inside the package by name, others from files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load(codebook: str | Path | Codebook) -> Codebook:
 
 
 def has_distractors(codebook: Codebook) -> bool:
-    """Whether this is a bundled codebook: distractors come with those."""
+    """Whether this is a bundled codebook; only those have bundled distractors."""
     return codebook.name in available() and load(codebook.name).fingerprint == codebook.fingerprint
 
 

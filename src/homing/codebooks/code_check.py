@@ -1,4 +1,4 @@
-"""Whether codes are those of descriptors that have been rounded since."""
+"""Check codes against the descriptors that are stored with them in half precision."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from homing.codebooks.codebook import Codebook
 from homing.codebooks.quantizer import Quantizer
 
-_TOLERANCE = 1e-5  # what distances of single precision are off by
-# These do not look for the nearest code but for a near one: rounding may lead them elsewhere.
+_TOLERANCE = 1e-5  # error of distances in single precision
+# These search for a near code, not the nearest: rounding may change the result.
 _APPROXIMATE = ("ResidualQuantizer", "LocalSearchQuantizer")
-_APPROXIMATE_TOLERANCE = 0.1  # how much farther that may lie, as a share of the distance
-_MAX_FLIPPED_BITS = 0.1  # the share of signs that rounding may turn, in codes that are signs
+_APPROXIMATE_TOLERANCE = 0.1  # relative increase of the distance that is accepted
+_MAX_FLIPPED_BITS = 0.1  # share of the bits of sign codes that rounding may flip
 
 
 def codes_match(codebook: Codebook, codes: np.ndarray, descriptors: np.ndarray) -> np.ndarray:
-    """Whether each of (N, bytes) codes may be that of a descriptor whose rounding to fp16 is here (N, D): (N,) bool.
+    """Whether each of (N, bytes) codes belongs to the descriptor (N, D) that is given rounded to fp16: (N,) bool.
 
-    Rounding moves a descriptor that lies on a border to its other side. So a code that is not the one of the rounded
-    descriptor must lie as near as that, but for what rounding can make of a distance.
+    Rounding can move a descriptor across a border between codes. A code that differs from the code of the rounded
+    descriptor is accepted if it lies as near, within the error that rounding can cause.
     """
     quantizer, rows = codebook.quantizer, descriptors.astype(np.float32)
     matches: np.ndarray = (quantizer.encode(rows) == codes).all(axis=1)
@@ -45,7 +45,7 @@ def _equally_near(quantizer: Quantizer, codes: np.ndarray, transformed: np.ndarr
         nearest, _ = codec.quantizer.search(transformed, 1)
         matches &= _row_distances(transformed, centers) <= np.sqrt(np.maximum(nearest[:, 0], 0)) + slack
         expected = _encoded_in(cells, transformed, codec)
-        codes = np.where(matches[:, None], codes, expected)  # FAISS refuses cells that there are not
+        codes = np.where(matches[:, None], codes, expected)  # FAISS rejects cells that do not exist
     else:
         expected = codec.sa_encode(transformed)
     if not quantizer.decodes:
@@ -62,7 +62,7 @@ def _equally_near(quantizer: Quantizer, codes: np.ndarray, transformed: np.ndarr
 
 
 def _signs(codes: np.ndarray, codec: Any) -> np.ndarray:
-    """The bytes of codes that are signs: RaBitQ's have a cell before them and numbers behind."""
+    """The sign bits of codes; RaBitQ stores the cell before them and floats after them."""
     if isinstance(codec, faiss.IndexLSH):
         return codes
     start = codec.sa_code_size() - codec.code_size
@@ -70,7 +70,7 @@ def _signs(codes: np.ndarray, codec: Any) -> np.ndarray:
 
 
 def _cells(codes: np.ndarray, codec: Any) -> np.ndarray:
-    """The numbers of their cells, which codes begin with."""
+    """The cells that codes begin with."""
     size = codec.coarse_code_size()
     padded = np.zeros((len(codes), 8), dtype=np.uint8)
     padded[:, :size] = codes[:, :size]
@@ -79,7 +79,7 @@ def _cells(codes: np.ndarray, codec: Any) -> np.ndarray:
 
 
 def _encoded_in(cells: np.ndarray, transformed: np.ndarray, codec: Any) -> np.ndarray:
-    """The codes that descriptors get in cells chosen for them."""
+    """The codes of descriptors in given cells."""
     codes = np.empty((len(cells), codec.sa_code_size()), dtype=np.uint8)
     pointers = (faiss.swig_ptr(each) for each in (np.ascontiguousarray(transformed), cells, codes))
     codec.encode_vectors(len(cells), *pointers, True)

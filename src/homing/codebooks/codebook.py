@@ -1,4 +1,4 @@
-"""A frozen, trained quantizer, and the one file it is kept in."""
+"""Codebook: a frozen, trained quantizer and its file format."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FORMAT = 2
 
 
 class Codebook:
-    """A trained quantizer that never changes: spec, centroids, codes, and the extractor it was trained for.
+    """A trained quantizer that never changes, for the descriptors of one extractor.
 
-    Activated photos are tied to their codebook for ever, so it carries a fingerprint over all that decides a code.
+    Activated photos depend on their codebook, so it has a fingerprint over everything that determines a code.
     """
 
     def __init__(
@@ -64,10 +64,9 @@ class Codebook:
         name: str,
         photos: np.ndarray | None = None,
     ) -> Codebook:
-        """Learn the quantizer of a FAISS factory string from (N, D) descriptors.
+        """Train the quantizer of a FAISS factory string on (N, D) descriptors.
 
-        How far unrelated photos lie apart is measured on (P, D) descriptors of distinct `photos`; by default those it
-        learns from are taken for such.
+        The null distribution is measured on (P, D) descriptors of distinct `photos`, by default on the training set.
         """
         quantizer = train_quantizer(spec, descriptors)
         return cls(
@@ -101,9 +100,9 @@ class Codebook:
         return import_index(index, extractors.load(extractor), name=name, descriptors=descriptors)
 
     def with_null_distribution(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
-        """The same codebook, with the distances of these (P, D) descriptors of unrelated photos for those it knew.
+        """A copy of the codebook whose null distribution is measured on (P, D) descriptors of unrelated photos.
 
-        Pairs (R, 2) of them that are related all the same are left out.
+        `related` (R, 2) lists pairs of rows to leave out.
         """
         return Codebook(
             self._bytes,
@@ -115,84 +114,84 @@ class Codebook:
         )
 
     def encode(self, descriptors: Tensor) -> np.ndarray:
-        """The codes an index stores for (B, D) descriptors: (B, bytes) uint8."""
+        """The codes of (B, D) descriptors: (B, bytes) uint8."""
         return self.quantizer.encode(_rows(descriptors))
 
     def decode(self, codes: np.ndarray) -> Tensor:
-        """The descriptors that stand behind (B, bytes) codes: (B, D)."""
+        """The reconstructions of (B, bytes) codes: (B, D)."""
         if not self.quantizer.decodes:
-            raise CodebookError(f"the codes of '{self.spec}' are signs, there is no descriptor behind them")
+            raise CodebookError(f"the codes of '{self.spec}' are signs and cannot be decoded")
         return torch.from_numpy(self.quantizer.decode(np.ascontiguousarray(codes)))
 
     def reconstruct(self, descriptors: Tensor) -> Tensor:
-        """What the index would store for these descriptors, q(x): (B, D); nothing is added anywhere."""
+        """The reconstructions q(x) of (B, D) descriptors, as an index would store them: (B, D)."""
         return self.decode(self.encode(descriptors)).to(descriptors.device)
 
     def cells(self, descriptors: Tensor) -> Tensor:
-        """The cell each of (B, D) descriptors falls into: (B,); all zero for a spec without cells."""
+        """The cell of each of (B, D) descriptors: (B,); all zero for a spec without cells."""
         if not self.has_cells:
             return torch.zeros(len(descriptors), dtype=torch.long)
         return torch.from_numpy(self.quantizer.cells(_rows(descriptors)))
 
     def centroids(self, descriptors: Tensor) -> Tensor:
-        """The center of the cell each of (B, D) descriptors falls into: (B, D)."""
+        """The centroid of the cell of each of (B, D) descriptors: (B, D)."""
         centroids = self.quantizer.inverse_transform(self.quantizer.centroids(_rows(descriptors)))
         return torch.from_numpy(centroids).to(descriptors.device)
 
     @cached_property
     def all_centroids(self) -> Tensor:
-        """The centers of all cells: (cells, D)."""
+        """The centroids of all cells: (cells, D)."""
         ivf = self.quantizer.ivf
         return torch.from_numpy(self.quantizer.inverse_transform(ivf.quantizer.reconstruct_n(0, ivf.nlist)))
 
     def sample_reconstructions(self, cells: Tensor, count: int) -> Tensor:
-        """What may be stored beside a photo in each of (B,) cells: so many codes drawn at random, (B, count, D).
+        """Reconstructions of random codes in each of (B,) cells: (B, count, D).
 
-        None, (B, 0, D), where descriptors are kept whole, or codes say nothing of the cell.
+        Empty, (B, 0, D), if cells store full descriptors or codes are not of residuals.
         """
         if self.family == "cells" or not self.quantizer.ivf.by_residual:
             return torch.empty(len(cells), 0, self.dim)
         return self.decode(self.quantizer.sample_codes(cells.cpu().numpy(), count)).reshape(len(cells), count, self.dim)
 
     def transform(self, descriptors: Tensor) -> np.ndarray:
-        """Descriptors as the quantizer sees them: after the rotation or projection a spec may begin with."""
+        """Descriptors after the transforms (rotation, projection) that a spec may begin with."""
         return self.quantizer.transform(_rows(descriptors))
 
     def torch_transform(self, device: torch.device) -> Transform:
-        """The same in PyTorch: (B, D) descriptors in, differentiable."""
+        """The transforms of the spec as a differentiable function of (B, D) descriptors."""
         return compose([to_torch(each, device) for each in self.quantizer.transforms])
 
     @cached_property
     def codewords(self) -> Tensor:
-        """The codewords of each sub-space of a product quantizer, as it sees descriptors: (M, 2^bits, d/M)."""
+        """The codewords of each sub-space of a product quantizer, after transforms: (M, 2^bits, d/M)."""
         return torch.from_numpy(self.quantizer.codewords())
 
     def pq_codes(self, descriptors: Tensor) -> Tensor:
-        """Which codeword of each sub-space stands for each of (B, D) descriptors: (B, M)."""
+        """The codeword indices of (B, D) descriptors in each sub-space: (B, M)."""
         return torch.from_numpy(self.quantizer.pq_codes(_rows(descriptors)))
 
     @property
     def family(self) -> Family:
-        """What the codes keep of a descriptor, which decides what activation can do for it."""
+        """What the codes keep of a descriptor; it determines the objective of activation."""
         return self.quantizer.family
 
     @property
     def has_cells(self) -> bool:
-        """Whether an index looks into some cells only."""
+        """Whether an index searches some of its cells only (IVF)."""
         return self.quantizer.ivf is not None
 
     @property
     def is_product(self) -> bool:
-        """Whether codes are those of a product quantizer and nothing else: one codeword for each sub-space."""
+        """Whether codes are those of a product quantizer without cells."""
         return self.quantizer.is_product
 
     @property
     def code_size(self) -> int:
-        """Bytes of one code, with the number of its cell."""
+        """Bytes of one code, including its cell."""
         return int(self.quantizer.codec.sa_code_size())
 
     def new_faiss(self) -> Any:
-        """An empty FAISS index around this quantizer, for an engine to fill."""
+        """A new, empty FAISS index with this quantizer."""
         return faiss.deserialize_index(np.frombuffer(self._bytes, dtype=np.uint8))
 
     def check(self, extractor: Extractor) -> None:
@@ -201,7 +200,7 @@ class Codebook:
             hint = "train a codebook for it: homing codebook train PHOTOS --extractor NAME"
             if extractor.name == self.extractor:
                 hint = (
-                    "this one has the name of that, but is another: go on with the version of homing, or the file, "
+                    "it has the same name but other weights: use the version of homing, or the file, "
                     "that the codebook was made with, or make a new collection from the originals"
                 )
             raise CodebookError(
@@ -223,12 +222,12 @@ class Codebook:
         return save_safetensors(tensors, metadata={"homing.codebook": json.dumps(about, sort_keys=True)})
 
     def __reduce__(self) -> tuple[Callable[[bytes, str], Codebook], tuple[bytes, str]]:
-        """For worker processes: as a file of it would go there."""
+        """Pickle the codebook as the bytes of its file."""
         return Codebook.from_bytes, (self.to_bytes(), self.name)
 
     @classmethod
     def from_bytes(cls, data: bytes, origin: str) -> Codebook:
-        """The codebook kept in these bytes; `origin` names them in messages."""
+        """The codebook in these bytes; `origin` names them in messages."""
         try:
             tensors = load_safetensors(data)
             about = read_safetensors_metadata(data, "homing.codebook")
@@ -239,19 +238,19 @@ class Codebook:
         except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
             raise CodebookError(f"{origin} is not a homing codebook, or is damaged") from error
         if codebook.fingerprint != fingerprint or not codebook.null_distribution.is_valid:
-            raise CodebookError(f"{origin} is damaged: its contents do not have the fingerprint it states")
+            raise CodebookError(f"{origin} is damaged: its contents do not match its fingerprint")
         return codebook
 
     @classmethod
     def read(cls, path: str | Path) -> Codebook:
-        """The codebook kept in a file."""
+        """Read a codebook from a file."""
         try:
             return cls.from_bytes(Path(path).read_bytes(), str(path))
         except OSError as error:
             raise CodebookError(f"cannot read codebook {path}: {error.strerror}") from error
 
     def write(self, path: Path) -> None:
-        """Keep the codebook in a file."""
+        """Write the codebook to a file."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, self.to_bytes())

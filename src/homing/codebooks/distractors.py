@@ -1,4 +1,4 @@
-"""The codes of many unrelated photos, to search among."""
+"""Distractors: codes of many unrelated photos."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Distractors:
     coco_ids: np.ndarray
 
     def name(self, position: int) -> str:
-        """How the photo at this position is called in a match."""
+        """The name of the photo at this position in a match."""
         return f"coco/{self.coco_ids[position]:012d}.jpg"
 
     def __len__(self) -> int:
@@ -33,7 +33,7 @@ class Distractors:
 
     @classmethod
     def from_bytes(cls, data: bytes, codebook: Codebook, origin: str) -> Distractors:
-        """The distractors kept in these bytes, which must hold codes of this codebook."""
+        """The distractors in these bytes, which must be codes of this codebook."""
         try:
             tensors = load_safetensors(data)
             distractors = cls(tensors["codes"], tensors["coco_ids"])

@@ -1,4 +1,4 @@
-"""From a FAISS factory string to a quantizer that has learned from descriptors."""
+"""Train the quantizer of a FAISS factory string."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from homing.codebooks.quantizer import Quantizer
 from homing.errors import CodebookError
 
-MIN_GRAPH_LINKS = 8  # with fewer a graph loses much of what it holds, and FAISS crashes with 1
-_SAMPLE_SIZE = 1_000  # descriptors whose codes tell whether codes tell anything
+MIN_GRAPH_LINKS = 8  # with fewer, searches in a graph lose many results, and FAISS crashes with 1
+_SAMPLE_SIZE = 1_000  # descriptors whose codes are compared
 
 
 def train_quantizer(spec: str, descriptors: np.ndarray) -> Quantizer:
-    """A quantizer of this spec that has learned from (N, D) descriptors."""
+    """A quantizer of this spec, trained on (N, D) descriptors."""
     count, dim = descriptors.shape
     quantizer = build_quantizer(spec, dim=dim, descriptors=count)
     _skip_needless_training(quantizer)
@@ -31,8 +31,8 @@ def train_quantizer(spec: str, descriptors: np.ndarray) -> Quantizer:
 
 
 def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
-    """A quantizer of this spec; refuses a spec that makes no sense, or that needs more descriptors."""
-    if re.search(r"(?<!\d)0+(?!\d)", spec):  # with which FAISS crashes, or keeps nothing
+    """An untrained quantizer of this spec; refuses an invalid spec and too few descriptors."""
+    if re.search(r"(?<!\d)0+(?!\d)", spec):  # FAISS crashes, or stores nothing
         raise CodebookError(f"'{spec}' asks for 0 of something; ask for at least 1")
     if any(int(links) < MIN_GRAPH_LINKS for links in re.findall(r"HNSW(\d+)", spec)):
         raise CodebookError(f"'{spec}' asks for a graph of too few links; ask for HNSW{MIN_GRAPH_LINKS} at least")
@@ -40,9 +40,7 @@ def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
         quantizer = Quantizer(faiss.index_factory(dim, spec), spec)
     except RuntimeError as error:
         if "HNSW code description" in str(error):
-            raise CodebookError(
-                f"'{spec}': FAISS builds no graph over such codes; it does over PQ, SQ, RaBitQ and Flat"
-            ) from error
+            raise CodebookError(f"'{spec}': FAISS supports HNSW over PQ, SQ, RaBitQ and Flat only") from error
         raise CodebookError(
             f"'{spec}' is no FAISS factory string for {dim}-d descriptors; IVF1024,PQ8x8 is one, "
             "docs/explanation/method.md lists the families"
@@ -50,12 +48,12 @@ def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
     for each in quantizer.transforms:
         if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:
             raise CodebookError(f"'{spec}' makes {each.d_out} dimensions of {each.d_in}; ask for {each.d_in} at most")
-    # FAISS crashes over a rotation learned from fewer descriptors than dimensions.
+    # FAISS crashes on an OPQ rotation trained on fewer descriptors than dimensions.
     rotated = [each.d_in for each in quantizer.transforms if isinstance(each, faiss.OPQMatrix)]
     needed = max(256, 0 if quantizer.ivf is None else quantizer.ivf.nlist, *rotated)
     if descriptors < needed:
         raise CodebookError(
-            f"{spec} needs at least {needed} descriptors to learn from, got {descriptors}; "
+            f"{spec} needs at least {needed} training descriptors, got {descriptors}; "
             "give it more photos, or more crops of them with --descriptors"
         )
     return quantizer
@@ -72,7 +70,7 @@ def refuse_one_code(quantizer: Quantizer, rows: np.ndarray, spec: str) -> None:
 
 
 def _skip_needless_training(quantizer: Quantizer) -> None:
-    """Leave out of training what helps nobody here."""
+    """Turn off parts of FAISS's training that are not needed, and its warnings about few photos."""
     clusterings = []
     cells = [] if quantizer.ivf is None else [faiss.downcast_index(quantizer.ivf.quantizer)]
     for part in (quantizer.inner, quantizer.codec, *cells):
@@ -82,19 +80,18 @@ def _skip_needless_training(quantizer: Quantizer) -> None:
             learning += [cast(many.subquantizer(i)) for i in range(many.nsplits)]
         clusterings += [each.cp for each in learning if hasattr(each, "cp")]
         if hasattr(part, "do_polysemous_training"):
-            # It numbers codewords so that codes compare by their bits, which no index here does; it takes most of the
-            # time.
+            # Polysemous training, for comparing codes by Hamming distance, is not used and takes most of the time.
             part.do_polysemous_training = False
     if hasattr(quantizer.codec, "pq"):
         rotations = [each for each in quantizer.transforms if isinstance(each, faiss.OPQMatrix)]
         clusterings += [_product_quantizer(each, quantizer.codec.pq.nbits).cp for each in rotations]
     for clustering in clusterings:
-        # FAISS warns, line after line, of fewer than 39 photos per centroid; whoever trains on so few knows.
+        # FAISS prints a warning per clustering with fewer than 39 photos per centroid.
         clustering.min_points_per_centroid = 1
 
 
 def _product_quantizer(rotation: Any, bits: int) -> Any:
-    """The product quantizer that a rotation learns for: by itself one of 8 bits, whatever the codes have."""
+    """The product quantizer that OPQ is trained for; by default FAISS uses 8 bits, whatever the spec has."""
     rotation.pq = product = faiss.ProductQuantizer(rotation.d_out, rotation.M, bits)
     rotation.referenced_objects = [product]
     return product

@@ -1,4 +1,4 @@
-"""How near unrelated photos come: distances of pairs of them and, beyond the nearest of those, a fitted tail."""
+"""Null distribution: distances of unrelated photos, with a fitted tail below the smallest measured ones."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from homing.errors import CodebookError
 
 ComparedBy = Literal["code", "descriptor"]
 MAX_PHOTOS = 14_000  # two hundred million pairs
-MIN_REFERENCES = 100  # that tell how much alike photos are
-_NEAREST_SHARE = 0.01  # the share of pairs, the nearest, that are all looked at; of the others a sample tells
+MIN_REFERENCES = 100  # for a density ratio
+_NEAREST_SHARE = 0.01  # share of the pairs, the nearest, that are all used; the others are sampled
 _SAMPLE_STRIDE = 101  # one pair in so many
-_CURVE_POINTS = 400  # that a curve is kept as, beside the nearest pairs
-_TAIL_SHARE = 1e-5  # the share of pairs, the nearest, to which the tail is fitted, and for which it stands
+_CURVE_POINTS = 400  # points of the stored curve, besides the nearest pairs
+_TAIL_SHARE = 1e-5  # share of the pairs, the nearest, that the tail is fitted to and replaces
 _MIN_TAIL_PAIRS = 500  # to which it is fitted
-_FLOOR = 1e-3  # of the smallest share that was seen: what is rarer nobody can tell from these pairs
-_MIN_SHAPE_PAIRS = 50  # pairs that tell how unevenly they fall to queries, at least
-_EVEN_SHAPE = 1e6  # a shape that makes no difference
+_FLOOR = 1e-3  # of the smallest measured share: rarer distances cannot be estimated from these pairs
+_MIN_SHAPE_PAIRS = 50  # fewest pairs from which a shape is estimated
+_EVEN_SHAPE = 1e6  # a shape for which all queries have the same share
 _DENSITY_SHARES = (
     1e-3,
     1e-2,
@@ -35,8 +35,8 @@ _MIN_EXPECTED_PAIRS = 100  # pairs that would be counted, at least, if photos we
 class PairDistances:
     """Distances (K,) of unrelated pairs, ascending, and the shares (K,) of all pairs that lie no farther apart.
 
-    Some photos lie near many others: of one such query many pairs count where it has one nearest. How near each comes
-    to its share of the pairs is spread over queries as a gamma distribution, of which these are the shapes (K,).
+    Some photos lie near many others, so near pairs are spread unevenly over queries. The share of each query is modeled
+    as gamma-distributed with these `shapes` (K,).
     """
 
     distances: np.ndarray
@@ -45,13 +45,15 @@ class PairDistances:
 
     @classmethod
     def measure(cls, queries: np.ndarray, references: np.ndarray, related: np.ndarray = NO_PAIRS) -> PairDistances:
-        """From the points (P, D) that stand for P photos as queries to those that stand for them as references.
+        """Measure the distances from P photos as queries (P, D) to the same photos as references (P, D).
 
-        Pairs (R, 2) that are related are not counted.
+        Pairs (R, 2) that are `related` are not counted.
         """
         blocks = DistanceBlocks(queries, references, related)
         pairs = blocks.pairs
-        wanted = max(int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS))  # a pair may lie both ways as near
+        wanted = max(
+            int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS)
+        )  # a pair may count twice, once in each direction
         nearest, sample = np.empty(0, np.float32), []
         for block in blocks:
             sample.append(block.ravel()[::_SAMPLE_STRIDE])
@@ -72,18 +74,18 @@ class PairDistances:
         return cls(distances, shares, _shapes(blocks, distances, shares))
 
     def cdf(self, distances: np.ndarray) -> np.ndarray:
-        """How many of all unrelated pairs lie no farther apart than this: the curve, below its edge the tail."""
+        """The share of unrelated pairs at most this far apart: the curve, and the fitted tail below its edge."""
         edge, shape, scale = self._tail
         within = np.interp(distances, self.distances[edge:], np.log(self.shares[edge:]))
         beyond = np.maximum(self.distances[edge] - distances, 0) / scale
-        with np.errstate(divide="ignore"):  # at a distance of 0
+        with np.errstate(divide="ignore"):  # log of 0 at a distance of 0
             tail = np.log1p(np.maximum(shape * beyond, -1)) / shape if shape else beyond
         shares: np.ndarray = np.maximum(np.exp(within - tail), _FLOOR * self.shares[0])
         return shares
 
     def false_match_probability(self, distances: np.ndarray, tries: float | np.ndarray) -> np.ndarray:
-        """How likely the nearest of so many references lies no farther from a photo that is related to none."""
-        # The share of each query is its own: the mean of 1 - (1 - share) ** tries over their gamma distribution.
+        """Probability that the nearest of `tries` references to an unrelated query is at most this far away."""
+        # The mean of 1 - (1 - share) ** tries over the gamma distribution of the shares of queries.
         hits = -tries * np.log1p(-np.minimum(self.cdf(distances), 1 - 1e-12))
         shapes = np.interp(distances, self.distances, self.shapes)
         probabilities: np.ndarray = -np.expm1(-shapes * np.log1p(hits / shapes))
@@ -91,24 +93,24 @@ class PairDistances:
 
     @property
     def is_valid(self) -> bool:
-        """Whether these are distances and shares in order, as they were measured."""
+        """Whether distances and shares are finite, positive and ascending."""
         rows = np.stack([self.distances, self.shares, self.shapes])
         in_order = bool((np.diff(rows[:2]) >= 0).all() and (rows[1:] > 0).all() and (rows[1] <= 1).all())
         return rows.shape[1] > 0 and in_order and bool(np.isfinite(rows).all())
 
     @cached_property
     def _tail(self) -> tuple[int, float, float]:
-        """A generalized Pareto tail, by probability-weighted moments: the place of its edge, its shape and scale."""
-        if self.distances[0] == 0:  # nothing lies nearer than what was seen: the curve tells all
+        """A generalized Pareto tail fitted by probability-weighted moments: index of its edge, shape, scale."""
+        if self.distances[0] == 0:  # no distance is smaller than the measured ones: no tail is needed
             return 0, 0.0, 1.0
         fitted = max(_TAIL_SHARE, _MIN_TAIL_PAIRS * self.shares[0])
         edge = int(np.searchsorted(self.shares, min(fitted, self.shares[-1])))
         near, left = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
-        # Of how far pairs lie below the edge: the mean, and that of each times the share that lies farther below.
+        # Probability-weighted moments of the distance below the edge.
         mean, weighted = _area(near, left), _area(near, left**2) / 2
-        if mean - 2 * weighted < 1e-9:  # all lie on the edge
+        if mean - 2 * weighted < 1e-9:  # all distances equal the edge
             return edge, 0.0, 1e-6
-        # However light, a tail does not end before a distance of 0, at which any two photos may lie.
+        # The tail must extend to a distance of 0, however light it is.
         shape = max(2 - mean / (mean - 2 * weighted), -mean / float(self.distances[edge] - mean))
         return edge, shape, mean * (1 - shape)
 
@@ -122,12 +124,12 @@ class NullDistribution:
 
     @classmethod
     def measure(cls, quantizer: Quantizer, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> NullDistribution:
-        """From (P, D) descriptors of distinct photos, of which so many are taken as are enough.
+        """Measure both distributions on (P, D) descriptors of distinct photos, at most MAX_PHOTOS of them.
 
-        Pairs (R, 2) of them that are related are left out.
+        Pairs (R, 2) that are `related` are left out.
         """
         if len(photos) < 2:
-            raise CodebookError("how far unrelated photos lie apart takes two at least; give it more photos")
+            raise CodebookError(f"a null distribution needs at least two photos, got {len(photos)}")
         some = np.random.default_rng(0).permutation(len(photos))[:MAX_PHOTOS]
         rows = np.ascontiguousarray(photos[some], dtype=np.float32)
         positions = np.full(len(photos), -1)
@@ -140,14 +142,14 @@ class NullDistribution:
         )
 
     def density_ratio(self, photos: np.ndarray) -> float:
-        """How many times as often photos, of (P, D) descriptors, lie near each other as those known here do.
+        """How many times as often photos with (P, D) descriptors lie near each other as the measured photos do.
 
-        It is 1 at least, and where they are too few to tell.
+        At least 1; 1 for fewer than MIN_REFERENCES photos.
         """
         pairs = len(photos) * (len(photos) - 1)
         if len(photos) < MIN_REFERENCES:
             return 1.0
-        # Nearer pairs are left to the tail: many of them would be photos of one series, which are not unrelated.
+        # Nearer pairs, in the tail, are not counted: many of them are related photos of one series.
         share = float(np.clip(_MIN_EXPECTED_PAIRS / pairs, *_DENSITY_SHARES))
         nearest, farthest = np.interp([_TAIL_SHARE, share], self.descriptor.shares, self.descriptor.distances)
         counted = sum(int(((block > nearest) & (block <= farthest)).sum()) for block in DistanceBlocks(photos, photos))
@@ -156,10 +158,9 @@ class NullDistribution:
     def false_match_probability(
         self, by: ComparedBy, distances: np.ndarray, tries: int, density_ratio: float | np.ndarray = 1.0
     ) -> np.ndarray:
-        """How likely the nearest of so many references lies no farther from a photo that is related to none.
+        """Probability that the nearest of `tries` references to an unrelated query is at most this far away.
 
-        Photos that are so many times as often near each other have as many times the tries, by descriptors: codes come
-        too seldom near each other to follow.
+        For descriptors, a density ratio multiplies the tries. Codes are rarely near each other and ignore it.
         """
         if by == "code":
             return self.code.false_match_probability(distances, tries)
@@ -167,11 +168,11 @@ class NullDistribution:
 
     @property
     def is_valid(self) -> bool:
-        """Whether these are distances and shares in order, as they were measured."""
+        """Whether distances and shares are finite, positive and ascending."""
         return self.code.is_valid and self.descriptor.is_valid
 
     def to_tensors(self) -> dict[str, np.ndarray]:
-        """What a codebook's file keeps of it."""
+        """The tensors of a codebook's file."""
         return {
             f"null_distribution.{name}": np.stack([each.distances, each.shares, each.shapes])
             for name, each in (("code", self.code), ("descriptor", self.descriptor))
@@ -179,13 +180,13 @@ class NullDistribution:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> NullDistribution:
-        """The null distribution that a codebook's file keeps."""
+        """The null distribution in the tensors of a codebook's file."""
         code, descriptor = (PairDistances(*tensors[f"null_distribution.{name}"]) for name in ("code", "descriptor"))
         return cls(code, descriptor)
 
 
 def _distinct(distances: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of equal distances the last share: no pair lies between them."""
+    """Distances without repetition, each with its largest share."""
     last = np.append(np.diff(distances) > 0, True)
     return distances[last], shares[last]
 
@@ -195,7 +196,7 @@ def _area(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _shapes(blocks: DistanceBlocks, distances: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The shapes (K,) of the gamma distributions that shares are spread over queries by, from their second moments."""
+    """The shapes (K,) of the gamma distributions of queries' shares, from second moments."""
     photos, pairs = len(blocks.queries), blocks.pairs
     fitted_at = np.flatnonzero(
         (shares >= min(_MIN_SHAPE_PAIRS / pairs, shares[-1])) & (shares <= max(_NEAREST_SHARE, shares[0]))

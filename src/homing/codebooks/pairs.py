@@ -1,4 +1,4 @@
-"""Pairs of photos by their distances: all of them in turn, and the nearest."""
+"""Distances of all pairs of photos in blocks, and the nearest pairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 NO_PAIRS = np.empty((0, 2), dtype=int)
-_BLOCK_SIZE = 500  # photos whose distances to all others are held in memory
+_BLOCK_SIZE = 500  # queries per block
 
 
 def pairwise_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -21,9 +21,9 @@ def pairwise_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class DistanceBlocks:
-    """The distances of photos as queries to all as references, some queries at once; infinite where none counts.
+    """Blocks of the distances of photos as queries to all photos as references.
 
-    A photo to itself does not count, nor do pairs (R, 2) that are related.
+    Pairs that do not count are infinite: a photo with itself, and `related` pairs (R, 2).
     """
 
     queries: np.ndarray
@@ -32,7 +32,7 @@ class DistanceBlocks:
 
     @property
     def pairs(self) -> int:
-        """How many count."""
+        """The number of pairs that count."""
         return len(self.queries) * (len(self.queries) - 1) - 2 * len(self.related)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -47,7 +47,7 @@ class DistanceBlocks:
 
 
 def nearest_pairs(rows: np.ndarray, count: int) -> np.ndarray:
-    """The pairs (count, 2) of rows that lie nearest to each other, the nearest first; fewer if there are no more."""
+    """The nearest pairs (count, 2) of rows, nearest first; fewer if there are no more."""
     pairs, distances, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
     for block in DistanceBlocks(rows, rows):
         block[np.arange(len(rows)) <= start + np.arange(len(block))[:, None]] = np.inf  # each once

@@ -1,4 +1,4 @@
-"""A trained FAISS index taken apart: transforms, codec, and what codes keep."""
+"""A FAISS index taken apart: transforms, codec and family."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ _FAMILIES: dict[type, Family] = {
     faiss.IndexFlat: "exact",
     faiss.IndexFlatL2: "exact",
 }
-# Local search begins at random: with which others a descriptor is encoded would decide its code.
+# Local search starts from random numbers shared by the batch, so a code would depend on the rest of the batch.
 _ENCODED_SINGLY = (
     faiss.IndexLocalSearchQuantizer,
     faiss.IndexProductLocalSearchQuantizer,
     faiss.IndexIVFLocalSearchQuantizer,
     faiss.IndexIVFProductLocalSearchQuantizer,
 )
-_local_search = threading.Lock()  # FAISS keeps its times in one place for all threads
+_local_search = threading.Lock()  # FAISS collects timings in a global that is not thread-safe
 _GRAPHS = (faiss.IndexHNSWFlat, faiss.IndexHNSWPQ, faiss.IndexHNSWSQ, faiss.IndexHNSWRaBitQ)
 
 
 class Quantizer:
-    """Arrays in, arrays out: (N, D) descriptors, (N, bytes) codes.
+    """Encodes (N, D) descriptors to (N, bytes) codes; NumPy arrays in and out.
 
-    A FAISS index may begin with transforms; `inner` is what stands behind them. `codec` makes the codes: the storage of
-    a graph, the plain form of what is packed for fast scans, else `inner` itself.
+    A FAISS index may begin with transforms; `inner` is the index after them. `codec` computes the codes: the storage of
+    a graph, the plain equivalent of a fast-scan index, else `inner` itself.
     """
 
     def __init__(self, index: Any, spec: str) -> None:
-        self.index = index  # FAISS frees its parts with it
+        self.index = index  # FAISS frees its parts together with the index
         self.transforms: list[Any] = []
         self.inner: Any = index
         if isinstance(index, faiss.IndexPreTransform):
@@ -69,30 +69,31 @@ class Quantizer:
         nested = self.ivf is not None and faiss.try_extract_index_ivf(self.ivf.quantizer) is not None
         if type(self.codec) not in _FAMILIES or nested:
             raise CodebookError(
-                f"'{spec}' ({type(self.codec).__name__}) is of an unsupported family; supported are {SUPPORTED_FAMILIES}"
+                f"'{spec}' ({type(self.codec).__name__}) is of an unsupported family; "
+                f"supported are {SUPPORTED_FAMILIES}"
             )
         self.family: Family = _FAMILIES[type(self.codec)]
         if self.family != "signs" and any(map(_is_irreversible, self.transforms)):
             raise CodebookError(
-                f"'{spec}' puts ITQ or whitening, from which there is no way back, before codes that are no signs"
+                f"'{spec}' has ITQ or whitening, which cannot be inverted, before codes that are not signs"
             )
         self.decodes = not isinstance(self.codec, faiss.IndexLSH | faiss.IndexRaBitQ | faiss.IndexIVFRaBitQ)
         self.is_product = isinstance(self.codec, faiss.IndexPQ)
 
     def transform(self, rows: np.ndarray) -> np.ndarray:
-        """Descriptors as `inner` sees them: after the rotation or projection that a spec may begin with."""
+        """Descriptors after the transforms, as `inner` takes them."""
         for transform in self.transforms:
             rows = transform.apply(rows)
         return rows
 
     def inverse_transform(self, rows: np.ndarray) -> np.ndarray:
-        """What `inner` sees, as descriptors again; a projection gives the nearest that there is."""
+        """The inverse of `transform`; of a projection, the nearest descriptor."""
         for transform in reversed(self.transforms):
             rows = transform.reverse_transform(rows)
         return rows
 
     def encode(self, rows: np.ndarray) -> np.ndarray:
-        """The codes an index stores; nothing is added anywhere."""
+        """The codes of descriptors."""
         transformed = self.transform(rows)
         if not isinstance(self.codec, _ENCODED_SINGLY):
             codes: np.ndarray = self.codec.sa_encode(transformed)
@@ -101,60 +102,60 @@ class Quantizer:
             return np.concatenate([self.codec.sa_encode(part) for part in np.split(transformed, len(transformed))])
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """The descriptors that stand behind codes."""
+        """The reconstructions of codes."""
         return self.inverse_transform(self.codec.sa_decode(codes))
 
     def codewords(self) -> np.ndarray:
-        """Those of each sub-space of a product quantizer, as `inner` sees them: (M, 2^bits, d/M)."""
+        """The codewords of each sub-space of a product quantizer, after transforms: (M, 2^bits, d/M)."""
         product = self.codec.pq
         codewords: np.ndarray = faiss.vector_to_array(product.centroids)
         return codewords.reshape(product.M, product.ksub, product.dsub)
 
     def pq_codes(self, rows: np.ndarray) -> np.ndarray:
-        """The numbers of the codewords that stand for descriptors: (N, M)."""
+        """The codeword indices of descriptors: (N, M)."""
         product = self.codec.pq
         codes: np.ndarray = faiss.unpack_bitstrings(self.encode(rows), product.M, product.nbits)
         return codes.astype(np.int64)
 
     def cells(self, rows: np.ndarray) -> np.ndarray:
-        """The cell each descriptor falls into: (N,)."""
+        """The cell of each descriptor: (N,)."""
         _, nearest = self.ivf.quantizer.search(self.transform(rows), 1)
         cells: np.ndarray = nearest[:, 0]
         return cells
 
     def centroids(self, rows: np.ndarray) -> np.ndarray:
-        """The centers of the cells that descriptors fall into, as `inner` sees them."""
+        """The centroids of the cells of descriptors, after transforms."""
         centroids: np.ndarray = self.ivf.quantizer.reconstruct_batch(self.cells(rows))
         return centroids
 
     def sample_codes(self, cells: np.ndarray, count: int) -> np.ndarray:
-        """Codes drawn at random, so many in each of (N,) cells and the same in all: (N · count, bytes)."""
-        # As FAISS puts them together: the number of the cell, its lowest byte first, then the code.
+        """`count` random codes in each of (N,) cells, the same in all cells: (N · count, bytes)."""
+        # FAISS's layout: the cell as little-endian bytes, then the code.
         prefix = cells.astype("<i8")[:, None].view(np.uint8)[:, : self.ivf.coarse_code_size()]
         sampled = np.random.default_rng(0).integers(256, size=(count, self.codec.code_size), dtype=np.uint8)
         return np.hstack([prefix.repeat(count, axis=0), np.tile(sampled, (len(cells), 1))])
 
     def distances(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """How far an index finds each descriptor from the code of another: (N,)."""
+        """The distance that an index gives from each descriptor to the code of another: (N,)."""
         queries, references = self.comparison_points(rows, others)
         distances: np.ndarray = np.linalg.norm(queries - references, axis=1)
         return distances
 
     def comparison_points(self, rows: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Points of descriptors and of the codes of others, as far from each other as an index finds those."""
-        if isinstance(self.codec, faiss.IndexLSH):  # the square root of how many bits differ
+        """Points for descriptors and for the codes of others, whose distances are those that an index gives."""
+        if isinstance(self.codec, faiss.IndexLSH):  # the square root of the Hamming distance
             queries, references = (
                 np.unpackbits(self.encode(each), axis=1).astype(np.float32) for each in (rows, others)
             )
             return queries, references
         if self.decodes:
             return rows, self.decode(self.encode(others))
-        # RaBitQ's codes hold what it takes to estimate the distance itself
+        # RaBitQ estimates the distance itself from its codes
         return self.transform(rows), self.transform(others)
 
 
 def _is_irreversible(transform: Any) -> bool:
-    """Whether FAISS cannot undo it: ITQ, and a PCA that whitens."""
+    """Whether FAISS cannot invert a transform: ITQ, and PCA with whitening."""
     return isinstance(transform, faiss.ITQTransform) or bool(getattr(transform, "eigen_power", 0))
 
 
@@ -165,7 +166,7 @@ def _codec(inner: Any) -> Any:
     if type(inner) is faiss.IndexPQFastScan:
         plain = faiss.IndexPQ(inner.d, inner.M, inner.nbits)
     elif type(inner) is faiss.IndexIVFPQFastScan:
-        # Read from a file it has lost its own way to decode (FAISS 1.15).
+        # FAISS 1.15 cannot decode with one that was read from a file.
         plain = faiss.IndexIVFPQ(inner.quantizer, inner.d, inner.nlist, inner.M, inner.nbits)
         plain.by_residual = inner.by_residual
     else:

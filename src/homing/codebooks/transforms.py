@@ -1,4 +1,4 @@
-"""The transforms of FAISS as PyTorch computes them, so that a gradient finds its way through."""
+"""FAISS's transforms as differentiable PyTorch functions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Transform = Callable[[Tensor], Tensor]
 
 
 def to_torch(transform: Any, device: torch.device) -> Transform:
-    """A transform of FAISS, on (B, d) rows of any precision."""
+    """A FAISS transform as a function of (B, d) rows of any precision."""
     if isinstance(transform, faiss.NormalizationTransform):
         return partial(F.normalize, dim=1)
     if isinstance(transform, faiss.ITQTransform):
         mean = torch.from_numpy(faiss.vector_to_array(transform.mean)).to(device)
         rotate = to_torch(transform.pca_then_itq, device)
         return lambda rows: rotate(F.normalize(rows - mean, dim=1))
-    # All others multiply by a matrix and add: what they make of nothing, and of each axis, tells both.
+    # All others are affine: the zero vector and the unit vectors give shift and matrix.
     shift = transform.apply(np.zeros((1, transform.d_in), np.float32))
     matrix = torch.from_numpy(transform.apply(np.eye(transform.d_in, dtype=np.float32)) - shift).to(device)
     added = torch.from_numpy(shift).to(device)
