@@ -58,7 +58,7 @@ def test_the_same_network_as_torchscript_is_not_taken_in_one_line(tmp_path: Path
         warnings.simplefilter("always")
         torch.jit.script(nn.Linear(2, 2)).save(str(tmp_path / "script.pt"))
         remarks.clear()
-        with pytest.raises(HomingError, match="does not hold dino_r50 as it is at https"):
+        with pytest.raises(HomingError, match="does not hold the weights of dino_r50, published at https"):
             extractors.fetch("dino_r50", file=tmp_path / "script.pt")
     assert not remarks
 

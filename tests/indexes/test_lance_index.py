@@ -148,5 +148,5 @@ def test_sampled_ids_are_always_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["PQ4x8", "IVF8,Flat", "IVF8,PQ8x4", "PCA16,IVF8,PQ4x8"])
 def test_codes_that_lance_does_not_have_are_refused(spec: str) -> None:
-    with pytest.raises(CodebookError, match="is not kept in Lance"):
+    with pytest.raises(CodebookError, match="is not supported by Lance"):
         check_family(train(spec))

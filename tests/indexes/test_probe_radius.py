@@ -86,7 +86,7 @@ def test_a_search_by_probe_radius_leaves_the_next_one_by_probes_as_it_was() -> N
 
 def test_what_makes_no_sense_is_refused() -> None:
     _, index, references = filled("IVF16,PQ4x6")
-    with pytest.raises(HomingError, match=r"by probes or by a probe radius, got both: 4 and 0\.1"):
+    with pytest.raises(HomingError, match=r"choose probes or a probe radius, got both: 4 and 0\.1"):
         index.search(references, 5, 4, 0.1)
     for probe_radius in (-0.1, float("nan")):
         with pytest.raises(HomingError, match="a probe radius is a squared distance, 0 or more"):

@@ -1,4 +1,4 @@
-"""Networks that turn a photo into a descriptor."""
+"""Extractors: networks that compute the descriptor of a photo."""
 
 from homing.extractors.base import Extractor, NetworkExtractor, describe
 from homing.extractors.published import fetch, fetched

@@ -1,4 +1,4 @@
-"""What an extractor is, and how any network becomes one."""
+"""The interface of extractors, and an extractor for any PyTorch network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from homing._io.device import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
 from homing.extractors.batch_norm_folding import fold_batch_norms
 
-_BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # what was too large for the memory is halved, and is then smaller
+_BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # powers of two: a batch that runs out of memory is halved
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class Extractor(Protocol):
         ...
 
     def resize(self, image: Tensor) -> Tensor:
-        """Bring one (3, H, W) image to the network's own (3, size, size)."""
+        """Resize one (3, H, W) image to the network's input (3, size, size)."""
         ...
 
 
@@ -53,17 +53,17 @@ class NetworkExtractor:
         self.device = torch.device(device) if device else default_device()
         if self.device.type == "cpu":
             tune_malloc()
-        for parameter in network.parameters():  # one by one: TorchScript cannot be asked as a whole
+        for parameter in network.parameters():  # TorchScript modules have no requires_grad_
             parameter.requires_grad_(False)
         self._mean = torch.tensor(mean, device=self.device)[:, None, None]
         self._std = torch.tensor(std, device=self.device)[:, None, None]
         example = torch.linspace(-1, 1, 3 * size * size).view(1, 3, size, size)
-        folded = fold_batch_norms(network.eval().cpu(), example)  # a GPU's rounding would hide what folding changes
-        # In the order of memory that convolutions work in, on GPUs and CPUs alike.
+        folded = fold_batch_norms(network.eval().cpu(), example)  # on a GPU, rounding would hide the effect of folding
+        # channels_last is the fastest memory format for convolutions on GPUs and CPUs.
         self._unfolded, self._network = (
             each.to(self.device).to(memory_format=torch.channels_last) for each in (network, folded)
         )
-        # CPUs that could compute in half precision were not faster by it.
+        # Half precision is not faster on CPUs that support it.
         self._half = self.device.type == "cuda" and supports_bfloat16(self.device)
         self._fast: Callable[[Tensor], Tensor] = self.__call__
         with torch.no_grad():
@@ -75,42 +75,42 @@ class NetworkExtractor:
         return F.normalize(self.features(images), dim=1)
 
     def features(self, images: Tensor) -> Tensor:
-        """What the network gives before it is scaled to unit norm."""
+        """The output of the network, before scaling to unit norm."""
         if images.shape[-2:] != (self.size, self.size):
             images = _resize(images, self.size)
         features: Tensor = self._network((images - self._mean) / self._std)
         return features.flatten(1).float()
 
     def resize(self, image: Tensor) -> Tensor:
-        """One (3, H, W) image as the (3, size, size) square the network sees."""
+        """Resize one (3, H, W) image to the network's input (3, size, size)."""
         return _resize(image[None], self.size)[0]
 
     def unfolded(self) -> NetworkExtractor:
-        """The same with the network layer by layer as its authors wrote it: what a benchmark compares with."""
+        """A copy without folded batch norms, for comparisons in benchmarks."""
         plain = copy.copy(self)
         plain._network, plain._half, plain._fast = self._unfolded, False, plain.__call__
         return plain
 
     def compiled(self) -> NetworkExtractor:
-        """The same with what loops run compiled, on a GPU: half a minute for each size of batch."""
+        """A copy whose `forward_fast` is compiled on a GPU: half a minute for each batch size."""
         fast = copy.copy(self)
         fast._fast = compile_on_gpu(fast.__call__, self.device, dynamic=False)
         return fast
 
     def forward_fast(self, images: Tensor) -> Tensor:
-        """Descriptors for a gradient: in half precision where the device is made for it, compiled if that was asked."""
+        """Descriptors for gradients: in half precision if the device supports it, compiled after `compiled`."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._half):
             return self._fast(images)
 
 
 def forward_fast(extractor: Extractor, images: Tensor) -> Tensor:
-    """Descriptors, as `extractor` gives them, for a gradient: as fast as it can, and exact enough for a direction."""
+    """Descriptors for gradients: `extractor.forward_fast` if there is one, else the extractor itself."""
     fast: Callable[[Tensor], Tensor] = getattr(extractor, "forward_fast", extractor)
     return fast(images)
 
 
 def describe(extractor: Extractor, images: Sequence[Tensor]) -> Tensor:
-    """Descriptors of photos as they are, (B, dim) on the CPU; the (3, H, W) images may differ in size."""
+    """Descriptors (B, dim), on the CPU, of (3, H, W) images, which may differ in size."""
     with torch.inference_mode():
         inputs = torch.stack([extractor.resize(image) for image in images])
         batches = torch.split(inputs, default_batch_size(extractor))
@@ -122,17 +122,17 @@ def _describe_batch(extractor: Extractor, inputs: Tensor) -> Tensor:
 
 
 def default_batch_size(extractor: Extractor) -> int:
-    """A good batch: large on a GPU; on a CPU to get the memory for a large one costs more than the network itself."""
+    """The default batch size: small on a CPU, where allocating the memory of a large batch is slow."""
     return 256 if extractor.device.type == "cuda" else 16
 
 
 def batch_indices(count: int, device: torch.device) -> Tensor:
-    """The indices of so many images in the batch that they are computed in: the last one fills what is left of it."""
+    """The indices of `count` images in their padded batch; the last image fills the padding."""
     return torch.arange(_padded_batch_size(count, device), device=device).clamp_(max=count - 1)
 
 
 def _padded_batch_size(count: int, device: torch.device) -> int:
-    """A GPU takes seconds to get ready for a size of batch that it has not met, so it meets few."""
+    """The batch size after padding: on a GPU one of a few sizes, as each new size takes seconds to plan."""
     return next((size for size in _BATCH_SIZES if size >= count), count) if device.type == "cuda" else count
 
 
@@ -141,7 +141,7 @@ def _resize(images: Tensor, size: int) -> Tensor:
 
 
 def _fingerprint(state: Mapping[str, Tensor], preprocessing: str) -> str:
-    """A hash of the weights and of what is done to the pixels before them; where the files lie does not matter."""
+    """A hash of the weights and the preprocessing."""
     digest = hashlib.sha256(preprocessing.encode())
     for key in sorted(state):
         digest.update(key.encode())

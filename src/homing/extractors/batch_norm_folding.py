@@ -9,20 +9,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
-_ROUNDING = 1e-4  # of the length of what a network gives: more than that, and it is another network
+_ROUNDING = 1e-4  # relative error of the output that is accepted
 
 
 @torch.no_grad()
 def fold_batch_norms(network: nn.Module, example: Tensor) -> nn.Module:
-    """A copy that gives the same with fewer layers; the network itself where nothing can be folded.
+    """A copy with batch norms folded into convolutions; the network itself if nothing can be folded.
 
-    `example` (1, 3, S, S) is run through it, to see which norm reads what which convolution writes.
+    `example` (1, 3, S, S) is run through the network to see which norm follows which convolution.
     """
     if isinstance(network, torch.jit.ScriptModule) or not any(
         isinstance(each, nn.Conv2d) for each in network.modules()
     ):
         return network
-    from timm.layers import BatchNormAct2d  # takes as long as PyTorch itself, which most commands have no time for
+    from timm.layers import BatchNormAct2d  # imports as slowly as PyTorch itself
 
     pairs = _pairs(network, example, (nn.BatchNorm2d, BatchNormAct2d))
     if not pairs:
@@ -35,15 +35,15 @@ def fold_batch_norms(network: nn.Module, example: Tensor) -> nn.Module:
         folded.set_submodule(norm, reader.act if isinstance(reader, BatchNormAct2d) else nn.Identity())
     before, after = network(example), folded(example)
     same = (before - after).norm() <= _ROUNDING * before.norm()
-    return folded if same else network  # what a convolution wrote was read elsewhere, too
+    return folded if same else network  # an output of a convolution was used elsewhere, too
 
 
 def _pairs(network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ...]) -> list[tuple[str, str]]:
-    """The names of each convolution and of the norm, of these kinds, that reads what it writes; both are used once."""
+    """The names of convolutions and of the norms that follow them; each is used once."""
     written: dict[int, str] = {}
     pairs: list[tuple[str, str]] = []
     calls: dict[str, int] = {}
-    alive: list[Tensor] = []  # so that no two tensors of the run have the same id
+    alive: list[Tensor] = []  # keeps ids of tensors unique during the run
 
     def hook_for(name: str) -> Any:
         def hook(module: nn.Module, inputs: tuple[Tensor, ...], result: Tensor) -> None:
@@ -59,7 +59,7 @@ def _pairs(network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ..
     hooks = [
         module.register_forward_hook(hook_for(name))
         for name, module in network.named_modules()
-        # Of other kinds nobody knows what else they do.
+        # Subclasses may do more than normalize.
         if isinstance(module, nn.Conv2d) or type(module) in norms
     ]
     try:

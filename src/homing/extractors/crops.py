@@ -1,4 +1,4 @@
-"""Descriptors of photos and of random crops of them: many more than there are photos, each decoded once."""
+"""Descriptors of photos and of random crops of them; each photo is decoded once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from homing.errors import PhotoError
 from homing.extractors.base import Extractor, default_batch_size
 from homing.photo import read_square
 
-SQUARE_SIDE = 256  # pixels a side: what a photo is brought to before crops are cut from it, if no network needs more
-MIN_CROP_SIDE = 0.5  # the side of a crop, at least, as a share of the photo's
+SQUARE_SIDE = (
+    256  # pixels: photos are resized to this square before cropping, or to the network's size if that is larger
+)
+MIN_CROP_SIDE = 0.5  # smallest side of a crop, as a share of the photo's
 SEED = 0
 PHOTOS_PER_BATCH = 64
 
@@ -31,10 +33,9 @@ def describe_crops(
 ) -> Iterator[np.ndarray]:
     """Batches of (B, dim) descriptors, float32: of every photo whole and of random crops of it.
 
-    There are `count` if all photos can be read: how many one gives depends on its index in the list alone, and what
-    cannot be read is not made up for. Of fewer descriptors than photos, the first photos give one each. `report` is
-    called once per photo, with its error where it cannot be read; those of a batch before the batch is given. The
-    first `start` photos are left out.
+    There are `count` descriptors if all photos can be read; photos that cannot be read are not replaced. If `count` is
+    smaller than the number of photos, the first photos give one each. `report` is called once per photo, with its error
+    or None, before the batch of the photo is yielded. The first `start` photos are skipped.
     """
     each, more = divmod(count, max(len(paths), 1))
     readable = _read(paths[:count], start, square_side(extractor), report)
@@ -48,7 +49,7 @@ def describe_crops(
 
 
 def square_side(extractor: Extractor) -> int:
-    """Pixels a side of the squares that crops are cut from: never fewer than the network sees."""
+    """Side of the squares that crops are cut from, in pixels; at least the network's input size."""
     return max(SQUARE_SIDE, extractor.size)
 
 
@@ -66,8 +67,8 @@ def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, wind
 def crop_windows(index: int, count: int) -> np.ndarray:
     """The windows (count, 3) cut from the photo at this index in the list: side and center x, y.
 
-    A side is a share of the photo's, so that its ratio is kept; centers lie in [-1, 1]. The first window is the whole
-    photo; more of them never change those before.
+    A side is a share of the photo's sides, so that the aspect ratio is kept; centers are in [-1, 1]. The first window
+    is the whole photo. A larger count does not change the first windows.
     """
     random = np.random.default_rng([SEED, index]).random((count - 1, 3), dtype=np.float32)
     sides = MIN_CROP_SIDE + (1 - MIN_CROP_SIDE) * random[:, :1]
@@ -93,7 +94,7 @@ def _describe(extractor: Extractor, squares: Tensor, windows: Tensor) -> np.ndar
     with torch.inference_mode():
         grid = F.affine_grid(affine, [len(squares), 3, extractor.size, extractor.size], align_corners=False)
         crops = F.grid_sample(squares / 255, grid, mode="bilinear", padding_mode="border", align_corners=False)
-        # Twice as fast where it can be had. A descriptor keeps a cosine of 0.997 and more, which is enough for a crowd.
+        # Twice as fast; the cosine to the exact descriptor is at least 0.997, which is enough for training sets.
         half = supports_bfloat16(extractor.device)
         with torch.autocast(extractor.device.type, torch.bfloat16, enabled=half):
             return extractor(crops).float().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Networks that `homing train descriptor` wrote: one file holds the weights and how to use them."""
+"""Networks written by `homing train descriptor`: one file with weights and config."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _METADATA_KEY = "homing.extractor"
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkConfig:
-    """What a descriptor network is built from, and how pixels are brought to it."""
+    """Architecture and preprocessing of a descriptor network."""
 
     trunk: str  # the name of a convolutional timm model
     dim: int
@@ -43,7 +43,7 @@ class DescriptorNetwork(nn.Module):
         self.head = nn.Linear(self.trunk.num_features, config.dim)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) normalized pixels to (B, dim), of any length."""
+        """(B, 3, H, W) normalized pixels to (B, dim), not yet of unit norm."""
         maps = self.trunk(pixels).float().clamp(min=1e-6)  # cubes need single precision
         pooled: Tensor = maps.pow(GEM_POWER).mean(dim=(2, 3)).pow(1 / GEM_POWER)
         projected: Tensor = self.head(pooled)
@@ -52,19 +52,19 @@ class DescriptorNetwork(nn.Module):
 
 def trained_network(path: str, device: torch.device | str | None = None) -> Extractor:
     """A network of your own, written by homing train descriptor."""
-    # A codebook names it, and must find it from any folder.
+    # Codebooks store the name, so it must be valid in any working directory.
     return as_extractor(*read_network(path), name=str(Path(path).absolute()), device=device)
 
 
 def as_extractor(
     network: DescriptorNetwork, config: NetworkConfig, *, name: str, device: torch.device | str | None = None
 ) -> Extractor:
-    """The network, used as its config says."""
+    """The network as an extractor."""
     return NetworkExtractor(network, name=name, size=config.size, mean=config.mean, std=config.std, device=device)
 
 
 def read_network(path: str) -> tuple[DescriptorNetwork, NetworkConfig]:
-    """Network and config kept in a file."""
+    """Read network and config from a file."""
     try:
         return network_from_bytes(Path(path).read_bytes(), origin=path)
     except OSError as error:
@@ -72,27 +72,27 @@ def read_network(path: str) -> tuple[DescriptorNetwork, NetworkConfig]:
 
 
 def network_from_bytes(data: bytes, *, origin: str) -> tuple[DescriptorNetwork, NetworkConfig]:
-    """Network and config kept in the bytes of such a file; `origin` names them in messages."""
+    """Network and config in the bytes of a file; `origin` names them in messages."""
     try:
         about = read_safetensors_metadata(data, _METADATA_KEY)
         config = NetworkConfig(**{**about, "mean": tuple(about["mean"]), "std": tuple(about["std"])})
         network = DescriptorNetwork(config)
-        network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
+        network.load_state_dict(load_safetensors(data))  # stored in half precision, copied into single
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise HomingError(f"{origin} was not written by homing train descriptor, or is damaged") from error
     return network, config
 
 
 def check_finite(weights: Mapping[str, Tensor]) -> None:
-    """Refuse weights of which some are infinite or no numbers."""
+    """Refuse weights that are infinite or NaN."""
     if not all(value.isfinite().all() for value in weights.values()):
-        raise HomingError("the network's weights are no longer numbers; try a lower --lr")
+        raise HomingError("the network's weights are infinite or NaN; try a lower --lr")
 
 
 def write_network(network: nn.Module, config: Any, path: Path, *, kind: str = _METADATA_KEY) -> None:
-    """Keep a network and its config, a dataclass, in one file: weights in half precision, biases and norms in single.
+    """Write a network and its config, a dataclass: weights in half precision, biases and norms in single.
 
-    The kind is the name the config stands under.
+    `kind` is the metadata key of the config.
     """
     half = {key: value.half() if value.ndim > 1 else value for key, value in network.state_dict().items()}
     check_finite(half)

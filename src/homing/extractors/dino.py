@@ -1,4 +1,4 @@
-"""DINO, networks that taught themselves on ImageNet (Caron et al., ICCV 2021); weights under the Apache license 2.0."""
+"""DINO, self-supervised networks on ImageNet (Caron et al., ICCV 2021); weights under the Apache license 2.0."""
 
 from __future__ import annotations
 

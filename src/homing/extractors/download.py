@@ -1,4 +1,4 @@
-"""Files that others publish: fetched once into the user's cache folder, and from then on the same bytes for ever."""
+"""Downloads of published files into the cache folder, pinned to the bytes of the first download."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ Report = Callable[[int, int], None]
 
 
 def cache_path(address: str) -> Path:
-    """Where the file at this address is kept: in HOMING_CACHE, or where the system keeps such files."""
+    """The cache path of the file at this address: in HOMING_CACHE, or in the user's cache folder."""
     system = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(os.environ.get("HOMING_CACHE") or Path(system) / "homing")
     return folder.expanduser() / PurePosixPath(urlsplit(address).path).name
 
 
 def is_cached(address: str) -> bool:
-    """Whether a file of the right size is there; its bytes are not looked at."""
+    """Whether a file of the right size is cached; its hash is not checked."""
     target = cache_path(address)
     try:
         pin = _read_pin(target)
-    except HomingError:  # whoever fetches or loads this file is told; the others have nothing to do with it
+    except HomingError:  # reported when the file is fetched or loaded
         return False
     return pin is not None and target.is_file() and target.stat().st_size == pin["size"]
 
 
 def is_intact(address: str) -> bool:
-    """Whether the file is there and holds the bytes that were fetched first."""
+    """Whether the file is cached and has the pinned hash."""
     target = cache_path(address)
     pin = _read_pin(target)
     return pin is not None and is_cached(address) and _sha256(target) == pin["sha256"]
@@ -52,11 +52,10 @@ def is_intact(address: str) -> bool:
 def fetch_file(
     address: str, check: Callable[[Path], object], *, file: Path | None = None, report: Report = lambda *_: None
 ) -> Path:
-    """Keep what is at the address, or a file already downloaded from it. Afterwards it is there whole, or not at all.
+    """Download the file at the address, or copy `file`, into the cache; atomic, safe across processes.
 
-    `check` raises an error if the file is not what it should be. `report` is told how many bytes of how many are here.
-    Authors publish no hashes: the first file's hash is written down beside it, and no other file is taken later.
-    Who fetches what another process is fetching waits for it.
+    `check` raises an error if the file is not what it should be. `report` gets the bytes so far and in total. Authors
+    publish no hashes, so the hash of the first download is pinned, and other files are refused from then on.
     """
     target = cache_path(address)
     if file is None and is_intact(address):
@@ -72,13 +71,13 @@ def fetch_file(
             _accept(part, target, address, str(file or address), check)
         finally:
             part.unlink(missing_ok=True)
-        for stale in target.parent.glob(f"{target.name}.*.part"):  # of files the authors have replaced since
+        for stale in target.parent.glob(f"{target.name}.*.part"):  # of earlier versions of the file
             stale.unlink()
     return target
 
 
 def _accept(part: Path, target: Path, address: str, origin: str, check: Callable[[Path], object]) -> None:
-    """Write down what the file is, then give it its name: never the other way round."""
+    """Pin the file, then rename it into place, in this order."""
     check(part)
     pin: dict[str, Any] = {"address": address, "size": part.stat().st_size, "sha256": _sha256(part)}
     first = _read_pin(target) or pin
@@ -94,14 +93,14 @@ def _accept(part: Path, target: Path, address: str, origin: str, check: Callable
 
 
 def _download(address: str, target: Path, report: Report) -> Path:
-    """All the bytes at the address, in a file beside the target. What came before the connection broke is used."""
+    """Download to a file beside the target, resuming a partial download."""
     response = _open_url(address)
     length, version = response.headers["Content-Length"], response.headers["ETag"] or response.headers["Last-Modified"]
     if length is None:
         response.close()
         raise HomingError(f"{address} does not say how large the file is; {_BY_HAND}")
     size = int(length)
-    # Named by the version, so that parts of two versions are never put together.
+    # Named by the version, so that parts of two versions are never mixed.
     part = target.with_name(f"{target.name}.{hashlib.sha256(f'{version} {size}'.encode()).hexdigest()[:12]}.part")
     done = part.stat().st_size if part.exists() and version else 0
     if 0 < done < size:
@@ -130,7 +129,7 @@ def _receive(response: http.client.HTTPResponse, part: Path, done: int, size: in
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """The next bytes; none where the connection broke, which the size then tells."""
+    """The next bytes; none if the connection broke, which the size then shows."""
     try:
         return response.read(CHUNK_SIZE)
     except (OSError, http.client.HTTPException):
@@ -170,7 +169,7 @@ def _pin_path(target: Path) -> Path:
 
 
 def _read_pin(target: Path) -> dict[str, Any] | None:
-    """What was written down about the file that was fetched first."""
+    """The pin: size and hash of the first download."""
     path = _pin_path(target)
     if not path.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Our own network, taught to know a photo from its edited copies. docs/reference/homing-1.md is its card."""
+"""homing-1, the default network, trained to match photos and edited copies; model card: docs/reference/homing-1.md."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from homing.extractors.registry import register
 
 @register("homing-1")
 def homing_1(device: torch.device | str | None = None) -> Extractor:
-    """EfficientNet-Lite0 taught on COCO to know photos from their edited copies, 512-d; inside the package."""
+    """EfficientNet-Lite0 trained on COCO to match photos and edited copies, 512-d; inside the package."""
     return as_extractor(*bundled_network(), name="homing-1", device=device)
 
 
 def bundled_network() -> tuple[DescriptorNetwork, NetworkConfig]:
-    """The network itself, for others to start from."""
+    """The network and its config, to initialize training."""
     data = files("homing.extractors").joinpath("data/homing-1.safetensors").read_bytes()
     return network_from_bytes(data, origin="homing-1")

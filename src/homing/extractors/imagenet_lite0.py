@@ -1,4 +1,4 @@
-"""An ImageNet classifier, small enough to come inside the package; what homing-1 began as."""
+"""imagenet-lite0: a small ImageNet classifier inside the package, from which homing-1 was trained."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def architecture() -> nn.Sequential:
 def imagenet_lite0(device: torch.device | str | None = None) -> Extractor:
     """EfficientNet-Lite0 trained on ImageNet, half-whitened to 256-d on COCO; inside the package."""
     network = architecture()
-    network.load_state_dict(_weights())  # kept in half precision, copied into single
+    network.load_state_dict(_weights())  # stored in half precision, copied into single
     return NetworkExtractor(network, name="imagenet-lite0", size=SIZE, mean=MEAN, std=STD, device=device)
 
 
 def trunk_weights() -> dict[str, Tensor]:
-    """The weights up to the pooling, for other networks to start from."""
+    """The weights of the trunk, to initialize training."""
     return {key.removeprefix("0."): value for key, value in _weights().items() if key.startswith("0.")}
 
 

@@ -23,7 +23,7 @@ class IscNetwork(nn.Module):
         self.bn = nn.BatchNorm1d(DIM)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, 3, H, W) normalized pixels to (B, 256), of any length."""
+        """(B, 3, H, W) normalized pixels to (B, 256), not yet of unit norm."""
         # The authors' generalized mean, whose power is 1 in the network they submitted.
         pooled = self.backbone(pixels)[-1].clamp(min=1e-6).mean(dim=(2, 3))
         projected: Tensor = self.bn(self.fc(pooled))

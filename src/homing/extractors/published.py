@@ -1,4 +1,4 @@
-"""Networks whose authors publish the weights: where they are, and how their files become extractors."""
+"""Published networks: addresses of the weights, and extractors from their files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def published(
     mean: tuple[float, float, float] = IMAGENET_MEAN,
     std: tuple[float, float, float] = IMAGENET_STD,
 ) -> Callable[[Network], Network]:
-    """Make `network(what the authors' file holds)` the extractor of this name, once its file has been fetched."""
+    """Register the extractor of this name, built by `network` from the authors' checkpoint."""
 
     def decorate(network: Network) -> Network:
         def build(device: torch.device | str | None = None) -> Extractor:
@@ -57,14 +57,14 @@ def published(
 
 
 def fetched() -> dict[str, bool]:
-    """The names of all networks whose authors publish the weights, and whether those have been fetched."""
+    """The names of all published networks, and whether their weights have been fetched."""
     return {name: is_cached(address) for name, address in ADDRESSES.items()}
 
 
 def fetch(name: str, *, file: Path | None = None, report: Report = lambda *_: None) -> Path:
-    """Bring a network's weights into the cache folder, from the authors' address or from a file already downloaded.
+    """Download a network's weights into the cache folder, or copy them from `file`; resumes partial downloads.
 
-    `report` is told how many bytes of how many are here. What was interrupted continues.
+    `report` gets the bytes so far and in total.
     """
     if name not in ADDRESSES:
         raise UnknownNameError("network to fetch", name, ADDRESSES)
@@ -77,7 +77,7 @@ def _fetched_file(name: str) -> Path:
     if not path.is_file():
         raise HomingError(f"the weights of {name} have not been fetched; run: homing extractors fetch {name}")
     if not is_intact(ADDRESSES[name]):
-        raise HomingError(f"{path} is damaged, or not what was fetched; run: homing extractors fetch {name}")
+        raise HomingError(f"{path} is damaged; run: homing extractors fetch {name}")
     return path
 
 
@@ -85,21 +85,21 @@ def _network(name: str, path: Path) -> nn.Module:
     try:
         network = _NETWORKS[name](_read_checkpoint(path))
         if not all(weights.isfinite().all() for weights in network.state_dict().values()):
-            raise ValueError("weights that are no numbers")
+            raise ValueError("weights that are infinite or NaN")
         return network
     except (pickle.UnpicklingError, AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise HomingError(f"this file does not hold {name} as it is at {ADDRESSES[name]}") from error
+        raise HomingError(f"the file does not hold the weights of {name}, published at {ADDRESSES[name]}") from error
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
     try:
-        # PyTorch does not look at the checksums.
+        # PyTorch does not verify checksums.
         if zipfile.is_zipfile(path) and (damaged := zipfile.ZipFile(path).testzip()):
             raise zipfile.BadZipFile(damaged)
-        # Some files hold the settings of a training run beside the weights; nothing else is unpickled.
+        # Some checkpoints hold the settings of training as a Namespace; nothing else is unpickled.
         with torch.serialization.safe_globals([Namespace]), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'torch.load' received")  # TorchScript, which is then refused
+            warnings.filterwarnings("ignore", "'torch.load' received")  # raised for TorchScript, which is refused below
             checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # of bytes that are no such file, PyTorch raises nearly anything
+    except Exception as error:  # PyTorch raises many kinds of errors for damaged files
         raise pickle.UnpicklingError(str(error)) from error
     return checkpoint

@@ -1,4 +1,4 @@
-"""Extractors by name: bundled ones, those of other packages, any timm model, networks in files."""
+"""Load extractors by name: bundled, published, from other packages, timm models, and files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUILDERS: dict[str, Builder] = {}
 
 
 def register(name: str) -> Callable[[Builder], Builder]:
-    """Make `build(device)` the extractor of this name; the first line of its docstring describes it to users."""
+    """Register `build(device)` under this name; the first line of its docstring is shown to users."""
 
     def decorate(build: Builder) -> Builder:
         _BUILDERS[name] = build
@@ -59,7 +59,7 @@ def load(extractor: str | Path | Extractor, device: Device = None) -> Extractor:
 
 
 def available() -> dict[str, str]:
-    """Every name `load` takes, each with a line on what it is."""
+    """All names that `load` accepts, each with a one-line description."""
     from homing.extractors.descriptor_network import trained_network
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript

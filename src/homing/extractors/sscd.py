@@ -11,7 +11,7 @@ from homing.extractors.descriptor_network import DescriptorNetwork, NetworkConfi
 from homing.extractors.published import IMAGENET_MEAN, IMAGENET_STD, published
 
 SIZE = 288
-# What the authors call the parts of a network, and what they are called here.
+# The authors' names of parameters, and ours.
 TORCHVISION = {r"^backbone\.fc\.": "head.", r"^backbone\.": "trunk."}
 CLASSY_VISION = {
     r"^backbone\.initial_block\._module\.0\.": "trunk.conv1.",
@@ -32,24 +32,24 @@ CLASSY_VISION = {
 
 @published("sscd_disc_mixup", size=SIZE)
 def sscd_disc_mixup(weights: Mapping[str, Tensor]) -> nn.Module:
-    """SSCD ResNet-50, taught with strong edits and blends of photos, 512-d: the paper's network."""
+    """SSCD ResNet-50, trained with strong edits and blends of photos, 512-d: the paper's network."""
     return _network("resnet50", 512, weights, TORCHVISION)
 
 
 @published("sscd_disc_advanced", size=SIZE)
 def sscd_disc_advanced(weights: Mapping[str, Tensor]) -> nn.Module:
-    """SSCD ResNet-50, taught with strong edits, 512-d."""
+    """SSCD ResNet-50, trained with strong edits, 512-d."""
     return _network("resnet50", 512, weights, TORCHVISION)
 
 
 @published("sscd_disc_large", size=SIZE)
 def sscd_disc_large(weights: Mapping[str, Tensor]) -> nn.Module:
-    """SSCD ResNeXt-101 32x4d, taught with strong edits and blends of photos, 1024-d."""
+    """SSCD ResNeXt-101 32x4d, trained with strong edits and blends of photos, 1024-d."""
     return _network("resnext101_32x4d", 1024, weights, CLASSY_VISION)
 
 
 def _network(trunk: str, dim: int, weights: Mapping[str, Tensor], names: Mapping[str, str]) -> nn.Module:
-    """SSCD pools and projects as the networks of `homing train descriptor` do, which are taught its way."""
+    """The SSCD network; pooling and projection are those of `DescriptorNetwork`."""
     network = DescriptorNetwork(NetworkConfig(trunk=trunk, dim=dim, size=SIZE, mean=IMAGENET_MEAN, std=IMAGENET_STD))
     network.load_state_dict({_renamed(key, names): value for key, value in weights.items()})
     return network

@@ -1,4 +1,4 @@
-"""Any model of timm by its name, pooled features as the descriptor."""
+"""timm models by name; the pooled features are the descriptor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pretrained(name: str) -> nn.Module:
     try:
         _require_weights(timm.get_pretrained_cfg(name).hf_hub_id)
         network: nn.Module = timm.create_model(name, pretrained=True, num_classes=0)
-    except Exception as error:  # of the network, each version of Hugging Face's package raises something else
+    except Exception as error:  # network errors differ between versions of huggingface_hub
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise HomingError(
             f"cannot get the weights of timm model '{name}': {reason}; check the network, or bring the folder "
@@ -49,8 +49,8 @@ def pretrained(name: str) -> nn.Module:
 
 
 def _require_weights(repository: str | None) -> None:
-    """Raise an error at once if weights that are not here cannot be had: timm would try, and say so, for a minute."""
-    if not repository:  # few are elsewhere
+    """Raise an error at once if missing weights cannot be downloaded; timm would retry for a minute."""
+    if not repository:  # a few models are hosted elsewhere
         return
     try:
         snapshot_download(repository, local_files_only=True)

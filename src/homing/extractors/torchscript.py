@@ -1,4 +1,4 @@
-"""Any TorchScript file, such as the networks copy-detection authors publish."""
+"""TorchScript files, such as published copy-detection networks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import torch
 from homing.errors import HomingError
 from homing.extractors.base import Extractor, NetworkExtractor
 
-SIZE = 288  # what the paper's networks see
+SIZE = 288  # input size of the paper's networks
 
 
 def torchscript(path: str, device: torch.device | str | None = None) -> Extractor:
-    """Any TorchScript file; seen at 288 px with ImageNet normalization."""
-    path = str(Path(path).absolute())  # a codebook names it, and must find it from any folder
+    """Any TorchScript file; input of 288 px with ImageNet normalization."""
+    path = str(Path(path).absolute())  # codebooks store the name, so it must be valid in any working directory
     if not Path(path).is_file():
         raise HomingError(f"no such TorchScript file: {path}")
     try:
         with warnings.catch_warnings():
-            # PyTorch moves to torch.export, but this is the format in which the authors publish.
+            # TorchScript is deprecated, but published networks use it.
             warnings.filterwarnings("ignore", "`torch.jit")
             network = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except RuntimeError as error:

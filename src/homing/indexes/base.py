@@ -1,4 +1,4 @@
-"""What every engine answers: the same codebook gives the same answers, whatever keeps its codes."""
+"""The interface of indexes: all engines give the same results for the same codebook."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Protocol
 import numpy as np
 from torch import Tensor
 
-# Looking at this many codes of a million, and into the cells they lie in, takes about half a millisecond; by default
-# a search looks at no more.
+# By default a search compares at most this many codes: about half a millisecond among a million references.
 DEFAULT_CODES_SCANNED = 20_000
-# Lance takes a millisecond for some fifty cells, and a search among few references looks into thousands. The codes of
-# up to so many are read when it is opened, some 2 MB, and searched in memory.
+# Lance takes a millisecond per fifty cells, and searches among few references probe thousands of cells. Up to this
+# many codes, some 2 MB, are read when a dataset is opened, and searched in memory.
 MAX_CODES_IN_MEMORY = 200_000
 
 
 class Index(Protocol):
-    """References as codes of one codebook, which are searched."""
+    """A searchable set of references, stored as codes of one codebook."""
 
     def __len__(self) -> int: ...
 
@@ -26,12 +25,12 @@ class Index(Protocol):
         """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
 
     def default_nprobe(self) -> int:
-        """As many probes as stay fast for an index of this size."""
+        """The number of probes that stays fast for the size of the index."""
 
     def sample_ids(self, count: int, *, below: int) -> np.ndarray:
-        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+        """Up to `count` ids below `below`, sampled with a fixed seed."""
 
 
 def default_nprobe(cells: int, references: int) -> int:
-    """As many probes of so many cells as stay fast among so many references."""
+    """The number of probes that stays fast for this many cells and references."""
     return min(cells, max(1, DEFAULT_CODES_SCANNED * cells // max(references, 1)))

@@ -1,4 +1,4 @@
-"""The FAISS engine: codes and ids in memory, kept in one file."""
+"""The FAISS engine: codes and ids in memory and in one file."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from homing.indexes.base import default_nprobe
 from homing.indexes.ranking import merge
 from homing.indexes.stores import store_for
 
-# How many references a graph leads to before it answers: FAISS's own 16 lose some. About 0.2 milliseconds.
+# efSearch of HNSW graphs: FAISS's default of 16 misses results. About 0.2 milliseconds.
 EF_SEARCH = 256
-# A search by probe radius looks into no more cells than this, however near their centers lie to each other.
+# The most cells that a search by probe radius probes.
 MAX_CELLS = 64
-_CELLS_EF_SEARCH = 16  # as where a code's cell is chosen: one probe must find the same
+_CELLS_EF_SEARCH = 16  # as when a code's cell is chosen, so that one probe finds that cell
 
 
 class FaissIndex:
-    """References as codes of one codebook: grows, shrinks, is searched. Safe to use from several threads."""
+    """An index in memory, which grows, shrinks and is searched. Thread-safe."""
 
     def __init__(self, codebook: Codebook, data: bytes | None = None) -> None:
-        """An empty index, or the one kept in the bytes that `to_bytes` gave."""
+        """An empty index, or the index in the bytes of `to_bytes`."""
         self._codebook = codebook
         self._store = store_for(codebook, data)
-        self._lock = Lock()  # FAISS takes no change while it searches, and keeps what a search asks for in the index
+        self._lock = Lock()  # FAISS cannot change during a search, and stores search parameters in the index
 
     def __len__(self) -> int:
         return len(self._store)
 
     @property
     def faiss(self) -> Any:
-        """The FAISS index itself, as it is searched."""
+        """The FAISS index that is searched."""
         return self._store.search_index
 
     @property
     def code_size(self) -> int:
-        """Bytes that a reference takes: its code and, in a graph, its links."""
+        """Bytes per reference: its code and, in a graph, its links."""
         return self._store.code_size
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
@@ -50,20 +50,18 @@ class FaissIndex:
             self._store.add(np.ascontiguousarray(codes), np.ascontiguousarray(ids, dtype=np.int64))
 
     def remove(self, ids: np.ndarray) -> None:
-        """Drop references by id; a graph is built anew without them."""
+        """Remove references by id; a graph is rebuilt without them."""
         with self._lock:
             self._store.remove(np.ascontiguousarray(ids, dtype=np.int64))
 
     def search(
         self, descriptors: Tensor, k: int, probes: int | None = None, probe_radius: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), -1 where there are none.
+        """The k nearest references of (B, D) descriptors: distances (B, k) and ids (B, k), padded with id -1.
 
-        Where the index holds fewer than k, that many are given.
-
-        `probes` is how many cells are looked into; `probe_radius`, in place of it, how much farther than the nearest
-        center, in squared distance, that of a cell may lie to be looked into. Of queries that are described T times,
-        (B, T, D), each reference keeps its smallest distance.
+        k is at most the number of references. `probes` is the number of cells to probe. `probe_radius` replaces it: a
+        cell is probed if its centroid is at most this much farther, in squared distance, than the nearest centroid.
+        For queries with T descriptors each, (B, T, D), each reference keeps its smallest distance.
         """
         with self._lock:
             k = min(k, max(len(self), 1))
@@ -77,17 +75,17 @@ class FaissIndex:
     def codes_scanned(
         self, descriptors: Tensor, probes: int | None = None, probe_radius: float | None = None
     ) -> np.ndarray:
-        """How many codes (B,) a search for (B, D) or (B, T, D) descriptors compares, in an index that has cells."""
+        """The number of codes (B,) compared in a search for (B, D) or (B, T, D) descriptors, in an index with cells."""
         cells = self.cells(descriptors, probes, probe_radius)
         with self._lock:
             lists = self.faiss.invlists
-            # The last is for cells left out.
+            # The last size is for cells that are not probed (-1).
             sizes = np.array([*(lists.list_size(cell) for cell in range(lists.nlist)), 0])
         counts: np.ndarray = sizes[cells].reshape(len(descriptors), -1).sum(axis=1)
         return counts
 
     def cells(self, descriptors: Tensor, probes: int | None = None, probe_radius: float | None = None) -> np.ndarray:
-        """The cells (N, C) that a search looks into, a row for each descriptor; -1 stands for those left out."""
+        """The cells (N, C) that a search probes, one row per descriptor, padded with -1."""
         with self._lock:
             return self._cells(self._transformed(descriptors), probes, probe_radius)[1]
 
@@ -109,9 +107,9 @@ class FaissIndex:
     def _cells(
         self, transformed: np.ndarray, probes: int | None, probe_radius: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The cells (B, C) to look into, -1 for those left out, and the squared distances (B, C) of their centers."""
+        """The squared distances (B, C) of the centroids of the cells to probe, and the cells (B, C), padded with -1."""
         if not self._codebook.has_cells:
-            raise HomingError(f"'{self._codebook.spec}' has no cells to choose from; search without a probe radius")
+            raise HomingError(f"'{self._codebook.spec}' has no cells; search without a probe radius")
         if probe_radius is not None:
             _check_probe_radius(probe_radius, probes)
         index = self.faiss
@@ -126,23 +124,23 @@ class FaissIndex:
         return squared, cells
 
     def default_nprobe(self) -> int:
-        """As many probes as stay fast for an index of this size."""
+        """The number of probes that stays fast for the size of the index."""
         return default_nprobe(self._codebook.quantizer.ivf.nlist if self._codebook.has_cells else 1, len(self))
 
     def sample_ids(self, count: int, *, below: int) -> np.ndarray:
-        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+        """Up to `count` ids below `below`, sampled with a fixed seed."""
         ids, _ = self.contents()
-        own = np.sort(ids[ids < below])  # they come in no order
+        own = np.sort(ids[ids < below])  # in no fixed order
         chosen: np.ndarray = np.random.default_rng(0).permutation(own)[:count]
         return chosen
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
-        """The ids (N,) and codes (N, bytes) it holds, in no order."""
+        """The ids (N,) and codes (N, bytes) of all references, in no fixed order."""
         with self._lock:
             return self._store.contents()
 
     def standalone(self) -> Any:
-        """One FAISS index that needs nothing of homing: takes descriptors as they are, searches as `search` does."""
+        """A FAISS index for use without homing: takes descriptors and searches as `search` does."""
         index: Any = faiss.IndexPreTransform(self.faiss) if self._codebook.quantizer.transforms else self.faiss
         for transform in reversed(self._codebook.quantizer.transforms):
             index.prepend_transform(transform)
@@ -154,13 +152,13 @@ class FaissIndex:
         return index
 
     def to_bytes(self) -> bytes:
-        """The index as the bytes of one FAISS file."""
+        """The index as the bytes of a FAISS file."""
         with self._lock:
             return self._store.to_bytes()
 
 
 def _set_ef_search(index: Any, count: int) -> None:
-    """Let an index, if it is a graph, lead to so many before it answers."""
+    """Set efSearch of an index if it is an HNSW graph."""
     graph: Any = faiss.downcast_index(index)
     if isinstance(graph, faiss.IndexHNSW):
         graph.hnsw.efSearch = count
@@ -168,6 +166,6 @@ def _set_ef_search(index: Any, count: int) -> None:
 
 def _check_probe_radius(probe_radius: float, probes: int | None) -> None:
     if probes is not None:
-        raise HomingError(f"a search goes by probes or by a probe radius, got both: {probes} and {probe_radius:g}")
+        raise HomingError(f"choose probes or a probe radius, got both: {probes} and {probe_radius:g}")
     if not probe_radius >= 0:
-        raise HomingError(f"a probe radius is a squared distance, 0 or more, got {probe_radius:g}")
+        raise HomingError(f"a probe radius is a squared distance of at least 0, got {probe_radius:g}")

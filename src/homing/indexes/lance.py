@@ -1,8 +1,7 @@
-"""The Lance engine: codes on object storage, searched there, by cells and codewords that are the codebook's own.
+"""The Lance engine: codes on object storage, searched there with the cells and codewords of the codebook.
 
-Lance is given all centroids and codewords, so it trains nothing, and its codes are those of FAISS. What came since its
-index was last brought up to date is searched in memory, by the codes that stand beside the descriptors; and so is all
-of a small dataset.
+Lance gets all centroids and codewords, so it trains nothing, and its codes are those of FAISS. Rows that its index does
+not cover yet, and all rows of a small dataset, are searched in memory by their codes.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from homing.indexes.faiss import FaissIndex
 from homing.indexes.ranking import merge
 
 CODE, VECTOR = "code", "vector"
-_NAME = "cells"  # of the index in its dataset
+_NAME = "cells"  # name of the index in its dataset
 
 
 def load_lance() -> ModuleType:
-    """The library, set up so that it chooses cells as FAISS does."""
-    # Of many cells it would take one that is near, not the nearest: a photo would be looked for in another cell than
-    # the one it was moved into.
+    """Import Lance, configured to choose cells as FAISS does."""
+    # With many cells Lance would search for the nearest one approximately, and could probe another cell than the one
+    # that the photo was activated for.
     os.environ["LANCE_USE_HNSW_SPEEDUP_INDEXING"] = "disabled"
-    os.environ.setdefault("LANCE_LOG", "error")  # it warns of every cell that is empty
+    os.environ.setdefault("LANCE_LOG", "error")  # it warns about each empty cell
     return load_extra("lance", "lance")
 
 
 def check_family(codebook: Codebook) -> None:
-    """Refuse a codebook whose codes Lance does not have: it knows product codes in cells, of a byte for each part."""
+    """Refuse a codebook that Lance does not support; it supports IVF with 8-bit product codes."""
     codec, transforms = codebook.quantizer.codec, codebook.quantizer.transforms
     rotated = all(
         isinstance(each, faiss.LinearTransform) and each.is_orthonormal and each.d_in == each.d_out
@@ -49,15 +48,15 @@ def check_family(codebook: Codebook) -> None:
     if type(codec) is faiss.IndexIVFPQ and codec.by_residual and codec.pq.nbits == 8 and rotated:
         return
     raise CodebookError(
-        f"'{codebook.spec}' is not kept in Lance, which has product codes of 8 bits in cells, rotated or not, "
-        "such as IVF4096,PQ8x8 and OPQ8,IVF4096,PQ8x8; make a collection in a folder of this machine"
+        f"'{codebook.spec}' is not supported by Lance, which has IVF with 8-bit product codes, rotated or not, "
+        "such as IVF4096,PQ8x8 and OPQ8,IVF4096,PQ8x8; make a collection in a local folder"
     )
 
 
 class LanceIndex:
-    """One version of a dataset whose rows hold codes and, as the quantizer sees them, descriptors.
+    """One version of a dataset whose rows hold codes and transformed descriptors.
 
-    An id is the number of a row, which it keeps for good, and one more: none is 0.
+    An id is the stable row id plus one, so no id is 0.
     """
 
     def __init__(self, codebook: Codebook, dataset: Any) -> None:
@@ -78,7 +77,7 @@ class LanceIndex:
         """The k nearest references of each of (B, D) or (B, T, D) descriptors: distances (B, k) and ids (B, k)."""
         k = min(k, max(len(self), 1))
         if probe_radius is None:
-            probes = probes or self.default_nprobe()  # among all, not among those in memory
+            probes = probes or self.default_nprobe()  # for all references, not for those in memory
         several = descriptors if descriptors.ndim == 3 else descriptors[:, None]
         found = [_padded(*self._in_memory.search(several, k, probes, probe_radius), k)]
         if len(self._in_memory) < len(self):
@@ -89,7 +88,7 @@ class LanceIndex:
     def _in_dataset(
         self, several: Tensor, k: int, probes: int | None, probe_radius: float | None
     ) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The nearest that the index of the dataset holds, for each of the T descriptors of the queries."""
+        """The nearest references in the dataset's index, for each of the T descriptors of the queries."""
         cells = self._in_memory.cells(several, probes, probe_radius)
         transformed = self._codebook.transform(several.flatten(0, -2))
         wanted = zip(transformed, (cells >= 0).sum(axis=1).tolist(), strict=True)
@@ -102,18 +101,18 @@ class LanceIndex:
         rows = self._dataset.scanner(
             nearest={"column": VECTOR, "q": query, "k": k, "minimum_nprobes": probes, "maximum_nprobes": probes},
             columns=["_rowid", "_distance"],
-            fast_search=True,  # what the index does not hold is compared by codes, too
+            fast_search=True,  # rows outside the index are searched in memory
             disable_scoring_autoprojection=True,
         ).to_table()
         squared = rows["_distance"].to_numpy()
         return _padded(np.sqrt(np.maximum(squared, 0)), ids_of(rows), k)
 
     def default_nprobe(self) -> int:
-        """As many probes as stay fast for an index of this size."""
+        """The number of probes that stays fast for the size of the index."""
         return default_nprobe(self._codebook.quantizer.ivf.nlist, len(self))
 
     def sample_ids(self, count: int, *, below: int) -> np.ndarray:
-        """So many of the ids below a number, or all if there are fewer: chosen at random, always the same ones."""
+        """Up to `count` ids below `below`, sampled with a fixed seed."""
         positions = np.random.default_rng(0).choice(len(self), min(count, len(self)), replace=False)
         ids = ids_of(self._dataset.take(np.sort(positions).tolist(), columns=["_rowid"]))
         chosen: np.ndarray = ids[ids < below]
@@ -121,9 +120,9 @@ class LanceIndex:
 
 
 def refresh_index(dataset: Any, codebook: Codebook) -> None:
-    """Bring the index of a dataset up to date; cells and codewords stay as they are."""
+    """Update the index of a dataset; cells and codewords are unchanged."""
     if 2 * unindexed_rows(dataset) < dataset.count_rows():
-        # Merged with the one there, or else Lance would choose anew what its cells are.
+        # Merge with the existing index, or Lance would train new cells.
         dataset.optimize.optimize_indices(index_names=[_NAME], num_indices_to_merge=1)
         return
     arrays, _ = as_arrays(codebook)
@@ -143,7 +142,7 @@ def refresh_index(dataset: Any, codebook: Codebook) -> None:
 
 
 def _precomputed_codes(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
-    """Codes in files, as Lance would make them of descriptors itself, which takes many times as long."""
+    """The codes as files for Lance, which would take many times as long to compute them."""
     arrow, size = load_extra("pyarrow", "lance"), codebook.quantizer.codec.code_size
     start = codebook.code_size - size
     fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}
@@ -158,14 +157,14 @@ def _precomputed_codes(dataset: Any, codebook: Codebook, folder: str) -> dict[st
             yield arrow.record_batch(columns, schema=schema)
 
     reader = arrow.RecordBatchReader.from_batches(schema, pieces())
-    # The format that the call below reads.
+    # The format that `create_index` reads.
     made = load_lance().write_dataset(reader, folder, mode="overwrite", data_storage_version="legacy")
     files = [file.path for fragment in made.get_fragments() for file in fragment.data_files()]
     return {"precomputed_shuffle_buffers": files, "precomputed_shuffle_buffers_path": f"{folder}/data"}
 
 
 def unindexed_fragments(dataset: Any) -> list[Any]:
-    """The parts of a dataset that its index does not hold."""
+    """The fragments of a dataset that its index does not cover."""
     inside: set[int] = set()
     for each in dataset.describe_indices():
         if each.name == _NAME:
@@ -174,18 +173,18 @@ def unindexed_fragments(dataset: Any) -> list[Any]:
 
 
 def unindexed_rows(dataset: Any) -> int:
-    """How many rows of a dataset its index does not hold yet."""
+    """The number of rows that the index of a dataset does not cover."""
     return sum(each.count_rows() for each in unindexed_fragments(dataset))
 
 
 def is_outdated(dataset: Any) -> bool:
-    """Whether the index of a dataset lacks rows, or holds some that were removed."""
+    """Whether the index of a dataset lacks rows or covers removed ones."""
     removed = any(each.num_deletions for each in dataset.get_fragments())
     return removed or bool(unindexed_fragments(dataset))
 
 
 def cells_differ(dataset: Any, codebook: Codebook) -> bool:
-    """Whether the cells of a dataset's index, if it has one, are others than the codebook's."""
+    """Whether a dataset has an index with other cells than the codebook's."""
     if not any(each.name == _NAME for each in dataset.describe_indices()):
         return False
     centroids, there = as_arrays(codebook)[0]["centroids"], dataset.get_ivf_model(_NAME).centroids
@@ -193,7 +192,7 @@ def cells_differ(dataset: Any, codebook: Codebook) -> bool:
 
 
 def drop_index(dataset: Any) -> None:
-    """Remove the index of a dataset; its codes are searched in memory until there is one again."""
+    """Remove the index of a dataset; its codes are searched in memory until it has a new one."""
     dataset.drop_index(_NAME)
 
 
@@ -222,6 +221,6 @@ def to_list_column(rows: np.ndarray) -> Any:
 
 
 def _padded(distances: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """As wide as asked for: behind what was found comes nothing."""
+    """Results padded to k columns, with infinite distances and id -1."""
     missing = [(0, 0)] * (ids.ndim - 1) + [(0, k - ids.shape[-1])]
     return np.pad(distances, missing, constant_values=np.inf), np.pad(ids, missing, constant_values=-1)

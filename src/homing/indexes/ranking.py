@@ -1,4 +1,4 @@
-"""What comes after codes were compared: several descriptions of one query, and full descriptors in place of codes."""
+"""After the comparison of codes: merge the variants of a query, and re-rank by full descriptors."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-# The full descriptors (P, D) of those of some references that have any, by their ids.
+# Given ids, the full descriptors (P, D) of the references that have any, by id.
 Descriptors = Callable[[np.ndarray], Mapping[int, np.ndarray]]
 
 
 def merge(distances: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One list (B, k) of the lists (B, T, k) of queries that were described T times, nearest first.
+    """Merge the results (B, T, k) of queries with T descriptors into one list (B, k), nearest first.
 
     Each reference keeps its smallest distance.
     """
@@ -19,7 +19,7 @@ def merge(distances: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     distances, ids = distances.reshape(count, times * k), ids.reshape(count, times * k)
     first = np.argsort(distances, axis=1, kind="stable")
     distances, ids = np.take_along_axis(distances, first, 1), np.take_along_axis(ids, first, 1)
-    # A second sort, which is stable too, puts those of one reference side by side, the nearest before the others.
+    # A second stable sort groups entries by reference, the nearest first.
     together = np.argsort(ids, axis=1, kind="stable")
     sorted_ids = np.take_along_axis(ids, together, 1)
     again = np.zeros(ids.shape, dtype=bool)

@@ -1,4 +1,4 @@
-"""How FAISS keeps codes under their ids: as they are, under a graph, or packed for fast scans."""
+"""Storage of codes by id in FAISS: plain, under an HNSW graph, or packed for fast scans."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from homing.codebooks import Codebook
 
 
 class CodeStore:
-    """Codes as they are; an inverted file keeps them by cell, everything else one after the other."""
+    """Plain storage of codes: by cell in an inverted file, else in one list."""
 
     def __init__(self, codebook: Codebook, data: bytes | None) -> None:
-        """An empty store, or the one kept in the bytes that `to_bytes` gave."""
+        """An empty store, or the store in the bytes of `to_bytes`."""
         self._quantizer = codebook.quantizer
         self._index: Any = self._empty() if data is None else faiss.deserialize_index(np.frombuffer(data, np.uint8))
 
@@ -23,12 +23,12 @@ class CodeStore:
 
     @property
     def search_index(self) -> Any:
-        """The FAISS index that answers; descriptors must be transformed before."""
+        """The FAISS index to search, with transformed descriptors."""
         return self._index
 
     @property
     def code_size(self) -> int:
-        """Bytes that a reference takes, but for its id and the cell that is kept by its place."""
+        """Bytes per reference, without its id and its cell."""
         codec: Any = self._quantizer.codec
         return int(codec.code_size)
 
@@ -37,11 +37,11 @@ class CodeStore:
         self._index.add_sa_codes(codes, ids)
 
     def remove(self, ids: np.ndarray) -> None:
-        """Drop what is kept under these ids."""
+        """Remove the codes with these ids."""
         self._index.remove_ids(ids)
 
     def contents(self) -> tuple[np.ndarray, np.ndarray]:
-        """The ids (N,) and codes (N, bytes) that were added and not removed, in no order."""
+        """The ids (N,) and codes (N, bytes) in the store, in no fixed order."""
         if self._quantizer.ivf is None:
             return faiss.vector_to_array(self._index.id_map), self._codes()
         lists, size = self._index.invlists, self._quantizer.codec.coarse_code_size()
@@ -64,20 +64,21 @@ class CodeStore:
 
     def _empty(self) -> Any:
         index = faiss.clone_index(self._quantizer.codec)
-        return index if self._quantizer.ivf is not None else faiss.IndexIDMap2(index)  # cells keep ids themselves
+        return (
+            index if self._quantizer.ivf is not None else faiss.IndexIDMap2(index)
+        )  # inverted files store ids themselves
 
 
 class GraphStore(CodeStore):
-    """A graph over codes.
+    """Storage of codes under an HNSW graph.
 
-    FAISS takes descriptors only: it gets those behind the codes. Of these it makes the same codes but with RaBitQ, so
-    the codes are put in their place. And it takes nothing out of a graph, whose ways lead through every reference: it
-    is built anew without.
+    FAISS adds descriptors only, so decoded codes are added. Encoding them again gives the same codes except for RaBitQ,
+    so the stored codes are overwritten with the original ones. FAISS cannot remove from a graph; it is rebuilt.
     """
 
     @property
     def code_size(self) -> int:
-        """Bytes that a reference takes with its links on the ground level, where all are, but for its id."""
+        """Bytes per reference with its links on the ground level, without its id."""
         return super().code_size + 4 * int(self._quantizer.inner.hnsw.nb_neighbors(0))
 
     def add(self, codes: np.ndarray, ids: np.ndarray) -> None:
@@ -87,7 +88,7 @@ class GraphStore(CodeStore):
         faiss.rev_swig_ptr(stored.data(), stored.size())[stored.size() - codes.size :] = codes.ravel()
 
     def remove(self, ids: np.ndarray) -> None:
-        """Build the graph without what is kept under these ids."""
+        """Rebuild the graph without these ids."""
         kept, codes = self.contents()
         stays = ~np.isin(kept, ids)
         if not stays.all():
@@ -107,11 +108,10 @@ class GraphStore(CodeStore):
 
 
 class PackedStore(CodeStore):
-    """Product codes that are searched by fast scans, for which FAISS packs them in blocks.
+    """Storage of product codes for fast scans, which FAISS packs in blocks.
 
-    It takes descriptors only, whose cells it would find anew, not always the same; and what it adds to blocks from
-    which something was removed is damaged (FAISS 1.15). So what is kept are the codes as they are; a packed copy is
-    made when the first search after a change asks for it.
+    FAISS adds descriptors only, whose cells may differ when they are computed again, and corrupts blocks to which it
+    adds after a removal (FAISS 1.15). So plain codes are stored, and the first search after a change packs a copy.
     """
 
     def __init__(self, codebook: Codebook, data: bytes | None) -> None:
@@ -131,7 +131,7 @@ class PackedStore(CodeStore):
         self._packed = None
 
     def remove(self, ids: np.ndarray) -> None:
-        """Drop what is kept under these ids."""
+        """Remove the codes with these ids."""
         super().remove(ids)
         self._packed = None
 
@@ -141,7 +141,7 @@ class PackedStore(CodeStore):
             return faiss.IndexIVFPQFastScan(self._index, scanned.bbs)
         plain: Any = faiss.downcast_index(self._index.index)
         packed = faiss.IndexPQFastScan(plain, scanned.bbs)
-        under_ids: Any = faiss.IndexIDMap(faiss.clone_index(scanned))  # it must be empty, at first
+        under_ids: Any = faiss.IndexIDMap(faiss.clone_index(scanned))  # must be empty at first
         under_ids.index, under_ids.referenced_objects, under_ids.ntotal = packed, [packed], packed.ntotal
         faiss.copy_array_to_vector(faiss.vector_to_array(self._index.id_map), under_ids.id_map)
         return under_ids
@@ -155,7 +155,7 @@ def _rows(codes: Any, count: int) -> np.ndarray:
 def _in_cell(lists: Any, cell: int) -> tuple[np.ndarray, np.ndarray]:
     """The ids (N,) and codes (N, bytes), without the number of the cell, that an inverted file holds in a cell."""
     count = lists.list_size(cell)
-    if count == 0:  # FAISS has no place for them
+    if count == 0:  # FAISS gives a null pointer
         return np.empty(0, dtype=np.int64), np.empty((0, lists.code_size), dtype=np.uint8)
     ids: np.ndarray = faiss.rev_swig_ptr(lists.get_ids(cell), count).copy()
     codes: np.ndarray = faiss.rev_swig_ptr(lists.get_codes(cell), count * lists.code_size).copy()
@@ -163,7 +163,7 @@ def _in_cell(lists: Any, cell: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _little_endian(number: int, count: int, size: int) -> np.ndarray:
-    """A number as codes begin with it: (count, size)."""
+    """A cell number as the first bytes of codes: (count, size)."""
     return np.tile(np.frombuffer(number.to_bytes(size, "little"), np.uint8), (count, 1))
 
 
@@ -178,5 +178,5 @@ _STORES = {
 
 
 def store_for(codebook: Codebook, data: bytes | None) -> CodeStore:
-    """The store that a codebook's family needs, empty or as it was kept."""
+    """The store for a codebook's family, empty or from the bytes of `to_bytes`."""
     return _STORES.get(type(codebook.quantizer.inner), CodeStore)(codebook, data)
