@@ -89,7 +89,7 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(HomingError, match=r"choose probes or a probe radius, got both: 4 and 0\.1"):
         index.search(references, 5, 4, 0.1)
     for probe_radius in (-0.1, float("nan")):
-        with pytest.raises(HomingError, match="a probe radius is a squared distance, 0 or more"):
+        with pytest.raises(HomingError, match="a probe radius is a squared distance of at least 0"):
             index.search(references, 5, probe_radius=probe_radius)
     for spec in ("PQ4x6", "HNSW8,PQ8x4"):
         with pytest.raises(HomingError, match=f"'{spec}' has no cells to choose from; search without a probe radius"):
