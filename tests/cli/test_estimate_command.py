@@ -1,4 +1,4 @@
-"""homing estimate, as a person or a script calls it."""
+"""`homing estimate` on the command line."""
 
 import json
 import subprocess
@@ -10,16 +10,16 @@ from tests.evaluation.helpers import homing
 from homing.errors import HomingError
 
 
-def test_an_estimate_for_a_person_says_what_is_measured_and_what_is_not() -> None:
+def test_text_has_figures_assumptions_and_their_basis() -> None:
     output = homing("estimate", "--photos", "1e9", "--gpu", "h200", "--days", 30, "--gpu-hour", 3.5)
     for words in ("1,000,000,000", "one h200", "activate", "released files", "262,144", "measured", "extrapolated"):
         assert words in output
-    assert "the dearest first" in output
+    assert "highest first" in output
     assert "Assumed:" in output
     assert "benchmarks/scale.py" in output
 
 
-def test_an_estimate_for_a_script() -> None:
+def test_json_has_stages_costs_and_bottleneck() -> None:
     own = ("--rate", "activate=100", "--rate", "record=1000", "--rate", "index=1e6", "--days", 5, "--core-hour", 2)
     output = json.loads(homing("estimate", "--photos", "86.4e6", *own, "--queries-per-second", 3, "--json"))
     assert (output["machines"], output["bottleneck"], output["meets_deadline"]) == (3, "activate", True)
@@ -49,7 +49,7 @@ def test_wrong_calls_are_refused(arguments: tuple[str, ...], says: str) -> None:
     assert "\n" not in str(raised.value)
 
 
-def test_a_wrong_call_is_told_in_one_line() -> None:
+def test_a_wrong_call_is_one_error_line() -> None:
     call = [sys.executable, "-m", "homing", "estimate", "--photos", "1e9", "--gpu", "h100"]
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
