@@ -1,4 +1,4 @@
-"""Images of one size are processed together: a GPU gets one call for all of them, and is waited for once."""
+"""Process images of one size together, in one call per size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-_MAX_PIXELS = 8_000_000  # of a stack
+_MAX_PIXELS = 8_000_000  # per stack
 
 
 def map_by_shape(work: Callable[..., Tensor], *tensors: Sequence[Tensor], size_multiple: int = 1) -> list[Tensor]:
-    """What `work` makes of (B, C, H, W) stacks, one for each sequence of (C, H, W) tensors; one by one.
+    """Apply `work` to stacks (B, C, H, W) of (C, H, W) tensors of one size; gives one result per image.
 
     Sizes are rounded up to multiples of `size_multiple` pixels: smaller tensors are padded below and to the right with
     their edge pixels, and `work` must leave the padding out.
@@ -35,7 +35,7 @@ def _stack(tensors: list[Tensor]) -> Tensor:
 
 
 def _group_by_shape(tensors: Sequence[Sequence[Tensor]], size_multiple: int) -> Iterator[list[int]]:
-    """Indices of tensors of one size, rounded up to `size_multiple`; as many at a time as fit a stack."""
+    """Indices of tensors of one size, rounded up to `size_multiple`, split into stacks."""
     indices: dict[tuple[torch.Size, ...], list[int]] = {}
     for index, each in enumerate(zip(*tensors, strict=True)):
         indices.setdefault(tuple(_rounded_up(one.shape, size_multiple) for one in each), []).append(index)
@@ -49,5 +49,5 @@ def _rounded_up(shape: torch.Size, size_multiple: int) -> torch.Size:
 
 
 def _stack_size(pixels: int, device: torch.device) -> int:
-    """How many of so many pixels each: on a CPU one alone, as what is made of it then stays in the caches."""
+    """The number of images per stack: 1 on a CPU, where a single image fits the caches better."""
     return max(1, _MAX_PIXELS // pixels) if device.type == "cuda" else 1

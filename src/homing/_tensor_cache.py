@@ -1,4 +1,4 @@
-"""Tensors that are made once and kept."""
+"""A cache for functions that make tensors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 
 def cached_tensor(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Call the function once for each set of arguments, and never under the caller's inference mode.
+    """Cache a function's results per arguments, computed outside of inference mode.
 
-    A tensor made there could not take part in a gradient later. Copying numbers to a GPU anew makes the host wait.
+    A tensor made in inference mode cannot take part in a gradient. Copying constants to a GPU again blocks the host.
     """
 
     @wraps(function)

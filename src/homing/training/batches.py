@@ -1,4 +1,4 @@
-"""Which photos are taught when: the same ones in the same order, whenever training was interrupted."""
+"""Batches of training photos, in an order that does not depend on interruptions."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from homing.training.photo_array import PhotoArray
 
 HELD_OUT = 1000
 HELD_OUT_BATCH = 256
-MIN_ORIGINAL_SIDE = 0.7  # what passes for an original is a part of a photo, with at least this much of each side
+MIN_ORIGINAL_SIDE = 0.7  # an original is a random part of a photo with at least this share of each side
 
-# Random numbers for different purposes must not be the same ones.
+# Purposes of random numbers, which have separate seeds.
 SPLIT, ORDER, EDITING, EVALUATION = range(4)
 
 
 class Batches:
-    """Photos to teach, so many at a time, and a tenth of them held out."""
+    """Training photos in batches of `count`; up to a tenth of the photos is held out."""
 
     def __init__(self, squares: PhotoArray, count: int, seed: int, device: torch.device) -> None:
         held = min(HELD_OUT, len(squares) // 10)
@@ -42,7 +42,7 @@ class Batches:
         return pixels
 
     def originals(self, squares: np.ndarray, rng: np.random.Generator) -> Views:
-        """Parts of photos, some mirrored, of any shape: more photos to learn from than there are."""
+        """Random parts of photos of random aspect ratio, half of them mirrored."""
         views = self._views(squares)
         generator = torch.Generator(self._device).manual_seed(int(rng.integers(2**62)))
         limits = [MIN_ORIGINAL_SIDE, -math.log(2), 0], [1, math.log(2), 1]
@@ -52,13 +52,13 @@ class Batches:
         return Views(torch.where(flipped, parts.pixels.flip(-1), parts.pixels), to_device(np.exp(ratio), self._device))
 
     def held_out(self) -> Iterator[tuple[Views, np.random.Generator]]:
-        """Photos that are never taught, whole, each batch with its random numbers: always the same ones."""
+        """The held-out photos, whole, in batches with fixed random numbers."""
         for start in range(0, len(self._held_out), HELD_OUT_BATCH):
             squares = self._squares.pixels[self._held_out[start : start + HELD_OUT_BATCH]]
             yield self._views(squares), self.rng(EVALUATION, start)
 
     def rng(self, purpose: int, number: int = 0) -> np.random.Generator:
-        """Random numbers of their own for each purpose and step."""
+        """The random numbers of a purpose and step."""
         return np.random.default_rng([self._seed, purpose, number])
 
     def _views(self, squares: np.ndarray) -> Views:

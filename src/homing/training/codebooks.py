@@ -1,4 +1,4 @@
-"""From photos to a codebook of one's own."""
+"""Train a codebook on photos."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class TrainedCodebook:
-    """A codebook, how many descriptors of how many photos it learned from, and the errors of the other photos."""
+    """A codebook, the numbers of descriptors and photos it was trained on, and the errors of the other photos."""
 
     codebook: Codebook
     descriptors: int
@@ -36,12 +36,12 @@ def train_codebook(
     descriptors: int | None = None,
     report: Callable[[], None],
 ) -> TrainedCodebook:
-    """Learn a codebook from every photo whole and from random crops of them; `report` is called per photo.
+    """Train a codebook on whole photos and random crops of them; `report` is called per photo.
 
     `descriptors` are spread evenly over the photos; by default each gives one. Photos that cannot be read give none.
     """
     count = len(paths) if descriptors is None else descriptors
-    build_quantizer(spec, dim=extractor.dim, descriptors=count)  # says at once what training would say in an hour
+    build_quantizer(spec, dim=extractor.dim, descriptors=count)  # refuses bad specs before an hour of describing
     reported: list[PhotoError | None] = []
 
     def record(error: PhotoError | None) -> None:
@@ -60,7 +60,7 @@ def train_codebook(
 def codebook_from_descriptors(
     rows: np.ndarray, *, spec: str, extractor: Extractor, name: str, per_photo: int = 1
 ) -> Codebook:
-    """Learn a codebook from (N, D) descriptors, of which those of one photo, `per_photo` at most, follow each other."""
+    """Train a codebook on (N, D) descriptors; those of one photo, at most `per_photo`, are consecutive."""
     mixed = rows[np.random.default_rng(SEED).permutation(len(rows))].astype(np.float32, copy=False)
-    photos = rows[::per_photo].astype(np.float32, copy=False)  # no two of one photo
+    photos = rows[::per_photo].astype(np.float32, copy=False)  # at most one row per photo
     return Codebook.train(mixed, spec=spec, extractor=extractor, name=name, photos=photos)

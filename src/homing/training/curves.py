@@ -1,4 +1,4 @@
-"""How a run of training went, as a picture."""
+"""Plot the curves of a training run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from io import BytesIO
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """How far a run has come."""
+    """One point of the curves of a run."""
 
     step: int
-    loss: float  # the mean since the point before
+    loss: float  # mean since the previous point
     views_per_second: float
     score: float  # of held-out photos
-    seconds: float  # since the start, looking at held-out photos not counted
+    seconds: float  # since the start, without scoring held-out photos
 
 
 def draw_curves(curve: Sequence[CurvePoint], metric: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The way of SSCD: a network learns to know a photo from its edited copies."""
+"""Train a descriptor network as SSCD does: match photos and their edited copies."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, Descriptor
 from homing.training.trainer import PREFETCH_THREADS, SavedNetwork, half_precision, warmup_cosine_schedule
 from homing.training.whitening import whiten
 
-HEAD_LR_FACTOR = 2.0  # the projection starts from nothing, the trunk does not
+HEAD_LR_FACTOR = 2.0  # the projection is new, the trunk is pretrained
 WEIGHT_DECAY = 0.02
-PAIRS_PER_DIMENSION = 20  # to know well enough how copies differ
-CELLS_START = 0.1  # of the way: before that the descriptors move too fast for centroids to follow
+PAIRS_PER_DIMENSION = 20  # for a good estimate of the covariance of differences
+CELLS_START = 0.1  # share of the steps: before, descriptors change too fast for centroids to follow
 
 
 class DescriptorTrainer:
-    """A descriptor network, taught step by step."""
+    """The trainer of a descriptor network."""
 
     metric = "recall"
 
@@ -63,19 +63,19 @@ class DescriptorTrainer:
         self._std = torch.tensor(self.config.std, device=device)[:, None, None]
 
     def run(self) -> Iterator[Tensor]:
-        """Teach from the present step to the last; gives the loss of each, not yet waited for."""
+        """Train from the current step to the last; yields losses without synchronizing the device."""
         self.network.train()
         for squares in prefetch_map(self.pairs.squares, range(self.step, self.steps), threads=PREFETCH_THREADS):
-            torch.manual_seed(self.settings.seed + self.step)  # for networks that drop some of their connections
+            torch.manual_seed(self.settings.seed + self.step)  # for networks with dropout
             yield self._training_step(self.pairs.batch(squares, self.step))
 
     def score(self) -> float:
-        """The recall by the network as it is now."""
+        """The recall of held-out photos by the current network."""
         return self.recall(lambda pixels: self._describe(self.network, pixels))
 
     @torch.no_grad()
     def recall(self, describe: Callable[[Tensor], Tensor]) -> float:
-        """The share of held-out photos found first, among all held-out ones, from a strongly edited copy."""
+        """Recall@1 of strongly edited copies among all held-out photos."""
         self.network.eval()
         described = [(describe(batch.originals), describe(batch.copies)) for batch in self.pairs.held_out()]
         self.network.train()
@@ -84,7 +84,7 @@ class DescriptorTrainer:
         return float((nearest == torch.arange(len(nearest), device=nearest.device)).float().mean())
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint must hold to go on from here."""
+        """The state for a checkpoint."""
         return {
             "step": self.step,
             "network": self.network.state_dict(),
@@ -94,7 +94,7 @@ class DescriptorTrainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -103,7 +103,7 @@ class DescriptorTrainer:
             self._cells.restore(state["cells"])
 
     def write(self, path: Path) -> SavedNetwork:
-        """Keep the network in a file, ready to be used."""
+        """Write the network, whitened, to a file."""
         write_network(self._whitened() if self.settings.whiten else self.network, self.config, path)
         extractor = trained_network(str(path), self.device)
         facts = {
@@ -135,11 +135,11 @@ class DescriptorTrainer:
 
     @torch.no_grad()
     def _whitened(self) -> DescriptorNetwork:
-        """The network, whitened by pairs such as it would see if it went on."""
+        """A copy of the network, whitened on the pairs of the next steps."""
         check_finite(self.network.state_dict())
         network = deepcopy(self.network).eval()
         wanted = math.ceil(PAIRS_PER_DIMENSION * self.settings.dim / self.pairs.count)
-        projected, batches = [], min(wanted, self.steps)  # of few photos it would take longer than the training
+        projected, batches = [], min(wanted, self.steps)  # with few photos it would take longer than the training
         for step in range(self.steps, self.steps + batches):
             batch = self.pairs.batch(self.pairs.squares(step), step, blend=False)
             projected.append(self._project(network, torch.cat([batch.originals, batch.copies])))
@@ -157,7 +157,7 @@ class DescriptorTrainer:
         return projected.float()
 
     def _optimizers(self) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-        """AdamW; no decay of biases and norms; a short warm-up, then a cosine to nothing."""
+        """AdamW without decay of biases and norms, and a cosine schedule with warm-up."""
         groups = []
         parts = (self.network.trunk, self.settings.lr), (self.network.head, HEAD_LR_FACTOR * self.settings.lr)
         for part, lr in parts:
@@ -169,5 +169,5 @@ class DescriptorTrainer:
 
 
 def _plain(ranges: Ranges) -> dict[str, list[float] | None]:
-    """As it reads in JSON."""
+    """Ranges as JSON values."""
     return {name: list(span) if span else None for name, span in ranges.items()}

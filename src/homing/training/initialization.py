@@ -1,4 +1,4 @@
-"""Where training begins: a network whose weights already see."""
+"""Pretrained networks from which training starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _network_with_trunk(
     network = DescriptorNetwork(config)
     _require_feature_maps(network, trunk)
     network.trunk.load_state_dict(weights)
-    # Near enough to keeping all distances between the pooled maps: training starts from what the trunk sees.
+    # An orthogonal projection nearly keeps the distances of pooled features.
     torch.nn.init.orthogonal_(network.head.weight)
     torch.nn.init.zeros_(network.head.bias)
     return network, config

@@ -1,4 +1,4 @@
-"""What a descriptor network is taught: copies near their original, other photos far, edits within the cell."""
+"""Losses of descriptor training: contrastive, entropy, and cross-entropy over cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor | None = None) -> Tensor:
-    """Each descriptor must pick its counterpart out of the whole batch, both ways; all (B, D) of unit norm.
+    """Contrastive loss (NT-Xent) of originals and copies, both (B, D) of unit norm.
 
     `own` (B,) is the share of its own original in each copy; the rest is of the next one. By default all is its own.
     """
@@ -30,7 +30,7 @@ def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor |
 
 
 def koleo(descriptors: Tensor) -> Tensor:
-    """SSCD's differential entropy: minus the log of how far the nearest other lies; (B, D) of unit norm."""
+    """SSCD's differential entropy: minus the mean log distance to the nearest other; (B, D) of unit norm."""
     with torch.no_grad():
         similarity = descriptors @ descriptors.T
         nearest = similarity.fill_diagonal_(-2).argmax(dim=1)
@@ -39,9 +39,9 @@ def koleo(descriptors: Tensor) -> Tensor:
 
 
 class RunningCentroids:
-    """Centroids that follow the descriptors through training, as those of a coarse quantizer would lie.
+    """Centroids that follow the descriptors during training, like those of a coarse quantizer.
 
-    A copy that falls into another cell than its original is lost to a search with one probe, however near the two are.
+    A copy in another cell than its original is not found with one probe, however near the two are.
     """
 
     DECAY = 0.99  # a centroid is the mean of about the last hundred batches: the network moves all the while

@@ -1,4 +1,4 @@
-"""What a descriptor network is shown: originals, and a copy of each that somebody might have made of it."""
+"""Training pairs: originals and randomly edited copies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Batch:
 
 
 class Pairs:
-    """The same photos, settings and step give the same batch, whenever training was interrupted."""
+    """Batches of pairs, determined by photos, settings and step."""
 
     def __init__(self, squares: PhotoArray, settings: DescriptorSettings, device: torch.device) -> None:
         self._batches = Batches(squares, settings.pairs, settings.seed, device)
@@ -63,6 +63,6 @@ class Pairs:
 
     @torch.no_grad()
     def held_out(self) -> Iterator[Batch]:
-        """Photos that are never taught, whole, and copies of them: always the same ones."""
+        """The held-out photos, whole, and fixed copies of them."""
         for originals, rng in self._batches.held_out():
             yield Batch(originals.pixels, random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels, None)

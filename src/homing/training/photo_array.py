@@ -1,4 +1,4 @@
-"""Many photos as small squares in one file, so that each is decoded once and any of them can be had at once."""
+"""Photos as small squares in one memory-mapped file, so that each is decoded once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_photo_array(paths: Sequence[Path], side: int, folder: Path, report: Cal
 
 
 def _read(folder: Path, key: str) -> PhotoArray | None:
-    """What an earlier call cached of the same files, if it is all there."""
+    """The cached array for the same files, if it is complete."""
     try:
         about = json.loads((folder / "photos.json").read_text())
         pixels = np.load(folder / "photos.npy", mmap_mode="r")[: about["count"]]
@@ -67,14 +67,14 @@ def _make(folder: Path, key: str, paths: Sequence[Path], side: int, report: Call
         count += 1
     if not count:
         raise HomingError(f"none of the {len(paths)} photos can be read; the first says: {failures[0]}")
-    # Written last: squares without it were cut off.
+    # Written last: an array without it is incomplete.
     about = {"key": key, "count": count, "fingerprint": digest.hexdigest(), "failures": failures}
     write_atomically(folder / "photos.json", json.dumps(about).encode())
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What changes when the file does."""
+    """Size and modification time."""
     try:
         return path.stat().st_size, path.stat().st_mtime_ns
     except OSError:
-        return ()  # a link to nowhere, say: it will be among the failures
+        return ()  # such as a broken link; it becomes a failure

@@ -26,14 +26,14 @@ from homing.training.curves import CurvePoint, draw_curves
 from homing.training.trainer import SavedNetwork, Trainer
 
 DAMAGED = "{} is damaged; remove it to begin anew"
-CHECKPOINTS = 20  # how often, from first step to last, the held-out photos are looked at and a checkpoint is kept
+CHECKPOINTS = 20  # number of checkpoints and scores over a run
 
 
 class Run:
     """One run of training in its folder."""
 
     def __init__(self, folder: Path, trainer: Trainer) -> None:
-        """Begin, or go on where the folder's checkpoint stands; a run of other settings or photos is refused."""
+        """Start a run, or continue from the folder's checkpoint; refuses a run of other settings or photos."""
         self.folder, self.trainer = folder, trainer
         self.curve: list[CurvePoint] = []
         self._checkpoint = folder / "checkpoint.pt"
@@ -41,7 +41,7 @@ class Run:
             self._restore()
 
     def train(self, out: Path, on_step: Callable[[], None], on_checkpoint: Callable[[CurvePoint], None]) -> float:
-        """Teach to the end and write the network; gives the score of held-out photos by the file written.
+        """Train to the end and write the network; gives the score of the written file on held-out photos.
 
         `on_step` is called per step, `on_checkpoint` at each point of the curve.
         """
@@ -64,7 +64,7 @@ class Run:
         return result.score
 
     def _checkpoint_and_score(self, losses: list[Tensor], started: float) -> None:
-        """One point of the curve, and a checkpoint."""
+        """Add a point to the curve and write a checkpoint."""
         trainer = self.trainer
         mean = float(torch.stack(losses).mean())  # waits until all steps are done
         if not math.isfinite(mean):
@@ -89,7 +89,7 @@ class Run:
             raise HomingError(DAMAGED.format(self._checkpoint)) from error
 
     def _record(self, result: SavedNetwork) -> None:
-        """What was done, for whoever wants to know or do it again; and its curves."""
+        """Write record.json and curves.png."""
         metric = self.trainer.metric
         record = {
             "settings": self.trainer.run_settings,
@@ -110,7 +110,7 @@ class Run:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Make a run's folder and keep other processes out of it; says at once that another one is training there."""
+    """Make and lock a run's folder; refuses at once if another process trains there."""
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -122,13 +122,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def check_run(folder: Path, run_settings: Mapping[str, Any]) -> None:
-    """Refuse at once, before photos are read, what would be refused after: a folder that holds another run."""
+    """Refuse a folder that holds another run, before photos are read."""
     if (folder / "checkpoint.pt").is_file():
         _read_checkpoint(folder / "checkpoint.pt", run_settings, torch.device("cpu"))
 
 
 def _read_checkpoint(path: Path, run_settings: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """What a checkpoint holds; refuses one of a run of which something else is true than `run_settings` says."""
+    """Read a checkpoint; refuses one of a run with other `run_settings`."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         was = state["run_settings"]

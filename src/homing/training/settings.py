@@ -1,4 +1,4 @@
-"""All that decides what a descriptor network learns, but for the photos."""
+"""Settings of descriptor training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EDITS: dict[str, tuple[float, float] | None] = {
 """The edits a copy goes through in training, with their strengths at the training size, where a photo is small."""
 
 EDIT_WEIGHTS = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
-"""How much more often than others of its family an edit is drawn: the hardest of those that people do all the time."""
+"""Relative frequency of an edit within its family (default 1)."""
 
 WEAK_EDITS: dict[str, tuple[float, float] | None] = {
     "contrast": (0.5, 2.0),
@@ -47,17 +47,17 @@ WEAK_EDITS: dict[str, tuple[float, float] | None] = {
     "crop": (0.5, 1.0),
     "rotation": (-90, 90),
 }
-"""One of these an original may have gone through as well."""
+"""Weak edits of originals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescriptorSettings:
-    """How a descriptor network is taught; the SSCD recipe, with its temperature and entropy left to choose."""
+    """Settings of descriptor training, by default close to SSCD's."""
 
     init: str = "imagenet-lite0"
     dim: int = 512
-    size: int = 224  # what the extractor will look at
-    training_size: int = 192  # smaller is faster; a network taught on small photos sees larger ones better
+    size: int = 224  # input size of the extractor
+    training_size: int = 192  # smaller is faster, and improves results at the larger input size
     epochs: float = 24.0
     pairs: int = 1024  # originals in a batch, each with one copy
     temperature: float = 0.1
@@ -80,7 +80,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "size": (32, 2048),
     "training_size": (32, 2048),
     "epochs": (0.01, 1e6),
-    "pairs": (2, 1e6),  # copies are told apart from other photos
+    "pairs": (2, 1e6),  # the loss needs other photos
     "temperature": (0.001, 10),
     "koleo": (0, 1000),
     "cells": (0, 1e6),
@@ -94,7 +94,7 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 def check_limits(settings: object, limits: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse settings that lie outside."""
+    """Refuse settings outside of their limits."""
     for name, (low, high) in limits.items():
         value = getattr(settings, name)
         if not low <= value <= high:
@@ -102,7 +102,7 @@ def check_limits(settings: object, limits: Mapping[str, tuple[float, float]]) ->
 
 
 def check_side(name: str, side: int) -> None:
-    """Refuse a side that the JPEG edit cannot cut into its blocks."""
+    """Refuse a side that is not a multiple of the JPEG edit's blocks."""
     if side % 16:
         raise HomingError(f"{_option(name)} must be a multiple of 16, got {side}")
 

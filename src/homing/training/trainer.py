@@ -1,4 +1,4 @@
-"""What a run asks of the network it teaches, and what all of them do alike."""
+"""The interface of trainers, and helpers that they share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PREFETCH_THREADS = 4  # batches that are read ahead, of a hundred megabytes each
 
 
 class SavedNetwork(NamedTuple):
-    """The network in a file: how well it does on held-out photos, and what a record should say of it."""
+    """A written network: its score on held-out photos, and facts for the record."""
 
     score: float
     facts: dict[str, Any]
 
 
 class Trainer(Protocol):
-    """One network that is taught, step by step."""
+    """The training of one network."""
 
     device: torch.device
     step: int
@@ -34,28 +34,28 @@ class Trainer(Protocol):
     run_settings: dict[str, Any]  # all that decides the result, as JSON gives it back
 
     def run(self) -> Iterator[Tensor]:
-        """Teach from the present step to the last; gives the loss of each, not yet waited for."""
+        """Train from the current step to the last; yields losses without synchronizing the device."""
         ...
 
     def score(self) -> float:
-        """How well the network does on held-out photos."""
+        """The score of the network on held-out photos."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint must hold to go on from here."""
+        """The state for a checkpoint."""
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         ...
 
     def write(self, path: Path) -> SavedNetwork:
-        """Keep the network in a file; the score is that of the file."""
+        """Write the network to a file and score that file."""
         ...
 
 
 def warmup_cosine_schedule(optimizer: torch.optim.Optimizer, steps: int) -> torch.optim.lr_scheduler.LRScheduler:
-    """A short warm-up, then a cosine to nothing."""
+    """A cosine schedule to 0 with a short warm-up."""
     warm = max(1, round(WARM_UP * steps))
 
     def factor(step: int) -> float:
@@ -67,5 +67,5 @@ def warmup_cosine_schedule(optimizer: torch.optim.Optimizer, steps: int) -> torc
 
 
 def half_precision(device: torch.device) -> torch.autocast:
-    """Half precision where a GPU is made for it."""
+    """Autocast to bfloat16 on GPUs that support it."""
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda" and supports_bfloat16(device))

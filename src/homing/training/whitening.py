@@ -1,11 +1,11 @@
-"""Whitening: the directions in which copies differ from their originals count for less."""
+"""Whitening: scale down the directions in which copies differ from their originals."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-RIDGE = 0.02  # of the mean: no direction counts for ever more because few copies moved along it
+RIDGE = 0.02  # of the mean variance; limits the scale of directions with little variance
 
 
 @torch.no_grad()

@@ -1,1 +1,1 @@
-"""Watermarks, to compare activation with: an identifier hidden in a photo instead of a code in an index."""
+"""Watermarks for comparison with activation: an identifier hidden in a photo."""

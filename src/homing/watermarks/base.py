@@ -1,4 +1,4 @@
-"""What a watermark is, and what it says."""
+"""The interface of watermarks, and the identifier they hide."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Watermark(Protocol):
 
     name: str
     fingerprint: str
-    """Of all that decides what is done to a photo."""
+    """Hash of everything that determines the change of a photo."""
 
     @property
     def decoder(self) -> Extractor:
-        """Reads messages from what others made of photos."""
+        """The decoder, which reads messages from copies."""
         ...
 
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
@@ -33,6 +33,6 @@ class Watermark(Protocol):
 
 
 def identifier(sha256: str, bits: int) -> Tensor:
-    """The message (bits,) of a photo: the last bits of the hash of its file, which nobody has to keep a list of."""
+    """The message (bits,) of a photo: the last bits of the hash of its file, so no list is needed."""
     number = int(sha256, 16)
     return torch.tensor([bool(number >> i & 1) for i in range(bits)])

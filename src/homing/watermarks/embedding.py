@@ -1,4 +1,4 @@
-"""Photos in, photos with a watermark out: written, decoded again, measured."""
+"""Embed watermarks: photos in, files out, measured on their bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from homing.watermarks.base import Watermark, identifier
 
 @dataclass(frozen=True)
 class MarkedPhoto:
-    """What came of one photo: the bytes to release, and how they were found to be."""
+    """The result for one photo: the bytes to release and what was measured on them."""
 
     photo: Photo
     data: bytes
@@ -59,7 +59,7 @@ def _mark(
     decoder: Extractor,
     wanted: float | None,
 ) -> Coroutine[MarkedPhoto]:
-    """Its own tables or finer ones: those whose file says its weakest bit most clearly, as edits take some of it."""
+    """Write with the photo's own tables and finer ones; keep the file whose weakest bit has the largest margin."""
     candidates: list[Candidate] = []
     for finer in (False, True):
         predictor = JpegPsnr.of(photo, view, change, finer=finer)
@@ -73,7 +73,7 @@ def _mark(
         )
     written = [candidate for candidate in candidates if wanted is None or candidate.psnr >= wanted]
     if not written:
-        return MarkedPhoto(photo, photo.data, "unchanged", f"no file of it has the {wanted:g} dB asked for", UNCHANGED)
+        return MarkedPhoto(photo, photo.data, "unchanged", f"no file reaches the target of {wanted:g} dB", UNCHANGED)
     # How far each bit that a file says lies on its right side.
     margins = [
         torch.where(message, scores, -scores)

@@ -1,4 +1,4 @@
-"""Teaching HiDDeN's two networks: what one hides at the PSNR of a release, the other reads from edited copies."""
+"""Train HiDDeN's encoder and decoder on edited copies at the PSNR of a release."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork, read_hid
 from homing.watermarks.settings import START_PSNR, HiddenSettings
 from homing.watermarks.training_edits import EDITS, random_edit
 
-# Training begins loud and unedited: of a message as it is released nothing would be heard yet. It becomes harder with
-# each step that hears enough, and from some part of the way to another whether it does or not.
+# Training starts at a low PSNR and without edits. The difficulty rises with each step whose bit accuracy is high
+# enough, and in any case between two points of the training.
 MIN_BIT_ACCURACY = 0.8  # of the bits
-FASTEST_RAMP = 0.25  # of the way, from the easiest to what a release has to stand
-LATEST_RAMP = 0.3, 0.6  # of the way
+FASTEST_RAMP = 0.25  # share of the steps, at the fastest, from the easiest to full difficulty
+LATEST_RAMP = 0.3, 0.6  # shares of the steps
 
 
 class HiddenTrainer:
-    """HiDDeN's networks, taught step by step."""
+    """The trainer of HiDDeN's networks."""
 
     metric = "bit accuracy"
 
@@ -56,20 +56,20 @@ class HiddenTrainer:
         )
         self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.lr)
         self._schedule = warmup_cosine_schedule(self._optimizer, self.steps)
-        self._difficulty = torch.zeros((), device=device)  # 1 is what a release has to stand; never waited for
+        self._difficulty = torch.zeros((), device=device)  # 1 is full difficulty; stays on the device
 
     def run(self) -> Iterator[Tensor]:
-        """Teach from the present step to the last; gives the loss of each, not yet waited for."""
+        """Train from the current step to the last; yields losses without synchronizing the device."""
         self.network.train()
         for squares in prefetch_map(self._batches.squares, range(self.step, self.steps), threads=PREFETCH_THREADS):
             yield self._training_step(squares)
 
     def score(self) -> float:
-        """The share of bits of held-out photos that are read right from edited copies."""
+        """Bit accuracy on edited copies of held-out photos."""
         return self._accuracy(self.network)
 
     def state(self) -> dict[str, Any]:
-        """All that a checkpoint must hold to go on from here."""
+        """The state for a checkpoint."""
         return {
             "step": self.step,
             "network": self.network.state_dict(),
@@ -79,7 +79,7 @@ class HiddenTrainer:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         self.step = state["step"]
         self.network.load_state_dict(state["network"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -115,7 +115,7 @@ class HiddenTrainer:
         return loss.detach()
 
     def _update_difficulty(self, bit_accuracy: Tensor) -> None:
-        """Decide how hard the next step is, by the share of bits that this one read right."""
+        """Update the difficulty of the next step from the bit accuracy of this one."""
         begins, ends = LATEST_RAMP
         due = max(0.0, (self.step / self.steps - begins) / (ends - begins))
         raised = self._difficulty + (bit_accuracy > MIN_BIT_ACCURACY) / (FASTEST_RAMP * self.steps)

@@ -1,4 +1,4 @@
-"""All that decides what HiDDeN's networks learn, but for the photos."""
+"""Settings of HiDDeN's training."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from homing.training.settings import check_limits, check_side
 
 BITS = 20  # of an identifier, as in the paper: a million photos can be told apart
-START_PSNR = 12.0  # dB: training begins with messages that are easily heard
+START_PSNR = 12.0  # dB: training starts with strong patterns
 
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenSettings:
-    """How HiDDeN's networks are taught."""
+    """Settings of HiDDeN's training."""
 
     bits: int = BITS
     size: int = 128  # the original's; the paper's is 224, three times the work

@@ -1,4 +1,4 @@
-"""The edits a watermark is taught to survive: those of the paper's tables, at any strength."""
+"""Random edits for the training of watermarks: those of the paper's tables, at random strengths."""
 
 from __future__ import annotations
 
