@@ -1,4 +1,4 @@
-"""`homing explain`: where a reference lies, and what it survives."""
+"""`homing explain`: position of a reference, and the edits it survives."""
 
 import json
 from contextlib import closing
@@ -22,7 +22,7 @@ from homing.photo import Photo
 
 @pytest.fixture(scope="module")
 def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three passive photos and an activated one among strangers, and its released file."""
+    """Three passive photos and an activated one among distractors, and its released file."""
     folder = tmp_path_factory.mktemp("explain")
     homing("init", folder / "c.homing", "--with-distractors")
     homing("add", folder / "c.homing", photos)
@@ -31,29 +31,29 @@ def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def said(workspace: Path, photos: Path) -> dict:
+def explanation(workspace: Path, photos: Path) -> dict:
     return json.loads(homing("explain", workspace / "c.homing", photos / "rocket.jpg", "--json"))
 
 
-def test_positions_are_those_that_numpy_finds(workspace: Path, photos: Path, said: dict) -> None:
+def test_positions_agree_with_numpy(workspace: Path, photos: Path, explanation: dict) -> None:
     with Collection.open(workspace / "c.homing") as collection:
         book = collection.codebook
         files = photos / "rocket.jpg", workspace / "out" / "rocket.jpg"
         rows = describe(collection.extractor, [Photo.load(file).pixels() for file in files])
         behind, centers = book.reconstruct(rows[:1]).numpy(), book.all_centroids.numpy()
         home = int(book.cells(rows[:1])[0])
-    assert said["cell"] == home
-    for row, position in zip(rows.numpy(), (said["original"], said["released"]), strict=True):
+    assert explanation["cell"] == home
+    for row, position in zip(rows.numpy(), (explanation["original"], explanation["released"]), strict=True):
         squared = np.square(row - centers).sum(axis=1)
         assert position["distance"] == pytest.approx(float(np.linalg.norm(row - behind)), abs=2e-3)
         assert position["margin"] == pytest.approx(np.delete(squared, home).min() - squared[home], abs=2e-3)
-    assert said["released"]["distance"] < said["original"]["distance"]
-    assert said["released"]["margin"] > said["original"]["margin"]
+    assert explanation["released"]["distance"] < explanation["original"]["distance"]
+    assert explanation["released"]["margin"] > explanation["original"]["margin"]
 
 
-def test_edits_are_those_that_a_search_finds(said: dict) -> None:
-    assert [each["edit"] for each in said["edits"]] == [edit.label for edit in PAPER]
-    first = said["edits"][0]
+def test_edits_agree_with_a_search(explanation: dict) -> None:
+    assert [each["edit"] for each in explanation["edits"]] == [edit.label for edit in PAPER]
+    first = explanation["edits"][0]
     assert first | {"false_match_probability": 0} == {
         "edit": "identity",
         "before": True,
@@ -62,30 +62,32 @@ def test_edits_are_those_that_a_search_finds(said: dict) -> None:
         "false_match_probability": 0,
     }
     assert first["false_match_probability"] < 1e-3
-    assert sum(each["one_probe"] for each in said["edits"]) >= sum(each["before"] for each in said["edits"])
-    assert all((each["false_match_probability"] is not None) == each["default"] for each in said["edits"])
+    assert sum(each["one_probe"] for each in explanation["edits"]) >= sum(
+        each["before"] for each in explanation["edits"]
+    )
+    assert all((each["false_match_probability"] is not None) == each["default"] for each in explanation["edits"])
 
 
-def test_neighbors_lie_in_the_same_cell(workspace: Path, photos: Path, said: dict) -> None:
-    assert str(photos / "rocket.jpg") not in [match["photo"] for match in said["neighbors"]]
+def test_neighbors_lie_in_the_same_cell(workspace: Path, photos: Path, explanation: dict) -> None:
+    assert str(photos / "rocket.jpg") not in [match["photo"] for match in explanation["neighbors"]]
     with Collection.open(workspace / "c.homing") as collection:
         numbers = {collection.folder.distractors.name(n): n for n in range(len(collection.folder.distractors))}
-        some = [numbers[match["photo"]] for match in said["neighbors"] if match["state"] == "distractor"]
+        some = [numbers[match["photo"]] for match in explanation["neighbors"] if match["state"] == "distractor"]
         assert some
         kept = collection.folder.distractors.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
-        assert set(kept.ravel().tolist()) == {said["cell"]}
+        assert set(kept.ravel().tolist()) == {explanation["cell"]}
 
 
-def test_a_reference_goes_by_its_number_or_by_what_was_released_of_it(workspace: Path, said: dict) -> None:
-    for name in (str(said["id"]), str(workspace / "out" / "rocket.jpg")):
+def test_a_reference_by_id_or_released_file(workspace: Path, explanation: dict) -> None:
+    for name in (str(explanation["id"]), str(workspace / "out" / "rocket.jpg")):
         other = json.loads(homing("explain", workspace / "c.homing", name, "--no-edits", "--json"))
-        assert (other["photo"], other["released"]) == (said["photo"], said["released"])
+        assert (other["photo"], other["released"]) == (explanation["photo"], explanation["released"])
         assert other["edits"] == []
 
 
-def test_text_and_page_for_people(workspace: Path, photos: Path) -> None:
+def test_text_and_page(workspace: Path, photos: Path) -> None:
     text = homing("explain", workspace / "c.homing", photos / "rocket.jpg", "--out", workspace / "page.html")
-    for words in ("activated, in cell", "of margin to the next cell", "rotation-90", "nearest in its cell"):
+    for words in ("activated, in cell", "margin to the next cell", "rotation-90", "nearest in its cell"):
         assert words in text
     page = (workspace / "page.html").read_text()
     assert page.count("data:image/jpeg") == 3
@@ -115,7 +117,7 @@ def test_a_passive_photo_has_no_release(workspace: Path, photos: Path) -> None:
     assert {each["before"] for each in other["edits"]} == {None}
 
 
-def test_files_that_are_gone_are_named(photos: Path, tmp_path: Path) -> None:
+def test_missing_files_are_reported(photos: Path, tmp_path: Path) -> None:
     (tmp_path / "gone.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", tmp_path / "c.homing")
     homing("add", tmp_path / "c.homing", tmp_path / "gone.jpg")
@@ -126,7 +128,7 @@ def test_files_that_are_gone_are_named(photos: Path, tmp_path: Path) -> None:
     assert "gone.jpg" in line
 
 
-def test_files_that_are_others_by_now_are_neither_shown_nor_tried(photos: Path, tmp_path: Path) -> None:
+def test_changed_files_are_neither_shown_nor_edited(photos: Path, tmp_path: Path) -> None:
     """Another photo of another size, then no photo at all, where the original was."""
     source, out = tmp_path / "<b>it&.jpg", tmp_path / "out"
     source.write_bytes((photos / "rocket.jpg").read_bytes())
@@ -135,19 +137,21 @@ def test_files_that_are_others_by_now_are_neither_shown_nor_tried(photos: Path, 
     for other, why in ((photos / "flower.jpg", "is another file by now"), (photos.parent, "not a photo")):
         source.write_bytes(other.read_bytes() if other.is_file() else b"nothing")
         for name in (out / source.name, source):
-            said = json.loads(homing("explain", tmp_path / "c.homing", name, "--out", tmp_path / "page.html", "--json"))
-            (line,) = said["missing"]
+            explanation = json.loads(
+                homing("explain", tmp_path / "c.homing", name, "--out", tmp_path / "page.html", "--json")
+            )
+            (line,) = explanation["missing"]
             assert why in line
-            assert {each["before"] for each in said["edits"]} == {None}
+            assert {each["before"] for each in explanation["edits"]} == {None}
             page = (tmp_path / "page.html").read_text()
             assert page.count("data:image/jpeg") == 1
             assert "&lt;b&gt;it&amp;.jpg" in page
     (out / source.name).write_bytes((photos / "flower.jpg").read_bytes())
-    said = json.loads(homing("explain", tmp_path / "c.homing", said["id"], "--json"))
-    assert (said["released"], said["edits"], len(said["missing"])) == (None, [], 2)
+    explanation = json.loads(homing("explain", tmp_path / "c.homing", explanation["id"], "--json"))
+    assert (explanation["released"], explanation["edits"], len(explanation["missing"])) == (None, [], 2)
 
 
-def test_a_descriptor_that_is_damaged_is_told(photos: Path, tmp_path: Path) -> None:
+def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
     homing("init", tmp_path / "c.homing")
     homing("add", tmp_path / "c.homing", photos / "rocket.jpg")
     with Collection.open(tmp_path / "c.homing") as collection, collection.folder.catalog._transaction() as change:
@@ -157,6 +161,6 @@ def test_a_descriptor_that_is_damaged_is_told(photos: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30, ""])
-def test_what_is_no_reference_is_refused(workspace: Path, name: str) -> None:
+def test_an_unknown_reference_is_refused(workspace: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is no reference of"):
         homing("explain", workspace / "c.homing", name)

@@ -34,8 +34,8 @@ def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: 
     assert "imagenet-lite0, when it is ready: homing migrate --switch" in _in_one_line("info", again)
     after = homing("search", again, query, "--generation", "next", "--json").stdout
     assert json.loads(after)[0]["matches"][0]["photo"] == str(query)
-    told = homing("migrate", again, "--switch").stdout
-    assert f"{len(done['gain_kept'])} keep their gain, {len(done['gain_lost'])} should be activated again" in told
+    output = homing("migrate", again, "--switch").stdout
+    assert f"{len(done['gain_kept'])} keep their gain, {len(done['gain_lost'])} should be activated again" in output
     assert homing("search", again, query, "--json").stdout == after
     assert homing("search", again, query, "--generation", "previous", "--json").stdout == before
     assert "homing-1, until: homing migrate --delete-previous" in _in_one_line("info", again)
@@ -50,7 +50,7 @@ def _in_one_line(*arguments) -> str:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "output"),
     [
         (("migrate", "c"), "one of --codebook NAME_OR_FILE, --switch and --delete-previous"),
         (("migrate", "c", "--delete-previous", "--leave-missing"), "--leave-missing goes with --switch"),
@@ -58,15 +58,15 @@ def _in_one_line(*arguments) -> str:
         (("export", "c", "--out", "e", "--format", "parket"), "did you mean 'parquet'"),
     ],
 )
-def test_wrong_calls_are_told_in_one_line(arguments, told: str, tmp_path: Path, monkeypatch) -> None:
+def test_wrong_calls_are_one_error_line(arguments, output: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Collection.create("c", codebook=train("PQ8x4")).close()
     done = homing(*arguments, code=2)
-    assert told in done.stderr
+    assert output in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_photos_of_an_archive_are_added_found_and_removed(photos: Path, tmp_path: Path) -> None:
+def test_photos_at_an_address_are_added_found_and_removed(photos: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "photos.zip", "w") as file:
         for each in photos.iterdir():
             file.write(each, each.name)
@@ -77,12 +77,12 @@ def test_photos_of_an_archive_are_added_found_and_removed(photos: Path, tmp_path
     (found,) = json.loads(homing("search", collection, flower, "-k", 1, "--json").stdout)
     assert (found["query"], found["matches"][0]["photo"]) == (flower, flower)
     assert "1 reference removed" in homing("remove", collection, flower, "--yes").stdout
-    told = homing("add", collection, "http://agency:sesame@127.0.0.1:9/photos/", code=2).stderr
-    assert "http://***@127.0.0.1:9/photos/ cannot be read" in told
-    assert len(told.strip().splitlines()) == 1
+    output = homing("add", collection, "http://agency:sesame@127.0.0.1:9/photos/", code=2).stderr
+    assert "http://***@127.0.0.1:9/photos/ cannot be read" in output
+    assert len(output.strip().splitlines()) == 1
 
 
-def test_a_switch_without_photos_that_are_gone_was_asked_for(photos: Path, tmp_path: Path) -> None:
+def test_switch_without_missing_photos_needs_leave_missing(photos: Path, tmp_path: Path) -> None:
     gone, collection = tmp_path / "gone.jpg", tmp_path / "c"
     gone.write_bytes((photos / "flower.jpg").read_bytes())
     homing("init", collection)
@@ -93,7 +93,7 @@ def test_a_switch_without_photos_that_are_gone_was_asked_for(photos: Path, tmp_p
     assert "1 photos" in homing("migrate", collection, "--switch", "--leave-missing").stdout
 
 
-def test_killed_at_any_instant_a_migration_continues(tmp_path: Path) -> None:
+def test_a_migration_killed_at_any_time_continues(tmp_path: Path) -> None:
     count = 30_000
     path, book = tmp_path / "c", train("IVF16,PQ8x8")
     rows = descriptors(count, seed=1)

@@ -1,4 +1,4 @@
-"""homing explain: why a reference is found, or is not."""
+"""homing explain: why a reference is found or missed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,12 @@ _FOUND_LABELS = {True: "found", False: "missed", None: "–"}
 
 def explain(
     collection: CollectionPath,
-    photo: Annotated[
-        str, typer.Argument(metavar="PHOTO", help="A reference: its file, one released of it, or its id.")
-    ],
+    photo: Annotated[str, typer.Argument(metavar="PHOTO", help="A reference: its file, its released file, or its id.")],
     out: Annotated[Path | None, typer.Option(help="Write a page with pictures: FILE.html.")] = None,
-    edits: Annotated[bool, typer.Option(help="Try the fourteen edits of the paper on it; needs homing[bench].")] = True,
+    edits: Annotated[bool, typer.Option(help="Try the fourteen edits of the paper on the photo.")] = True,
     json: JsonFlag = False,
 ) -> None:
-    """Explain a reference: its cell and margin, how far its files lie from its code, its neighbors, what it survives.
+    """Explain why a reference is found: its cell and margin, distances to its code, neighbors, and edits it survives.
 
     Examples:
 
@@ -75,13 +73,15 @@ def _show(it: Explanation) -> None:
     if it.edits:
         rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
         for each in it.edits:
-            chance = "" if each.false_match_probability is None else format_probability(each.false_match_probability)
+            probability = (
+                "" if each.false_match_probability is None else format_probability(each.false_match_probability)
+            )
             rows.add_row(
                 each.edit,
                 _FOUND_LABELS[each.before],
                 _FOUND_LABELS[each.one_probe],
                 _FOUND_LABELS[each.default],
-                chance,
+                probability,
             )
         console.print("", rows)
     where = "to it" if it.cell is None else "in its cell"
@@ -95,5 +95,5 @@ def _show(it: Explanation) -> None:
 
 
 def _where(position: Position) -> str:
-    margin = "" if position.margin is None else f", {position.margin:+.4f} of margin to the next cell"
+    margin = "" if position.margin is None else f", margin to the next cell {position.margin:+.4f}"
     return f"{position.distance:.3f} from its code{margin}"
