@@ -20,7 +20,7 @@ from PIL import Image
 
 from homing import codebooks, extractors
 from homing._io.device import hardware
-from homing.activation import RECIPES, Recipe, activate
+from homing.activation import RECIPES, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.codebooks import Codebook
 from homing.evaluation.results import markdown
@@ -56,7 +56,7 @@ def _by_size(
     for megapixels in sizes:
         photo = _photo(megapixels)
         loop = _loop([photo], recipe, extractor, codebook)
-        whole = _ms(lambda photo=photo: activate([photo], extractor=extractor, codebook=codebook, recipe=recipe))
+        whole = _ms(lambda photo=photo: activate_batch([photo], extractor=extractor, codebook=codebook, recipe=recipe))
         yield f"{megapixels:g}", f"{_ms(loop):.0f}", f"{whole:.0f}"
 
 

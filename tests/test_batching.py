@@ -10,7 +10,7 @@ from PIL import Image
 
 from homing import _batching
 from homing._batching import map_by_shape
-from homing.activation import RECIPES, activate
+from homing.activation import RECIPES, activate_batch
 from homing.perception import BUDGETS
 from homing.perception.quality import measure, measure_batch
 from homing.photo import Photo
@@ -100,9 +100,9 @@ def test_photos_are_released_as_if_each_were_alone(
 ) -> None:
     recipe = dataclasses.replace(RECIPES["homing-fast"], steps=1)
     settings = {"extractor": extractor, "codebook": codebook, "recipe": recipe}
-    alone = [activate([photo], **settings)[0] for photo in two_sizes]
+    alone = [activate_batch([photo], **settings)[0] for photo in two_sizes]
     monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
-    together = activate(two_sizes, **settings)
+    together = activate_batch(two_sizes, **settings)
     for one, other in zip(alone, together, strict=True):
         assert (one.state, one.reason) == (other.state, other.reason)
         assert one.quality.psnr == pytest.approx(other.quality.psnr, abs=0.02)

@@ -1,4 +1,14 @@
-"""homing makes photos easy to recognize again: the public API, nothing else."""
+"""homing makes photos easy to find again: it moves their pixels imperceptibly before they are released.
+
+    import homing
+
+    with homing.Collection.create("holiday.homing", with_distractors=True) as collection:
+        collection.activate("photos/", "released/")   # index, activate, check, write
+        result = collection.search("copy.jpg")        # or an array, a tensor, a PIL image, bytes
+        print(result.verdict, result.best)
+
+Without a collection: `homing.activate(photo)`, `homing.describe(photos)`, `homing.activate_images(tensors)`.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +18,31 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from homing.activation import RECIPES, Activation, Recipe, activate
+    from homing import (
+        activation,
+        codebooks,
+        collection,
+        edits,
+        extractors,
+        indexes,
+        objectives,
+        perception,
+        photo,
+        service,
+        training,
+        watermarks,
+    )
+    from homing.activation import RECIPES, Activation, Recipe
+    from homing.api import activate, activate_images, describe, load_codebook, load_extractor
     from homing.codebooks import Codebook
-    from homing.collection import Collection, Finding, Info, Match, Outcome
-    from homing.errors import HomingError
+    from homing.codebooks import available as available_codebooks
+    from homing.collection import Collection, Finding, Info, Match, Outcome, Reference, SearchPlan, SearchResult
+    from homing.errors import HomingError, PhotoError
     from homing.extractors import Extractor, NetworkExtractor
+    from homing.extractors import available as available_extractors
+    from homing.extractors import register as register_extractor
     from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND, measure
-    from homing.photo import Photo
+    from homing.photo import Photo, PhotoLike
     from homing.service.client import Client
 
 __version__ = version("homing")
@@ -24,17 +52,36 @@ __version__ = version("homing")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Names are fetched when first used: `homing --help` must not wait for torch.
-_PACKAGES = {
-    "activation": ("RECIPES", "Activation", "Recipe", "activate"),
+_PACKAGES = (
+    "activation",
+    "codebooks",
+    "collection",
+    "edits",
+    "extractors",
+    "indexes",
+    "objectives",
+    "perception",
+    "photo",
+    "service",
+    "training",
+    "watermarks",
+)
+_NAMES = {
+    "activation": ("RECIPES", "Activation", "Recipe"),
+    "api": ("activate", "activate_images", "describe", "load_codebook", "load_extractor"),
     "codebooks": ("Codebook",),
-    "collection": ("Collection", "Finding", "Info", "Match", "Outcome"),
-    "errors": ("HomingError",),
+    "collection": (*("Collection", "Finding", "Info", "Match", "Outcome", "Reference", "SearchPlan", "SearchResult"),),
+    "errors": ("HomingError", "PhotoError"),
     "extractors": ("Extractor", "NetworkExtractor"),
     "perception": ("JND", "Budget", "UniformJND", "Linf", "PrintedJND", "Quality", "measure"),
-    "photo": ("Photo",),
+    "photo": ("Photo", "PhotoLike"),
     "service.client": ("Client",),
 }
-_PACKAGE_OF = {name: package for package, names in _PACKAGES.items() for name in names}
+_SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names} | {
+    "available_codebooks": ("codebooks", "available"),
+    "available_extractors": ("extractors", "available"),
+    "register_extractor": ("extractors", "register"),
+}
 
 __all__ = [
     "JND",
@@ -53,17 +100,48 @@ __all__ = [
     "NetworkExtractor",
     "Outcome",
     "Photo",
+    "PhotoError",
+    "PhotoLike",
     "PrintedJND",
     "Quality",
     "Recipe",
+    "Reference",
+    "SearchPlan",
+    "SearchResult",
     "UniformJND",
     "__version__",
     "activate",
+    "activate_images",
+    "activation",
+    "available_codebooks",
+    "available_extractors",
+    "codebooks",
+    "collection",
+    "describe",
+    "edits",
+    "extractors",
+    "indexes",
+    "load_codebook",
+    "load_extractor",
     "measure",
+    "objectives",
+    "perception",
+    "photo",
+    "register_extractor",
+    "service",
+    "training",
+    "watermarks",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PACKAGE_OF:
+    if name in _PACKAGES:
+        return import_module(f"homing.{name}")
+    if name not in _SOURCES:
         raise AttributeError(f"module 'homing' has no attribute '{name}'")
-    return getattr(import_module(f"homing.{_PACKAGE_OF[name]}"), name)
+    module, attribute = _SOURCES[name]
+    return getattr(import_module(f"homing.{module}"), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.photo.photo_files import exif, wide_gamut
 
 from homing import _batching
-from homing.activation import RECIPES, activate, jpeg_psnr
+from homing.activation import RECIPES, activate_batch, jpeg_psnr
 from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
 from homing.perception import JND, measure
 from homing.photo import Photo
@@ -111,7 +111,7 @@ def test_most_photos_are_written_once(
     some = [_photo(each, size=(340, 300), **FILES[name]) for name in list(FILES)[:7] for each in (flower, rocket)]
     encode, written = Photo.encode, []
     monkeypatch.setattr(Photo, "encode", lambda *args, **more: written.append(args) or encode(*args, **more))
-    results = activate(some, extractor=extractor, codebook=codebook, recipe=RECIPES["homing-fast"])
+    results = activate_batch(some, extractor=extractor, codebook=codebook, recipe=RECIPES["homing-fast"])
     plain = [each for each in results if each.state == "activated" and each.reason is None]
     assert len(plain) >= 10
     # A photo whose own tables wipe the gain out is written again, with finer ones.

@@ -12,7 +12,7 @@ from PIL import Image
 from tests.conftest import descriptors
 
 from homing import extractors
-from homing.activation import RECIPES, activate
+from homing.activation import RECIPES, activate_batch
 from homing.activation.release_check import ReleaseCheck
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, PhotoError
@@ -31,7 +31,7 @@ def loaded(photos) -> list[Photo]:
 
 @pytest.fixture(scope="module")
 def activations(loaded, extractor, codebook):
-    return activate(loaded, extractor=extractor, codebook=codebook, recipe=PAPER)
+    return activate_batch(loaded, extractor=extractor, codebook=codebook, recipe=PAPER)
 
 
 def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, codebook) -> None:
@@ -50,7 +50,9 @@ def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, co
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_what_a_gpu_measures_holds_for_the_bytes(loaded, extractor, codebook) -> None:
     gpu = extractors.load(extractor.name, device="cuda")
-    for photo, result in zip(loaded, activate(loaded, extractor=gpu, codebook=codebook, recipe=PAPER), strict=True):
+    for photo, result in zip(
+        loaded, activate_batch(loaded, extractor=gpu, codebook=codebook, recipe=PAPER), strict=True
+    ):
         assert result.state == "activated"
         quality = measure(photo.pixels(), Photo.decode(result.data, "again").pixels())
         assert result.quality.psnr == pytest.approx(quality.psnr, abs=1e-3)
@@ -68,7 +70,7 @@ def test_more_photos_of_one_size_do_not_wait_for_the_gpu_more_often(flower: Phot
             warnings.simplefilter("always")
             torch.cuda.set_sync_debug_mode("warn")
             try:
-                activate([flower] * count, extractor=gpu, codebook=codebook, recipe=RECIPES["homing-fast"])
+                activate_batch([flower] * count, extractor=gpu, codebook=codebook, recipe=RECIPES["homing-fast"])
             finally:
                 torch.cuda.set_sync_debug_mode("default")
         return sum("synchronizing" in str(each.message) for each in caught)
@@ -104,9 +106,9 @@ def test_eight_bits_stay_within_the_budget(flower: Photo, alpha: float, seed: in
 
 def test_a_change_that_raises_the_loss_is_not_released(flower: Photo, extractor, codebook) -> None:
     image = flower.pixels()
-    (result,) = activate([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
+    (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
     change = Photo.decode(result.data, "moved").pixels() - image
-    (refused,) = activate(
+    (refused,) = activate_batch(
         [flower], extractor=extractor, codebook=codebook, recipe=PAPER, loop=lambda *_, **__: [-change]
     )
     assert refused.state == "unchanged"
@@ -120,7 +122,7 @@ def test_a_change_that_raises_the_loss_is_not_released(flower: Photo, extractor,
 def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_path: Path, extractor, codebook) -> None:
     coarse = tmp_path / "coarse.jpg"
     Image.open(photos / "flower.jpg").save(coarse, quality=8)
-    (result,) = activate([Photo.load(coarse)], extractor=extractor, codebook=codebook, recipe=PAPER)
+    (result,) = activate_batch([Photo.load(coarse)], extractor=extractor, codebook=codebook, recipe=PAPER)
     assert result.state == "activated"
     assert "finer quantization" in result.reason
     assert result.quality.psnr >= 43.8
@@ -128,7 +130,7 @@ def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_pat
 
 def test_a_psnr_that_writing_alone_undercuts_leaves_the_photo_unchanged(flower: Photo, extractor, codebook) -> None:
     recipe = replace(PAPER, steps=1, budget=JND(psnr=75.0))
-    (result,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe)
+    (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe)
     assert result.state == "unchanged"
     assert "below the target of 75 dB" in result.reason
     assert result.data == flower.data
@@ -138,7 +140,7 @@ def test_a_change_that_goes_too_far_is_taken_back_by_half(
     flower: Photo, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = replace(PAPER, budget=JND(alpha=3.0))
-    (result,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
+    (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     refuse = ReleaseCheck._rejection_reason
     # At full strength this photo stays in its cell; say it did not, to see what is tried next.
     monkeypatch.setattr(
@@ -146,7 +148,7 @@ def test_a_change_that_goes_too_far_is_taken_back_by_half(
         "_rejection_reason",
         lambda self, candidate, *more: "too far" if candidate.strength > 0.6 else refuse(self, candidate, *more),
     )
-    (weaker,) = activate([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
+    (weaker,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     assert weaker.state == "activated"
     assert weaker.reason == "changed by 0.5 of what the budget allows"
     assert result.quality.psnr + 4 < weaker.quality.psnr < result.quality.psnr + 8
@@ -159,7 +161,7 @@ def test_every_family_is_evaluated_by_its_own_objective(photos: Path, extractor,
     rows = descriptors(1000, dim=extractor.dim).numpy()
     book = Codebook.train(rows, spec=spec, extractor=extractor, name="test")
     photo = Photo.load(photos / "chelsea.png")
-    (result,) = activate([photo], extractor=extractor, codebook=book, recipe=RECIPES["paper-fast"])
+    (result,) = activate_batch([photo], extractor=extractor, codebook=book, recipe=RECIPES["paper-fast"])
     was, now = describe(extractor, [photo.pixels()]), describe(extractor, [Photo.decode(result.data, "again").pixels()])
     objective = objective_for(book, was)
     assert result.state == "activated"
@@ -174,7 +176,7 @@ def test_exact_search_has_nothing_to_gain(flower: Photo, extractor) -> None:
     rows = descriptors(300, dim=extractor.dim).numpy()
     book = Codebook.train(rows, spec="Flat", extractor=extractor, name="test")
     with pytest.raises(CodebookError, match=r"cannot be activated for spec 'Flat'.*nothing to gain"):
-        activate([flower], extractor=extractor, codebook=book, recipe=PAPER)
+        activate_batch([flower], extractor=extractor, codebook=book, recipe=PAPER)
 
 
 @pytest.mark.parametrize("format", ["JPEG", "TIFF"])
@@ -183,7 +185,7 @@ def test_a_cmyk_photo_is_activated_and_stays_cmyk(loaded, extractor, codebook, f
     with Image.open(BytesIO(loaded[0].data)) as image:
         image.convert("CMYK").save(buffer, format, **({"quality": 95} if format == "JPEG" else {}))
     photo = Photo.decode(buffer.getvalue(), "cmyk")
-    (result,) = activate([photo], extractor=extractor, codebook=codebook, recipe=PAPER)
+    (result,) = activate_batch([photo], extractor=extractor, codebook=codebook, recipe=PAPER)
     assert result.state == "activated"
     written = Photo.decode(result.data, "again")
     assert (written.format, written.stored_pixels.shape[2]) == (format, 4)
@@ -194,7 +196,9 @@ def test_a_cmyk_photo_is_activated_and_stays_cmyk(loaded, extractor, codebook, f
 @pytest.mark.parametrize("format", ["png", "webp", "avif", "heic", "tiff", "bmp", "jpeg"])
 def test_every_format_keeps_gain_and_psnr(photos: Path, extractor, codebook, format: str) -> None:
     photo = Photo.load(photos / "chelsea.png")
-    (result,) = activate([photo], extractor=extractor, codebook=codebook, recipe=RECIPES["paper-fast"], format=format)
+    (result,) = activate_batch(
+        [photo], extractor=extractor, codebook=codebook, recipe=RECIPES["paper-fast"], format=format
+    )
     assert result.state == "activated"
     assert 43.8 <= result.quality.psnr <= 44.4
     assert result.loss_after < 0.9 * result.loss_before
@@ -203,7 +207,9 @@ def test_every_format_keeps_gain_and_psnr(photos: Path, extractor, codebook, for
 def test_a_photo_that_cannot_be_written_does_not_stop_the_others(flower: Photo, extractor, codebook) -> None:
     long = Photo.decode(_png(np.zeros((32, 16400), np.uint8)), "long.png")
     recipe = replace(PAPER, steps=1)
-    refused, result = activate([long, flower], extractor=extractor, codebook=codebook, recipe=recipe, format="webp")
+    refused, result = activate_batch(
+        [long, flower], extractor=extractor, codebook=codebook, recipe=recipe, format="webp"
+    )
     assert isinstance(refused, PhotoError)
     assert "long.png" in str(refused)
     assert Photo.decode(result.data, "result").format == "WEBP"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from homing import Collection, codebooks
-from homing.activation import RECIPES, activate
+from homing.activation import RECIPES, activate_batch
 from homing.activation.workers import ActivateFiles, EncodedPhoto, map_in_workers, use_processes
 from homing.errors import PhotoError
 from homing.photo import Photo
@@ -28,7 +28,7 @@ def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
     by_name = dict(results)
     assert by_name["done"] == "before"
     assert isinstance(by_name["bad"], PhotoError) and "bad.jpg" in str(by_name["bad"])
-    alone = activate(
+    alone = activate_batch(
         [Photo.decode(file.data, file.name) for file in files], extractor=extractor, codebook=work.codebook, recipe=FAST
     )
     for ours, theirs in zip((by_name["flower.jpg"], by_name["too"]), alone, strict=True):

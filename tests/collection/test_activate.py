@@ -41,7 +41,7 @@ def test_activating_does_not_change_the_index(collection: Collection, photos: Pa
 
 
 def test_is_not_done_again(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
-    monkeypatch.setattr("homing.collection._release_job.activate", None)  # calling it would raise
+    monkeypatch.setattr("homing.collection._release_job.activate_batch", None)  # calling it would raise
     again = collection.activate([photos / "flower.jpg", photos / "camera.png"], activated, recipe="paper-fast")
     assert [(outcome.state, outcome.resumed) for outcome in again] == [("activated", True)] * 2
     assert all(outcome.psnr > 43 for outcome in again)
@@ -113,13 +113,13 @@ def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, ac
 def test_a_file_that_appears_meanwhile_is_not_written_over(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from homing.activation import activate
+    from homing.activation import activate_batch
 
     def slow(*arguments: object, **settings: object) -> object:
         (tmp_path / "out" / "flower.jpg").write_bytes(b"somebody's")
-        return activate(*arguments, **settings)
+        return activate_batch(*arguments, **settings)
 
-    monkeypatch.setattr("homing.collection._release_job.activate", slow)
+    monkeypatch.setattr("homing.collection._release_job.activate_batch", slow)
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     assert outcome.state == "failed"
     assert (tmp_path / "out" / "flower.jpg").read_bytes() == b"somebody's"
@@ -130,7 +130,7 @@ def test_the_out_folder_is_the_same_however_it_is_spelled(
     collection: Collection, photos: Path, activated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "link").symlink_to(activated)
-    monkeypatch.setattr("homing.collection._release_job.activate", None)  # calling it would raise
+    monkeypatch.setattr("homing.collection._release_job.activate_batch", None)  # calling it would raise
     for spelling in (tmp_path / "x" / ".." / "out", tmp_path / "link"):
         (tmp_path / "x").mkdir(exist_ok=True)
         (outcome,) = collection.activate(photos / "flower.jpg", spelling, recipe="paper-fast")
@@ -185,7 +185,7 @@ def test_a_photo_too_large_for_the_memory_fails_alone(
         return torch.empty(2**55)  # PyTorch's own error for more memory than there is
 
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._release_job.activate", greedy)
+        patch.setattr("homing.collection._release_job.activate_batch", greedy)
         (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
     assert outcome.state == "failed"
     assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the memory there is"

@@ -29,9 +29,9 @@ def test_a_photo_that_cannot_be_written_fails_alone(
 ) -> None:
     def slow(*arguments: object, **settings: object) -> object:
         (tmp_path / "out" / "camera.png").write_bytes(b"somebody's")
-        return activation.activate(*arguments, **settings)
+        return activation.activate_batch(*arguments, **settings)
 
-    monkeypatch.setattr("homing.collection._release_job.activate", slow)
+    monkeypatch.setattr("homing.collection._release_job.activate_batch", slow)
     outcomes = collection.activate(photos, tmp_path / "out", recipe="paper-fast")
     states = {outcome.photo.name: outcome.state for outcome in outcomes}
     assert states.pop("camera.png") == "failed"

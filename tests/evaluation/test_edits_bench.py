@@ -116,7 +116,7 @@ def test_another_run_edits_only_what_is_new(
         return edit(extractor, released, edits, **named)
 
     monkeypatch.setattr(copies, "edited_copies", counted)
-    monkeypatch.setattr("homing.evaluation.protocol.release.activate", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr("homing.evaluation.protocol.release.activate_batch", lambda *_, **__: pytest.fail("made again"))
     output = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
     assert edited == ["resize"] * len(SWEEPS["resize"]) * 4
     kept = [row for row in output["rows"] if row["family"] == "hue"]

@@ -56,7 +56,7 @@ def test_a_photo_that_is_gone_fails_alone(originals: list[ReleasedPhoto], tmp_pa
 def test_a_photo_too_large_for_the_memory_fails(
     originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.evaluation.protocol.release.activate", lambda *_, **__: torch.empty(2**55))
+    monkeypatch.setattr("homing.evaluation.protocol.release.activate_batch", lambda *_, **__: torch.empty(2**55))
     release_result = released(originals, tmp_path / "out", extractor, codebook)
     assert not release_result.files
     assert release_result.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the memory there is"

@@ -24,7 +24,7 @@ _GRAPHIC = "a graphic of {}; activate it all the same with --graphics"
 Loop = Callable[..., list[Tensor]]  # has the signature of `optimize`
 
 
-def activate(
+def activate_batch(
     photos: Sequence[Photo],
     *,
     extractor: Extractor,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
+from homing._io.files import report_write_errors, write_atomically
 from homing.activation.coroutines import Coroutine
 from homing.activation.jpeg_psnr import JpegPsnr
 from homing.activation.recipe import Recipe
@@ -52,6 +57,17 @@ class Activation:
     """What was written differently than in the photo's own file, in short sentences."""
     loss_before: float  # the recipe's objective for the original, and for the released file
     loss_after: float
+
+    def image(self) -> Image.Image:
+        """The file to release, decoded by Pillow."""
+        image = Image.open(BytesIO(self.data))
+        image.load()
+        return image
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the file to release, over one that is there; it appears whole."""
+        with report_write_errors(Path(path)):
+            write_atomically(Path(path), self.data)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import torch
 
 from homing import extractors
 from homing._io.parallel import MIN_ITEMS_FOR_PROCESSES, cores, process_map
-from homing.activation.batch import activate
+from homing.activation.batch import activate_batch
 from homing.activation.pipeline import batch_size_for, run_batch, split_into_batches
 from homing.activation.recipe import Recipe
 from homing.activation.release_check import Activation
@@ -54,8 +54,8 @@ class ActivateFiles:
     def __call__(self, items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """Each item with the result for its file or photo; anything else is passed on."""
         extractor = cached_extractor(self.codebook.extractor, self.device, compiled=self.compiled)
-        activate_batch = partial(
-            activate,
+        activate_files = partial(
+            activate_batch,
             extractor=extractor,
             codebook=self.codebook,
             recipe=self.recipe,
@@ -68,7 +68,7 @@ class ActivateFiles:
         return [
             pair
             for batch in split_into_batches(decoded, batch_size_for(extractor.device))
-            for pair in run_batch(batch, activate_batch)
+            for pair in run_batch(batch, activate_files)
         ]
 
 

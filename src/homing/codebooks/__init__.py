@@ -1,8 +1,17 @@
 """Codebooks: frozen quantizers, which decide what an index stores of a descriptor."""
 
-from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load
+from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load, resolve
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
 from homing.codebooks.distractors import Distractors
 
-__all__ = ["Codebook", "Distractors", "available", "bundled_distractors", "codes_match", "has_distractors", "load"]
+__all__ = [
+    "Codebook",
+    "Distractors",
+    "available",
+    "bundled_distractors",
+    "codes_match",
+    "has_distractors",
+    "load",
+    "resolve",
+]

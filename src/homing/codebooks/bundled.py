@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -34,6 +35,11 @@ def load(codebook: str | Path | Codebook) -> Codebook:
     if name.endswith(_SUFFIX):
         raise CodebookError(f"no such file: {name}; homing codebook train writes one")
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
+
+
+def resolve(codebook: str | os.PathLike[str] | Codebook) -> Codebook:
+    """A codebook by its name or path, or as it is."""
+    return codebook if isinstance(codebook, Codebook) else load(os.fspath(codebook))
 
 
 def has_distractors(codebook: Codebook) -> bool:

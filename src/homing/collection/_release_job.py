@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from homing._io.parallel import pipelined_map, prefetch_map
 from homing._io.paths import Location
-from homing.activation import Activation, Recipe, activate
+from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.batch import Loop
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import batch_size_for, map_batches
@@ -93,7 +93,7 @@ class ActivationJob:
             return task, failed(task.path, error)
 
     def _activate(self, photos: Sequence[Photo]) -> list[Activation | PhotoError]:
-        return activate(
+        return activate_batch(
             photos,
             extractor=self.collection.extractor,
             codebook=self.collection.codebook,

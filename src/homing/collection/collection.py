@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, overload
 
 from torch import Tensor
 
-from homing import codebooks
+from homing import codebooks, extractors
 from homing._io.paths import Location, location
 from homing.activation import Recipe, resolve_recipe
 from homing.activation.batch import Loop
@@ -50,9 +51,9 @@ class Collection(BaseCollection):
         cls,
         path: str | Location,
         *,
-        codebook: str | Path | codebooks.Codebook = "homing-1",
+        codebook: str | os.PathLike[str] | codebooks.Codebook = "homing-1",
         with_distractors: bool = False,
-        extractor: Extractor | None = None,
+        extractor: str | Extractor | None = None,
     ) -> Collection:
         """A new collection: in a folder that does not exist yet, for a codebook's name, path or value.
 
@@ -60,7 +61,7 @@ class Collection(BaseCollection):
 
         `with_distractors` puts it among the distractors that come with the bundled codebook.
         """
-        book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
+        book = codebooks.resolve(codebook)
         where = location(path)
         if is_lance(where):
             if with_distractors:
@@ -76,7 +77,7 @@ class Collection(BaseCollection):
         cls,
         path: str | Location,
         *,
-        extractor: Extractor | None = None,
+        extractor: str | Extractor | None = None,
         generation: str = "current",
         version: int | None = None,
     ) -> Collection:
@@ -85,7 +86,7 @@ class Collection(BaseCollection):
         Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
         One in Lance may be opened as it was at an earlier `version`, to be searched.
         """
-        where = location(path)
+        where, extractor = location(path), None if extractor is None else extractors.resolve(extractor)
         if is_lance(where):
             return _open_lance_collection(where, extractor, generation, version)
         if version is not None:
@@ -94,7 +95,9 @@ class Collection(BaseCollection):
         return cls(open_folder(where, generation), extractor)
 
     @classmethod
-    def from_export(cls, path: str | Path, export: str | Path, *, extractor: Extractor | None = None) -> Collection:
+    def from_export(
+        cls, path: str | Path, export: str | Path, *, extractor: str | Extractor | None = None
+    ) -> Collection:
         """A new collection of what `export` wrote as Parquet: the same references, releases and answers."""
         if is_lance(location(path)):
             raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from homing import codebooks
+from homing import codebooks, extractors
 from homing._io.paths import Location, location
 from homing.collection._locks import lock_for_writing, snapshot_lock
 from homing.collection._transfer import Transfer
@@ -23,9 +23,9 @@ from homing.extractors import Extractor
 
 def migrate(
     path: str | Location,
-    codebook: str | Path | codebooks.Codebook,
+    codebook: str | os.PathLike[str] | codebooks.Codebook,
     *,
-    extractor: Extractor | None = None,
+    extractor: str | Extractor | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Migration:
     """Build the next generation of a collection, for another codebook; interrupted, it continues when called again.
@@ -33,7 +33,8 @@ def migrate(
     New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
     `advance` is called for each reference that is done.
     """
-    book = codebook if isinstance(codebook, codebooks.Codebook) else codebooks.load(str(codebook))
+    book = codebooks.resolve(codebook)
+    extractor = None if extractor is None else extractors.resolve(extractor)
     if is_lance(location(path)):
         return migrate_lance(location(path), book, extractor, advance)
     root = _absolute(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -56,6 +57,11 @@ def load(extractor: str | Path | Extractor, device: Device = None) -> Extractor:
     if name not in _BUILDERS:
         raise UnknownNameError("extractor", name, available())
     return _BUILDERS[name](device)
+
+
+def resolve(extractor: str | os.PathLike[str] | Extractor, device: Device = None) -> Extractor:
+    """An extractor by its name or file, or as it is."""
+    return load(os.fspath(extractor), device) if isinstance(extractor, str | os.PathLike) else extractor
 
 
 def available() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from homing import __version__
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.parallel import prefetch_map
-from homing.activation import Recipe, activate
+from homing.activation import Recipe, activate_batch
 from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, batch_size_for, map_batches
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
@@ -88,7 +88,7 @@ def release(
     advance: Callable[[], None],
 ) -> ReleaseResult:
     """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
-    modify = partial(activate, extractor=extractor, codebook=codebook, recipe=recipe)
+    modify = partial(activate_batch, extractor=extractor, codebook=codebook, recipe=recipe)
     return release_modified(
         originals,
         folder,

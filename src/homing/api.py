@@ -1,0 +1,206 @@
+"""Functions for single photos and for tensors, without a collection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing._io.paths import Location
+from homing.activation import Activation, Recipe, activate_batch, resolve_recipe
+from homing.activation.optimize import optimize
+from homing.activation.pipeline import batch_size_for, map_batches
+from homing.codebooks import Codebook
+from homing.errors import HomingError, PhotoError
+from homing.extractors import Extractor
+from homing.objectives import objective_for
+from homing.perception.quality import rms
+from homing.photo import MemoryPhoto, Photo, PhotoLike, PhotosLike, as_photos
+from homing.photo.inputs import is_one_photo, load_photo, load_pixels
+
+ExtractorLike = str | os.PathLike[str] | Extractor
+CodebookLike = str | os.PathLike[str] | Codebook
+_DEFAULT = "homing-1"
+_BISECTIONS = 30
+
+
+def load_extractor(name: str | os.PathLike[str] = _DEFAULT, device: torch.device | str | None = None) -> Extractor:
+    """The extractor of this name or in this file, on a device: by default a GPU if there is one."""
+    return extractors.resolve(name, device)
+
+
+def load_codebook(name: str | os.PathLike[str] = _DEFAULT) -> Codebook:
+    """The codebook of this name or in this file."""
+    return codebooks.resolve(name)
+
+
+@overload
+def activate(
+    photos: list[Any] | tuple[Any, ...] | Mapping[str, PhotoLike],
+    *,
+    recipe: str | Recipe = ...,
+    extractor: ExtractorLike | None = ...,
+    codebook: CodebookLike | None = ...,
+    format: str | None = ...,
+    graphics: bool = ...,
+) -> list[Activation | PhotoError]: ...
+
+
+@overload
+def activate(
+    photos: PhotoLike,
+    *,
+    recipe: str | Recipe = ...,
+    extractor: ExtractorLike | None = ...,
+    codebook: CodebookLike | None = ...,
+    format: str | None = ...,
+    graphics: bool = ...,
+) -> Activation: ...
+
+
+def activate(
+    photos: PhotosLike,
+    *,
+    recipe: str | Recipe = "homing",
+    extractor: ExtractorLike | None = None,
+    codebook: CodebookLike | None = None,
+    format: str | None = None,
+    graphics: bool = False,
+) -> Activation | list[Activation | PhotoError]:
+    """Activate a photo for a codebook, without a collection: the file to release, and its measured quality.
+
+    Several photos give a list, in which a photo that cannot be read or written has its error. Recipe, extractor and
+    codebook are names, files or values; by default those that come with homing. `format` writes another file format.
+    Graphics of few colors are released unchanged unless `graphics` is true.
+    """
+    given, chosen = as_photos(photos), resolve_recipe(recipe)
+    net, book = _network_and_codebook(extractor, codebook)
+    work = partial(activate_batch, extractor=net, codebook=book, recipe=chosen, format=format, graphics=graphics)
+    batches = map_batches(_load_each(given), work, batch_size_for(net.device))
+    by_position = {position: result for batch in batches for position, result in batch}
+    results = [by_position[position] for position in range(len(given))]
+    if not is_one_photo(photos):
+        return results
+    (result,) = results
+    if isinstance(result, PhotoError):
+        raise result
+    return result
+
+
+def describe(photos: PhotosLike, extractor: ExtractorLike | None = None) -> Tensor:
+    """Descriptors (B, D) of photos, of unit norm, on the CPU; a single photo gives (1, D).
+
+    Call the extractor itself where a gradient is to reach the pixels.
+    """
+    given, net = as_photos(photos), _network(extractor)
+    return extractors.describe(net, [net.resize(load_pixels(photo)) for photo in given])
+
+
+@overload
+def activate_images(
+    images: Tensor,
+    extractor: ExtractorLike | None = ...,
+    codebook: CodebookLike | None = ...,
+    *,
+    recipe: str | Recipe = ...,
+) -> Tensor: ...
+
+
+@overload
+def activate_images(
+    images: Sequence[Tensor],
+    extractor: ExtractorLike | None = ...,
+    codebook: CodebookLike | None = ...,
+    *,
+    recipe: str | Recipe = ...,
+) -> list[Tensor]: ...
+
+
+def activate_images(
+    images: Tensor | Sequence[Tensor],
+    extractor: ExtractorLike | None = None,
+    codebook: CodebookLike | None = None,
+    *,
+    recipe: str | Recipe = "homing",
+) -> Tensor | list[Tensor]:
+    """Activated images: (B, 3, H, W) in [0, 1] in and out, or a list of (3, H, W) of any sizes.
+
+    Each image has the PSNR of the recipe's budget, in floats: rounding to 8 bits or writing a lossy file costs some of
+    the change. Nothing is checked that `activate` checks of a file, such as whether the change survives being written.
+    """
+    given, chosen = _checked_images(images), resolve_recipe(recipe)
+    net, book = _network_and_codebook(extractor, codebook)
+    book.check(net)
+    on_device = [image.detach().to(net.device, torch.float32) for image in given]
+    originals = extractors.describe(net, on_device)
+    objective = objective_for(book, originals.to(net.device), chosen.objective)
+    changes = optimize(on_device, extractor=net, objective=objective, recipe=chosen)
+    moved = [
+        _at_psnr(image, change, chosen.budget.psnr).to(original)
+        for image, change, original in zip(on_device, changes, given, strict=True)
+    ]
+    return torch.stack(moved) if isinstance(images, Tensor) else moved
+
+
+def _at_psnr(image: Tensor, change: Tensor, psnr: float | None) -> Tensor:
+    """An image with its change at the strength that has this PSNR, if one is asked for."""
+    change_rms = float(rms(change))
+    if psnr is None or not change_rms:
+        return (image + change).clamp(0, 1)
+    wanted = 10 ** (-psnr / 20)
+    low, high = wanted / change_rms, 2 * wanted / change_rms  # what is clipped may be made up for, twice at most
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        reached = float(rms((image + middle * change).clamp(0, 1) - image))
+        low, high = (low, middle) if reached > wanted else (middle, high)
+    return (image + low * change).clamp(0, 1)
+
+
+def _checked_images(images: Tensor | Sequence[Tensor]) -> list[Tensor]:
+    """Images of which every one is (3, H, W) floats in [0, 1]."""
+    if isinstance(images, Tensor) and images.ndim != 4:
+        raise HomingError(f"images are a tensor (B, 3, H, W) or a list of (3, H, W), got shape {tuple(images.shape)}")
+    given = list(images)
+    if not given:
+        raise HomingError("no images were given")
+    for image in given:
+        if not isinstance(image, Tensor) or image.ndim != 3 or len(image) != 3 or not image.is_floating_point():
+            shown = f"{tuple(image.shape)} of {image.dtype}" if isinstance(image, Tensor) else type(image).__name__
+            raise HomingError(f"each image is a tensor (3, H, W) of floats, got {shown}")
+        as_photos(image)  # its size and its range
+    return given
+
+
+def _load_each(photos: Iterable[Location | MemoryPhoto]) -> Iterator[tuple[int, Photo | PhotoError]]:
+    for position, photo in enumerate(photos):
+        try:
+            yield position, load_photo(photo)
+        except PhotoError as error:
+            yield position, error
+
+
+def _network_and_codebook(extractor: ExtractorLike | None, codebook: CodebookLike | None) -> tuple[Extractor, Codebook]:
+    """What is asked for; where only a codebook is, with the extractor it was trained for."""
+    book = _default_codebook() if codebook is None else codebooks.resolve(codebook)
+    if extractor is None and book.extractor != _DEFAULT:
+        return extractors.load(book.extractor), book
+    return _network(extractor), book
+
+
+def _network(extractor: ExtractorLike | None) -> Extractor:
+    return _default_extractor() if extractor is None else extractors.resolve(extractor)
+
+
+@cache
+def _default_extractor() -> Extractor:
+    return extractors.load(_DEFAULT)
+
+
+@cache
+def _default_codebook() -> Codebook:
+    return codebooks.load(_DEFAULT)

@@ -1,0 +1,196 @@
+"""The public names of homing, and its functions for single photos and tensors."""
+
+from __future__ import annotations
+
+import pydoc
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import homing
+from homing.errors import HomingError, PhotoError
+from homing.perception import JND, Linf, UniformJND, measure
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
+
+RECIPE = homing.Recipe(name="quick", summary="for tests", steps=1, lr=10.0)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> list[Path]:
+    return tiny_photos(tmp_path / "photos", 3)
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[homing.Collection]:
+    with homing.Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as opened:
+        yield opened
+
+
+def pixels(path: Path) -> torch.Tensor:
+    return homing.Photo.load(path).pixels()
+
+
+def test_dir_lists_exactly_the_public_names_and_all_of_them_are_there() -> None:
+    assert dir(homing) == sorted(homing.__all__)
+    assert len(set(homing.__all__)) == len(homing.__all__)
+    for name in homing.__all__:
+        assert getattr(homing, name) is not None
+    with pytest.raises(AttributeError, match="module 'homing' has no attribute 'strangers'"):
+        _ = homing.strangers
+
+
+def test_every_public_function_and_class_has_a_docstring() -> None:
+    values = {"RECIPES", "PhotoLike", "__version__"}
+    for name in set(homing.__all__) - values:
+        assert (getattr(homing, name).__doc__ or "").strip(), name
+
+
+def test_help_lists_the_public_names() -> None:
+    page = pydoc.plain(pydoc.render_doc(homing))
+    for name in set(homing.__all__) - {"__version__"}:
+        assert name in page, name
+    assert "collection.search" in page
+
+
+def test_importing_homing_is_light() -> None:
+    """PyTorch is imported with the first name that needs it; a service's libraries only with the service's names."""
+    code = (
+        "import sys, homing; dir(homing); homing.errors if 'errors' in dir(homing) else homing.HomingError;"
+        "heavy = {'torch', 'faiss', 'numpy', 'PIL', 'fastapi', 'timm', 'kornia'};"
+        "print(heavy & set(sys.modules)); homing.Collection; print({'fastapi', 'ray', 'lance'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["set()", "set()"]
+
+
+def test_packages_are_reached_without_an_import_of_their_own() -> None:
+    code = (
+        "import homing; homing.objectives.CellMargin; homing.edits.parse; homing.edits.differentiable.random_edits;"
+        "homing.perception.JND; homing.collection.migrate; homing.extractors.load; homing.collection.check"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
+def test_a_pil_image_is_activated_as_its_file_is(photos: Path, tmp_path: Path) -> None:
+    image = Image.open(photos / "chelsea.png")
+    result = homing.activate(image, recipe="paper-fast")
+    assert result.state == "activated"
+    assert 43.8 <= result.quality.psnr <= 44.4
+    assert result.image().size == image.size
+    result.save(tmp_path / "released.png")
+    assert (tmp_path / "released.png").read_bytes() == result.data
+    released = homing.Photo.load(tmp_path / "released.png").pixels()
+    assert measure(pixels(photos / "chelsea.png"), released) == result.quality
+    with pytest.raises(HomingError, match="cannot write"):
+        result.save(tmp_path / "nowhere" / "released.png")
+
+
+def test_an_array_finds_the_photo(photos: Path, tmp_path: Path) -> None:
+    with homing.Collection.create(tmp_path / "c", with_distractors=True) as collection:
+        collection.add(photos)
+        result = collection.search(np.array(Image.open(photos / "flower.jpg")))
+    assert result.verdict == "match" and result.best is not None
+    assert result.best.photo == str(photos / "flower.jpg")
+
+
+def test_a_photo_without_a_collection_is_released_as_with_one(
+    collection: homing.Collection, made: list[Path], tmp_path: Path
+) -> None:
+    (outcome,) = collection.activate(made[0], tmp_path / "out", recipe=RECIPES[1])
+    for photo in (made[0], str(made[0]), made[0].read_bytes(), BytesIO(made[0].read_bytes())):
+        result = homing.activate(photo, recipe=RECIPES[1], extractor=tiny_extractor(), codebook=tiny_codebook())
+        assert result.data == outcome.released.read_bytes()
+        assert (result.state, result.quality.psnr) == (outcome.state, outcome.psnr)
+
+
+def test_a_list_gives_a_list_in_which_what_cannot_be_read_has_its_error(made: list[Path], tmp_path: Path) -> None:
+    settings = {"recipe": RECIPES[0], "extractor": tiny_extractor(), "codebook": tiny_codebook()}
+    results = homing.activate([made[0], tmp_path / "nothing.jpg", made[1]], **settings)
+    assert [isinstance(each, homing.Activation) for each in results] == [True, False, True]
+    assert isinstance(results[1], PhotoError) and "nothing.jpg" in str(results[1])
+    with pytest.raises(PhotoError, match=r"nothing\.jpg: cannot be read"):
+        homing.activate(tmp_path / "nothing.jpg", **settings)
+    with pytest.raises(PhotoError, match="got None"):
+        homing.activate([made[0], None], **settings)
+
+
+def test_names_and_values_are_taken_alike(made: list[Path], tmp_path: Path) -> None:
+    tiny_codebook().write(tmp_path / "tiny.codebook")
+    for codebook in (tmp_path / "tiny.codebook", str(tmp_path / "tiny.codebook"), tiny_codebook()):
+        homing.activate(made[0], recipe=RECIPES[0], extractor=tiny_extractor(), codebook=codebook)
+        path = tmp_path / f"{type(codebook).__name__}.homing"
+        homing.Collection.create(path, codebook=codebook, extractor=tiny_extractor()).close()
+    for wrong in ({"recipe": "homingg"}, {"codebook": "homing-2"}, {"extractor": "homing-2"}):
+        with pytest.raises(HomingError, match="did you mean"):
+            homing.activate(made[0], **wrong)
+    with pytest.raises(HomingError, match="did you mean"):
+        homing.Collection.open(tmp_path / "str.homing", extractor="homing-2")
+    with homing.Collection.create(tmp_path / "default", extractor="homing-1") as opened:
+        assert opened.extractor.name == "homing-1"
+
+
+def test_descriptors_are_those_of_the_extractor(photos: Path) -> None:
+    net = homing.load_extractor()
+    paths = sorted(photos.iterdir())
+    wanted = torch.cat([net(net.resize(pixels(path))[None]) for path in paths])
+    torch.testing.assert_close(homing.describe(paths), wanted, atol=1e-5, rtol=0)
+    torch.testing.assert_close(homing.describe([pixels(path) for path in paths], "homing-1"), wanted, atol=1e-5, rtol=0)
+    one = homing.describe(Image.open(paths[0]), net)
+    assert one.shape == (1, net.dim)
+    torch.testing.assert_close(one[0], wanted[0], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("budget", [JND(psnr=43.8), UniformJND(psnr=40), Linf(psnr=46)])
+def test_tensors_have_the_psnr_of_the_budget(photos: Path, budget: homing.Budget) -> None:
+    images = torch.stack([pixels(photos / name)[:, :256, :256] for name in ("chelsea.png", "flower.jpg")])
+    recipe = replace(homing.RECIPES["homing-fast"], name="quick", budget=budget)
+    net, book = homing.load_extractor(), homing.load_codebook()
+    moved = homing.activate_images(images, net, book, recipe=recipe)
+    assert moved.shape == images.shape and moved.dtype == images.dtype
+    assert moved.min() >= 0 and moved.max() <= 1
+    for before, after in zip(images, moved, strict=True):
+        assert measure(before, after).psnr == pytest.approx(budget.psnr, abs=0.01)
+    originals, now = homing.describe(images, net), homing.describe(moved, net)
+    objective = homing.objectives.objective_for(book, originals, recipe.objective)
+    assert (objective(now) < objective(originals)).all()
+
+
+def test_white_images_have_the_psnr_of_the_budget_too() -> None:
+    """Half of the change is clipped there."""
+    image = torch.ones(1, 3, 64, 64)
+    image[:, :, 20:40, 20:40] = torch.rand(3, 20, 20, generator=torch.Generator().manual_seed(0))
+    moved = homing.activate_images(image, recipe=RECIPE)
+    assert 43.79 <= measure(image[0], moved[0]).psnr < 50
+
+
+def test_a_list_of_tensors_may_differ_in_size(photos: Path) -> None:
+    images = [pixels(photos / "chelsea.png")[:, :100], pixels(photos / "flower.jpg")[:, :, :150].double()]
+    moved = homing.activate_images(images, recipe=RECIPE)
+    assert [(each.shape, each.dtype) for each in moved] == [(each.shape, each.dtype) for each in images]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        (torch.rand(3, 64, 64), r"\(B, 3, H, W\) or a list"),
+        ([], "no images were given"),
+        ([torch.rand(64, 64, 3)], r"\(64, 64, 3\)"),
+        ([np.zeros((3, 64, 64))], "got ndarray"),
+        (torch.rand(1, 1, 64, 64), r"\(1, 64, 64\)"),
+        (torch.rand(1, 3, 64, 64) * 2, r"not in \[0, 1\]"),
+        (torch.full((1, 3, 64, 64), torch.nan), "nan"),
+        (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "floats, got"),
+        (torch.rand(1, 3, 16, 64), "at least 32×32"),
+    ],
+)
+def test_what_are_no_images_is_refused(wrong: object, line: str) -> None:
+    with pytest.raises(HomingError, match=line):
+        homing.activate_images(wrong, recipe=RECIPE)
