@@ -169,7 +169,7 @@ def test_people_see_the_papers_figures_beside(out: Path) -> None:
 def test_another_run_makes_nothing_again(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("release.activate", "copies.edited_copies", "lpips.Photo"):
+    for name in ("release.activate_batch", "copies.edited_copies", "lpips.Photo"):
         monkeypatch.setattr(f"homing.evaluation.protocol.{name}", lambda *_, **__: iter(()))
     output = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
     assert {row["release"]: row for row in output["rows"]} == rows
