@@ -1,4 +1,4 @@
-"""The service: a collection over HTTP, a page to use it with, and a client of it."""
+"""A collection served over HTTP: API, page and client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Keys", "Limits", "create_app"]
 
-# Fetched when first used: a client needs none of the libraries of a server.
+# Imported on first use: the client needs none of the server's dependencies.
 _MODULE_OF = {"Keys": "keys", "Limits": "limits", "create_app": "app"}
 
 

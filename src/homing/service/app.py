@@ -1,4 +1,4 @@
-"""The app: routes, errors and headers around one collection."""
+"""The FastAPI app: routes, error handlers and response headers for one collection."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _HEADERS = {
 
 
 def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limits | None = None) -> FastAPI:
-    """An app that serves a collection to those who have a key or, without keys, to this machine.
+    """Create an app that serves a collection. Without `keys`, only requests from this machine are answered.
 
-    Who opened the collection closes it, after the app has stopped.
+    The caller closes the collection after the app has stopped.
     """
     if not isinstance(collection.folder, Folder):
         raise HomingError(
-            f"{collection.folder.root} is kept in Lance; homing serve serves collections in a folder of this machine"
+            f"{collection.folder.root} is stored in Lance; homing serve needs a collection in a local folder"
         )
     service = Service(collection, keys, limits or Limits())
 
@@ -60,9 +60,9 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     app = FastAPI(
         title="homing",
         version=__version__,
-        summary="Which references a photo is a copy of, and photos made easy to recognize again.",
+        summary="Find the references that a photo is a copy of, and activate photos before release.",
         lifespan=lifespan,
-        docs_url=None,  # they load scripts from elsewhere, which the policy refuses
+        docs_url=None,  # these pages load scripts from other hosts, which the policy forbids
         redoc_url=None,
     )
     app.state.service = service
@@ -75,7 +75,7 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
 
 
 def _build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the shape of problems, which no route names as its own answer."""
+    """The OpenAPI document, with the schemas of problems and reports, which no route declares as its response."""
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
@@ -83,10 +83,10 @@ def _build_openapi(app: FastAPI) -> dict[str, Any]:
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= own.pop("$defs", {})
             schemas[model.__name__] = own
-        for way in document["paths"].values():
-            for route in way.values():
+        for methods in document["paths"].values():
+            for route in methods.values():
                 invalid = route["responses"].get("422", {}).get("content", {})
-                invalid.pop("application/json", None)  # FastAPI's own shape, which is not ours
+                invalid.pop("application/json", None)  # FastAPI's default error format is not used
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
     assert app.openapi_schema is not None
@@ -94,7 +94,7 @@ def _build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 class _HeadersMiddleware:
-    """Puts the same headers on whatever is answered, and counts it."""
+    """Sets security headers on every response, and records metrics."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
@@ -103,7 +103,7 @@ class _HeadersMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if scope["method"] == "HEAD":  # the server leaves out the body, whatever is answered
+        if scope["method"] == "HEAD":  # uvicorn omits the body
             scope = {**scope, "method": "GET"}
         started, response_started = perf_counter(), False
 
@@ -123,7 +123,7 @@ class _HeadersMiddleware:
         try:
             await self._app(scope, receive, with_headers)
         except Exception as error:
-            # At this point, since Starlette answers it outside of what is around the app.
+            # Handled here because Starlette's own handler runs outside of the middleware.
             if response_started:
-                raise  # the server logs it, and ends the connection
+                raise  # uvicorn logs it and closes the connection
             await problems.internal_error_response(Request(scope), error)(scope, receive, with_headers)

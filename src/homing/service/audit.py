@@ -1,4 +1,4 @@
-"""Who added, released and removed what: one line of JSON each, on disk before it is acknowledged."""
+"""Audit log: one line of JSON for each photo added, released or removed, on disk before the request is answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homing.errors import CollectionError
 
 @dataclass(frozen=True)
 class AuditEntry:
-    """One thing that was done to one photo."""
+    """One action on one photo."""
 
     key: str
     action: Literal["added", "released", "removed"]
@@ -25,13 +25,13 @@ class AuditEntry:
 
 
 class AuditLog:
-    """The log of a collection; only the writer's thread writes to it."""
+    """The audit log of a collection. Only the writer's thread writes to it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def write(self, *entries: AuditEntry) -> None:
-        """Add lines; they are on disk when this is done."""
+        """Append entries, and flush them to disk."""
         if not entries:
             return
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")

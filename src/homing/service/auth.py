@@ -1,4 +1,4 @@
-"""Whether a request may be answered: whose key it has, and where it comes from."""
+"""Authentication and authorization: API keys, roles and the origin of requests."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _require_role(role: Role) -> Callable[[Request, ServiceDep], Awaitable[Calle
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         caller = service.keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
-            line = "a key is expected: Authorization: Bearer KEY" if not key else "nobody has this key"
+            line = "a key is required: Authorization: Bearer KEY" if not key else "this key is not known"
             raise ProblemError(HTTPStatus.UNAUTHORIZED, line, headers={"WWW-Authenticate": "Bearer"})
         service.rate_limiter.check(caller.name)
         if not caller.has_role(role):
             raise ProblemError(
-                HTTPStatus.FORBIDDEN, f"key '{caller.name}' has the role {caller.role}, this needs {role}"
+                HTTPStatus.FORBIDDEN, f"key '{caller.name}' has the role {caller.role}; this request needs {role}"
             )
         return caller
 
@@ -41,32 +41,32 @@ def _require_role(role: Role) -> Callable[[Request, ServiceDep], Awaitable[Calle
 
 
 def _reject_cross_site(request: Request) -> None:
-    """A page of somebody else may make a browser post a form, or show a picture; browsers say from where."""
+    """Reject requests that a browser sends from a page of another site."""
     origin, host = request.headers.get("origin"), request.headers.get("host", "")
     site = request.headers.get("sec-fetch-site", "none")
     if origin not in (None, f"http://{host}", f"https://{host}") or site not in ("same-origin", "none"):
-        raise ProblemError(HTTPStatus.FORBIDDEN, "requests from pages of other sites are not answered")
+        raise ProblemError(HTTPStatus.FORBIDDEN, "requests from pages of other sites are refused")
 
 
 def _reject_remote(request: Request) -> None:
-    """Without keys this machine is served: not those who reach it from elsewhere, or through somebody who says so.
+    """Without keys, reject requests from other machines, through proxies, or for another host name.
 
-    Nor may a page of somebody else give this machine a name of its own, so as to be taken for ours.
+    Checking the host name prevents DNS rebinding: a foreign page whose host name resolves to this machine.
     """
     if not _is_loopback(request) or any(name in request.headers for name in _PROXY_HEADERS):
-        raise ProblemError(HTTPStatus.FORBIDDEN, "without keys only this machine is served; serve with --keys FILE")
+        raise ProblemError(
+            HTTPStatus.FORBIDDEN, "without keys only requests from this machine are answered; serve with --keys FILE"
+        )
     try:
         hostname = urlsplit(f"//{request.headers.get('host', '')}").hostname
     except ValueError:
         hostname = None
     if hostname not in LOOPBACK:
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN, "without keys only requests to this machine's own address are answered"
-        )
+        raise ProblemError(HTTPStatus.FORBIDDEN, "without keys only requests to localhost are answered")
 
 
 def _is_loopback(request: Request) -> bool:
-    """Whether who asks is on this machine, as far as the connection tells."""
+    """Whether the connection comes from this machine."""
     try:
         address = ip_address(request.client.host if request.client else "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Requests meet in the network: inputs that wait are described together, by one thread."""
+"""Batching: inputs of concurrent requests go through the network together."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ MAX_BATCH_SIZE = 16
 
 
 def batch_size(device: torch.device) -> int:
-    """How many inputs go through the network at once.
+    """Maximum number of inputs per batch.
 
-    On a CPU as many as it has cores: more are no faster, and all of a batch would ask for their searches at once.
+    On a CPU it is the number of cores: larger batches are no faster, and their searches would all start at once.
     """
     return min(max(2, cores()), MAX_BATCH_SIZE) if device.type == "cpu" else MAX_BATCH_SIZE
 
 
 class Batcher:
-    """Describes inputs as they come: at once when idle, else with those that wait, so many together."""
+    """Computes descriptors in one thread: at once when idle, otherwise in batches of the waiting inputs."""
 
     def __init__(self, extractor: Extractor, capacity: int, on_batch: Callable[[int], None] = lambda _: None) -> None:
-        """`capacity` inputs may wait; `on_batch` hears the size of every batch."""
+        """`capacity` is the maximum number of waiting inputs; `on_batch` is called with the size of each batch."""
         self._extractor, self._capacity, self._on_batch = extractor, capacity, on_batch
         self._batch_size = batch_size(extractor.device)
         self._waiting: deque[tuple[Tensor, Future[Tensor]]] = deque()
@@ -41,23 +41,23 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """How many inputs wait."""
+        """Number of waiting inputs."""
         return self._queued
 
     def submit(self, inputs: Tensor) -> Future[Tensor]:
-        """Descriptors (T, D) to come, of (T, 3, S, S) inputs."""
+        """Queue (T, 3, S, S) inputs; returns a future of their descriptors (T, D)."""
         future: Future[Tensor] = Future()
         with self._changed:
-            assert not self._closed, "nobody is left to describe anything"
+            assert not self._closed, "the batcher is closed"
             if self._queued + len(inputs) > self._capacity:
-                raise TooBusyError(f"{self._queued} pictures wait for the network, the most that may; try again")
+                raise TooBusyError(f"the network queue is full ({self._queued} photos wait); try again")
             self._waiting.append((inputs, future))
             self._queued += len(inputs)
             self._changed.notify()
         return future
 
     def close(self) -> None:
-        """Describe what waits, and stop."""
+        """Process the waiting inputs, then stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -70,7 +70,7 @@ class Batcher:
                 self._on_batch(len(inputs))
                 descriptors = describe(self._extractor, list(inputs))
             except Exception as error:  # noqa: BLE001
-                # Whatever it is, who asked hears of it, and the others go on.
+                # Any error goes to the requests of this batch; the others continue.
                 for _, future in batch:
                     future.set_exception(error)
                 continue
@@ -79,7 +79,7 @@ class Batcher:
                 future.set_result(own)
 
     def _next(self) -> list[tuple[Tensor, Future[Tensor]]]:
-        """Those that are described together next; none when all is done."""
+        """The next batch; empty once the batcher is closed and nothing waits."""
         with self._changed:
             while True:
                 batch: list[tuple[Tensor, Future[Tensor]]] = []
@@ -87,7 +87,7 @@ class Batcher:
                 while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._batch_size):
                     inputs, future = self._waiting.popleft()
                     self._queued -= len(inputs)
-                    if future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                    if future.set_running_or_notify_cancel():  # False if the request was cancelled
                         batch.append((inputs, future))
                         count += len(inputs)
                 if batch or self._closed:

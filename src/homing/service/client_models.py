@@ -1,4 +1,4 @@
-"""What a client is told by a service, where the library has no word for it."""
+"""Results of `homing.Client`, parsed from answers of the service."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteOutcome(collection.Outcome):
-    """What came of one photo that was sent, and the reference it is there."""
+    """Outcome of one photo that was sent, with the id of its reference."""
 
     id: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A reference of the service: its name, the time it came (UTC), the hash of its file."""
+    """A reference of the service; `added` is a time in UTC, `sha256` the hash of its file."""
 
     id: int
     photo: str
@@ -36,7 +36,7 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One file that was released of a reference, when, and what it cost."""
+    """One released file of a reference: when it was released, and its quality."""
 
     photo: str
     state: Literal["activated", "unchanged"]
@@ -48,14 +48,14 @@ class Release:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceDetail(Reference):
-    """A reference, and what was released of it, the latest first."""
+    """A reference and its released files, latest first."""
 
     releases: tuple[Release, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two photos beside each other; `pictures` are image files by what they show."""
+    """Two photos compared; `pictures` holds image files by name."""
 
     same_size: bool
     quality: Quality | None
@@ -67,7 +67,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class ServiceInfo:
-    """What the collection of a service holds, and what the service is."""
+    """Contents of the collection, and the version of the service."""
 
     photos: int
     passive: int
@@ -83,15 +83,15 @@ class ServiceInfo:
 
 
 def parse_added(outgoing: OutgoingPhoto, data: Any) -> RemoteOutcome:
-    """What came of a photo that was to be added."""
+    """Parse the outcome of an added photo."""
     reason = outgoing.message(data["problem"]) if data["problem"] else None
     return RemoteOutcome(photo=outgoing.photo, id=data["id"], state=data["state"], reason=reason)
 
 
 def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str, str]) -> RemoteOutcome:
-    """What came of a photo that was to be activated, as the headers of its file tell it."""
+    """Parse the outcome of an activated photo from the headers of the response."""
     reason, psnr = data.get("X-Homing-Reason"), data.get("X-Homing-PSNR")
-    said = {
+    figures = {
         "id": int(data["X-Homing-Id"]),
         "state": data["X-Homing-State"],
         "reason": reason and outgoing.message(reason),
@@ -101,23 +101,23 @@ def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str,
         "ssim": float(data["X-Homing-SSIM"]),
         "linf": float(data["X-Homing-Linf"]),
     }
-    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **said, **quality})
+    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **figures, **quality})
 
 
 def parse_quality(data: Any) -> Quality | None:
-    """A quality, if there is one; JSON has no infinity for the PSNR of two that are equal."""
+    """Parse a quality, if there is one. JSON has null for the infinite PSNR of equal photos."""
     if data is None:
         return None
     return Quality(math.inf if data["psnr"] is None else data["psnr"], data["ssim"], data["linf"])
 
 
 def parse_page(data: Any) -> tuple[list[Reference], bool]:
-    """References, and whether there are more after these."""
+    """Parse one page of references, and whether there is a next one."""
     return [parse_fields(Reference, each) for each in data["photos"]], data["next"] is not None
 
 
 def parse_reference(data: Any) -> ReferenceDetail:
-    """A reference with its releases."""
+    """Parse a reference with its releases."""
     releases = tuple(
         parse_fields(Release, {**each, "quality": parse_quality(each["quality"])}) for each in data["releases"]
     )
@@ -125,18 +125,18 @@ def parse_reference(data: Any) -> ReferenceDetail:
 
 
 def parse_comparison(data: Any) -> Comparison:
-    """A comparison, whose pictures come in the answer itself."""
+    """Parse a comparison, whose pictures are data URLs."""
     pictures = {name: base64.b64decode(each.partition("base64,")[2]) for name, each in data["pictures"].items()}
     return parse_fields(Comparison, {**data, "quality": parse_quality(data["quality"]), "pictures": pictures})
 
 
 def parse_result(data: Any) -> collection.SearchResult:
-    """The result of one query."""
+    """Parse the result of one query."""
     matches = [parse_fields(collection.Match, each) for each in data["matches"]]
     return collection.SearchResult(matches, parse_fields(collection.SearchPlan, data["search"]), data["query"])
 
 
 def parse_fields(kind: type[Model], data: Any) -> Model:
-    """What is told, without what services may tell beside it."""
+    """Build a dataclass from JSON; unknown fields are ignored, so that newer services can add some."""
     assert is_dataclass(kind)
     return kind(**{each.name: data[each.name] for each in fields(kind) if each.name in data})

@@ -1,4 +1,4 @@
-"""Threads for what would hold up the event loop: large photos have an executor of their own, and hold up nobody else."""
+"""Thread pools for work that would block the event loop; large photos have a pool of their own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from homing.errors import PhotoError, ran_out_of_memory
 
 Result = TypeVar("Result")
 
-LARGE_PIXELS = 24_000_000  # pixels, from which on photos are decoded one after the other: each takes 15 bytes a pixel
+LARGE_PIXELS = 24_000_000  # larger photos are decoded one at a time: decoding takes 15 bytes per pixel
 
 
 class Executors:
-    """Where work is done: decoding by the size of the photo, looking things up beside it, reports one by one."""
+    """The thread pools of a service, one for each kind of work."""
 
     def __init__(self) -> None:
         self._decode, self._lookup, self._search = (
@@ -26,31 +26,31 @@ class Executors:
         self._read = _executor("read", 4)
 
     async def decode(self, name: str, pixels: int, work: Callable[[], Result]) -> Result:
-        """Work on the photo of this name, of so many pixels."""
+        """Run work on a photo; its number of pixels chooses the pool."""
         return await _catch_out_of_memory(name, _run_in(self._large if pixels > LARGE_PIXELS else self._decode, work))
 
     async def lookup(self, work: Callable[[], Result]) -> Result:
-        """Quick work: a row of the catalog, what came already."""
+        """Run quick work, such as reading one row of the catalog."""
         return await _run_in(self._lookup, work)
 
     async def read(self, work: Callable[[], Result]) -> Result:
-        """A file, which may be far away."""
+        """Read a file, possibly from remote storage."""
         return await _run_in(self._read, work)
 
     async def search(self, work: Callable[[], Result]) -> Result:
-        """A search, which waits for other searches alone: all that came before it is done."""
+        """Run a search; it waits only for other searches."""
         return await _run_in(self._search, work)
 
     async def browse(self, work: Callable[[], Result]) -> Result:
-        """A look through the whole catalog, which takes seconds where it is large."""
+        """Run a query over the whole catalog, which takes seconds if the catalog is large."""
         return await _run_in(self._browse, work)
 
     async def report(self, name: str, work: Callable[[], Result]) -> Result:
-        """Work of seconds on the photo of this name."""
+        """Run work on a photo that takes seconds, one photo at a time."""
         return await _catch_out_of_memory(name, _run_in(self._report, work))
 
     def close(self) -> None:
-        """Finish what was begun."""
+        """Finish running work; cancel waiting work."""
         for pool in vars(self).values():
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -69,4 +69,4 @@ async def _catch_out_of_memory(name: str, work: Awaitable[Result]) -> Result:
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
-        raise PhotoError(f"{name}: too large for the memory there is") from error
+        raise PhotoError(f"{name}: not enough memory to process it") from error

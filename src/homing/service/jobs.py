@@ -1,4 +1,4 @@
-"""Work that takes longer than a request should: done step by step, with its progress in memory."""
+"""Background jobs: long work done in steps, with its progress in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_JOBS = 1000
 
 @dataclass
 class Job:
-    """What is known of one job; the writer's thread fills it in. Its state changes after its outcomes do."""
+    """Progress of one job, updated by the writer's thread; the state changes after the outcomes."""
 
     kind: Literal["add", "activate"]
     total: int
@@ -27,37 +27,39 @@ class Job:
 
     @property
     def address(self) -> str:
-        """Where its progress is told."""
+        """Address that reports its progress."""
         return f"/v1/jobs/{self.id}"
 
     def run_step(self, step: Callable[[], list[PhotoOutcome]]) -> None:
-        """Do some of its photos."""
+        """Process some of its photos."""
         self.state = "running"
         self.outcomes.extend(step())
 
     def finish(self, error: BaseException | None = None) -> None:
-        """All are done, or a mistake of ours is in the way of those that are left."""
+        """Mark the job as done, or as failed by an unexpected error."""
         self.state = "done" if error is None else "failed"
         if error is not None:
-            logging.getLogger("homing").error("job %s broke", self.id, exc_info=error)
+            logging.getLogger("homing").error("job %s failed", self.id, exc_info=error)
 
 
 class Jobs:
-    """The latest jobs. Those of before are forgotten, and what they did stays."""
+    """The latest jobs. Older ones are dropped; their results stay in the collection."""
 
     def __init__(self, capacity: int = MAX_JOBS) -> None:
         self._capacity = capacity
         self._jobs: OrderedDict[str, Job] = OrderedDict()
 
     def add(self, job: Job) -> Job:
-        """Remember a job."""
+        """Register a job."""
         self._jobs[job.id] = job
         while len(self._jobs) > self._capacity:
             self._jobs.popitem(last=False)
         return job
 
     def find(self, number: str) -> Job:
-        """A job by its id; NotFoundError if there is none."""
+        """The job with this id. Raises NotFoundError if there is none."""
         if number not in self._jobs:
-            raise NotFoundError(f"no job has the id {number!a}; the last {self._capacity:,} since the start are known")
+            raise NotFoundError(
+                f"no job has the id {number!a}; only the last {self._capacity:,} jobs since the start are kept"
+            )
         return self._jobs[number]

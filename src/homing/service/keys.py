@@ -1,4 +1,4 @@
-"""Who may do what: names, roles and hashes of keys in a TOML file, which holds no key itself."""
+"""API keys: names, roles and hashes in a TOML file. The keys themselves are not stored."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ else:
 
 Role = Literal["search", "contribute", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""Each may do what those before it may."""
+"""Each role includes those before it."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks."""
+    """The name and role of a key."""
 
     name: str
     role: Role
 
     def has_role(self, role: Role) -> bool:
-        """Whether what needs this role may be done."""
+        """Whether the caller's role includes this one."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -43,19 +43,19 @@ class Keys:
     """The keys of a service."""
 
     def __init__(self, callers: dict[str, Caller]) -> None:
-        """Callers by the hashes of their keys."""
+        """`callers` maps SHA-256 hashes of keys to callers."""
         self._callers = callers
 
     @classmethod
     def read(cls, path: Path) -> Keys:
-        """The keys in a file; one that is not right is refused as a whole."""
+        """Read the keys in a file. Raises HomingError if any entry is invalid."""
         entries = _read_entries(path)
         if not entries:
             raise HomingError(f"{path} holds no keys; make one with: homing serve --new-key NAME --keys {path}")
         return cls({sha256: Caller(name, role) for name, (role, sha256) in entries.items()})
 
     def find(self, key: str) -> Caller | None:
-        """Whose key this is. How long that takes tells nothing of the keys."""
+        """The caller with this key, found in constant time."""
         given, found = _hash_key(key), None
         for sha256, caller in self._callers.items():
             if hmac.compare_digest(given, sha256):
@@ -64,14 +64,14 @@ class Keys:
 
 
 def new_key(path: Path, name: str, role: str) -> str:
-    """Make a key, and put its hash into the file, which only its owner may read. The key is told this once."""
+    """Generate a key, and store its hash in the file, readable by its owner only. The key itself is not stored."""
     if role not in ROLES:
         raise UnknownNameError("role", role, ROLES)
     if not _NAME.fullmatch(name):
-        raise HomingError(f"the name of a key has letters, digits, _ and -, at most 64; got {name!a}")
+        raise HomingError(f"the name of a key consists of letters, digits, _ and -, at most 64; got {name!a}")
     entries = _read_entries(path) if path.exists() else {}
     if name in entries:
-        raise HomingError(f"{path} holds a key '{name}' already; choose another name, or remove that one")
+        raise HomingError(f"{path} already holds a key '{name}'; choose another name, or remove that key")
     key = secrets.token_urlsafe(32)
     entries[name] = (role, _hash_key(key))
     text = "\n".join(f'[keys.{each}]\nrole = "{of}"\nsha256 = "{sha256}"\n' for each, (of, sha256) in entries.items())
@@ -93,14 +93,14 @@ def _read_entries(path: Path) -> dict[str, tuple[Role, str]]:
     except OSError as error:
         raise HomingError(f"the keys in {path} cannot be read: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise HomingError(f"{path} is no file of keys: [keys.NAME] with role and sha256 is expected") from error
+        raise HomingError(f"{path} is not a key file: expected [keys.NAME] with role and sha256") from error
     for name, (role, sha256) in entries.items():
         if role not in ROLES or not re.fullmatch("[0-9a-f]{64}", str(sha256)):
             raise HomingError(
                 f"{path}: key '{name}' needs a role ({', '.join(ROLES)}) and the sha256 of a key, 64 hexadecimal digits"
             )
     if len({sha256 for _, sha256 in entries.values()}) < len(entries):
-        raise HomingError(f"{path} holds one key under two names; make another for one of them")
+        raise HomingError(f"{path} holds one key under two names; generate a new key for one of them")
     return entries
 
 

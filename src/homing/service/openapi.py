@@ -1,4 +1,4 @@
-"""How multipart requests are described, which FastAPI cannot know: they are read by us, so that nothing is on disk."""
+"""OpenAPI descriptions of multipart requests, which routes parse themselves, in memory."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ TWO_PHOTOS = {"first": _FILE, "second": _FILE}
 
 
 def multipart_body(files: dict[str, Any], **values: dict[str, Any]) -> dict[str, Any]:
-    """A body of these files, which must be there, and values, which may."""
+    """A request body with required files and optional values."""
     schema = {"type": "object", "properties": {**files, **values}, "required": list(files)}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, in one shape: application/problem+json, as in RFC 9457."""
+"""Errors as application/problem+json (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from homing.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
-# The first that fits: what is special stands before what is general.
+# The first that matches: subclasses come before their base classes.
 _STATUS: list[tuple[type[HomingError], HTTPStatus]] = [
     (UnsupportedError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (TooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
@@ -38,7 +38,7 @@ _STATUS: list[tuple[type[HomingError], HTTPStatus]] = [
 
 
 class ProblemDetails(BaseModel):
-    """A problem as RFC 9457 has it; `detail` is one line: what was expected, what came, what to do."""
+    """A problem as in RFC 9457; `detail` is one line: what was expected, what was received, what to do."""
 
     type: str = "about:blank"
     title: str
@@ -48,7 +48,7 @@ class ProblemDetails(BaseModel):
 
 
 class ProblemError(Exception):
-    """A request that gets no answer but this."""
+    """An error response with an HTTP status."""
 
     def __init__(self, status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -56,14 +56,14 @@ class ProblemError(Exception):
 
 
 class TooBusyError(ProblemError):
-    """More is asked for than is done at once; says when to come again."""
+    """A limit is reached (status 429); Retry-After says when to try again."""
 
     def __init__(self, detail: str, *, seconds: int = 1) -> None:
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
 
 
 def to_problem(error: ProblemError | HomingError) -> ProblemError:
-    """What an error of the library means to who asked; if it is the collection's, the log has its trace."""
+    """Convert an error of the library; errors of the collection are logged with their traceback."""
     if isinstance(error, ProblemError):
         return error
     status = next(status for kind, status in _STATUS if isinstance(error, kind))
@@ -73,7 +73,7 @@ def to_problem(error: ProblemError | HomingError) -> ProblemError:
 
 
 def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
-    """A problem as a document; what it says of files on this machine is left out."""
+    """The document of a problem, without paths of this machine."""
     return ProblemDetails(
         title=HTTPStatus(problem.status).phrase,
         status=problem.status,
@@ -83,7 +83,7 @@ def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
 
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """These problems, and those that any route may have, for the description of a route."""
+    """OpenAPI responses: these problems, and those of every route."""
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: schema}}
@@ -92,7 +92,7 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Let every error of this app be answered in this shape."""
+    """Install the exception handlers of an app."""
 
     async def on_known_error(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, ProblemError | HomingError)
@@ -102,7 +102,7 @@ def install_handlers(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         detail, headers = str(error.detail), dict(error.headers or {})
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(app, request.url.path)):
-            detail, headers["Allow"] = f"{request.method} is not answered here, {methods} is", methods
+            detail, headers["Allow"] = f"{request.method} is not allowed here; allowed: {methods}", methods
         return _problem_response(request, ProblemError(error.status_code, detail, headers=headers))
 
     async def on_validation_error(request: Request, error: Exception) -> JSONResponse:
@@ -117,16 +117,18 @@ def install_handlers(app: FastAPI) -> None:
 
 
 def internal_error_response(request: Request, error: Exception) -> JSONResponse:
-    """The answer to a mistake of ours; the log has its trace."""
-    logging.getLogger("homing").error("%s %s broke", request.method, request.url.path, exc_info=error)
-    line = "something went wrong inside the service; its log says what"
+    """The response to an unexpected error, which is logged with its traceback."""
+    logging.getLogger("homing").error("%s %s failed", request.method, request.url.path, exc_info=error)
+    line = "internal error; see the log of the service"
     return _problem_response(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
 
 
 def _allowed_methods(app: FastAPI, path: str) -> str:
-    """What may be asked of a path. Starlette knows one route of it, where several have the same."""
+    """The methods of a path. Starlette itself reports only those of the first matching route."""
     described = app.openapi()["paths"].items()
-    found = {way.upper() for template, ways in described if compile_path(template)[0].match(path) for way in ways}
+    found = {
+        method.upper() for template, methods in described if compile_path(template)[0].match(path) for method in methods
+    }
     return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
 
 

@@ -1,4 +1,4 @@
-"""The server: uvicorn on one socket, until it is told to stop."""
+"""The server: uvicorn on one socket, with graceful shutdown."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from homing.errors import HomingError
 
-_KEEP_ALIVE_SECONDS = 30  # seconds a connection may be kept open without a request
-_SHUTDOWN_SECONDS = (
-    60  # seconds that requests may take after a signal; what they gave to the writer is done in any case
-)
+_KEEP_ALIVE_SECONDS = 30  # seconds that an idle connection stays open
+_SHUTDOWN_SECONDS = 60  # seconds for running requests after a signal; accepted writes always finish
 
 
 class _HTTPProtocol(H11Protocol):
-    """Ends where a request does not begin in time: who sends its head slowly, or none, would keep it for ever.
+    """Closes connections whose request header does not arrive in time (slow-loris protection).
 
-    Of a head that does not end it takes 64 kB, as h11 does.
+    The size of a header is limited to 64 kB by h11.
     """
 
     _header_timeout: asyncio.TimerHandle | None = None
@@ -58,7 +56,7 @@ class _HTTPProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Tells when it listens, and its app when it is about to stop."""
+    """Reports when it listens, and tells the app when it is about to stop."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, on_listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -70,18 +68,18 @@ class _Server(uvicorn.Server):
             self._on_listening()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # From here on every answer closes its connection: one that came at this moment would be kept open.
+        # From now on every response closes its connection; otherwise new connections would stay open.
         self._service.ready = False
         super().handle_exit(sig, frame)
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that has its address, and does not listen yet; port 0 takes any that is free."""
+    """A bound socket that does not listen yet; port 0 chooses a free port."""
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         if os.name == "posix":
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections have it from here. Without it the body of an answer waits 40 ms for its head to be acknowledged.
+        # Inherited by connections. Without it the body of a response waits 40 ms for its header to be acknowledged.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         bound.bind((host, port))
     except OSError as error:
@@ -91,15 +89,15 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def run(app: FastAPI, bound: socket.socket, on_listening: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; then what was accepted is done. `on_listening` is called when it begins."""
+    """Serve until SIGTERM or SIGINT, then finish accepted requests. `on_listening` is called once it listens."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     config = uvicorn.Config(
         app,
         http=_HTTPProtocol,
         access_log=False,
-        lifespan="off",  # which would log the trace of what cannot be started
+        lifespan="off",  # the service is started below, so that its errors are one line
         log_config=None,
-        proxy_headers=False,  # who asks is who is connected, whatever they say
+        proxy_headers=False,  # the peer of the connection counts, not its headers
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
@@ -107,7 +105,7 @@ def run(app: FastAPI, bound: socket.socket, on_listening: Callable[[], None]) ->
     )
     service = app.state.service
     service.start()
-    # When it has stopped, uvicorn raises the signal again; here that was all it is for.
+    # uvicorn raises the signal again after it has stopped; it has served its purpose by then.
     before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         _listen(bound)
@@ -121,7 +119,7 @@ def run(app: FastAPI, bound: socket.socket, on_listening: Callable[[], None]) ->
 def _listen(bound: socket.socket) -> None:
     try:
         bound.listen()
-    except OSError as error:  # of two that were given the same address, who listens first has it
+    except OSError as error:  # another process may have bound the same address
         host, port, *_ = bound.getsockname()
         raise _bind_error(host, port, error) from error
 

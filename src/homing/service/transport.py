@@ -1,4 +1,4 @@
-"""How a client asks a service: photos as uploads, patience where it is busy, one line for whatever goes wrong."""
+"""HTTP transport of the client: uploads, retries while the service is busy, errors of one line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Files = Sequence[tuple[str, "OutgoingPhoto"]]
 
-_MAX_RETRIES = 10  # that a busy service is asked again
-_MAX_WAIT = 60  # seconds that are waited before it is, whatever it says
-_BATCH_PHOTOS, _BATCH_BYTES = 32, 100_000_000  # photos of one request: what any service takes at once
+_MAX_RETRIES = 10  # of a request to a busy service
+_MAX_WAIT = 60  # seconds between retries at most, whatever Retry-After says
+_BATCH_PHOTOS, _BATCH_BYTES = 32, 100_000_000  # per request: below the default limits of a service
 _ERROR_TYPES: dict[int, type[HomingError]] = {
     HTTPStatus.BAD_REQUEST: PhotoError,
     HTTPStatus.NOT_FOUND: NotFoundError,
@@ -35,14 +35,14 @@ _ERROR_TYPES: dict[int, type[HomingError]] = {
 
 @dataclass(frozen=True, eq=False)
 class OutgoingPhoto:
-    """A photo's file as it is sent, and what its user calls it."""
+    """The file of a photo to send, and the path or name that the user gave."""
 
     photo: Location
     data: bytes
 
     @classmethod
     def from_photo(cls, photo: str | Location | Photo) -> OutgoingPhoto:
-        """The file at a path or an address, or that of a photo; one whose pixels were moved is written anew."""
+        """The file at a path or address, or that of a Photo, encoded again if its pixels have changed."""
         if not isinstance(photo, Photo):
             return cls(location(photo), read_file(location(photo)))
         as_read = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
@@ -50,11 +50,11 @@ class OutgoingPhoto:
 
     @property
     def name(self) -> str:
-        """What the service knows it by: the last part of its path."""
+        """The file name, under which the service knows it."""
         return self.photo.name
 
     def message(self, problem: str) -> str:
-        """What is said of it, under the name that its user knows."""
+        """A message of the service, with the user's path in front in place of the file name."""
         return f"{self.photo}: {problem.removeprefix(f'{self.name}: ')}"
 
 
@@ -64,18 +64,18 @@ class Transport:
     def __init__(self, address: str, key: str | None, timeout: float) -> None:
         self._httpx: Any = load_extra("httpx", extra="client")
         if not address.startswith(("http://", "https://")):
-            raise HomingError(f"the address of a service begins with http:// or https://, got {address!r}")
+            raise HomingError(f"the address of a service must begin with http:// or https://, got {address!r}")
         if key is not None and not (key.isascii() and key.isprintable()):
-            raise HomingError("a key is plain text without accents or line ends")
+            raise HomingError("a key consists of printable ASCII characters")
         self._address = address
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         try:
             self._client: httpx.Client = self._httpx.Client(base_url=address, headers=headers, timeout=timeout)
         except self._httpx.InvalidURL as error:
-            raise HomingError(f"{address!r} is no address: {error}") from error
+            raise HomingError(f"{address!r} is not a valid address: {error}") from error
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def request(
@@ -87,7 +87,7 @@ class Transport:
         values: Mapping[str, Any] | None = None,
         query: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
-        """What is answered. While the service is busy it is waited for, as long as it says, so many times."""
+        """Send a request and return its response. Retries while the service is busy."""
         parts = [(field, (outgoing.name, outgoing.data)) for field, outgoing in files]
         for left in reversed(range(_MAX_RETRIES + 1)):
             try:
@@ -105,16 +105,16 @@ class Transport:
         return response
 
     def request_json(self, method: str, path: str, parse: Callable[[Any], Result], **options: Any) -> Result:
-        """What is answered as JSON, read by this function."""
+        """Send a request and parse its JSON response."""
         response = self.request(method, path, **options)
         return self.parse(response, lambda: parse(response.json()))
 
     def parse(self, response: httpx.Response, parse: Callable[[], Result]) -> Result:
-        """What is made of a response, if it is one of a service as this."""
+        """Parse a response. Raises HomingError if it is not one of a homing service."""
         try:
             return parse()
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            line = f"{self._address} does not answer {response.url.path} as homing serve does"
+            line = f"{self._address} does not answer {response.url.path} like homing serve; is it another version?"
             raise HomingError(line) from error
 
     def _to_error(self, response: httpx.Response, files: Files) -> HomingError:
@@ -134,7 +134,7 @@ def send_in_batches(
     *,
     batch_size: int = _BATCH_PHOTOS,
 ) -> Iterator[Result | PhotoError]:
-    """What comes of each photo, in order. Several are asked for together; where that is refused, each by itself."""
+    """Send photos in batches and yield their results in order. If a batch is refused, its photos are sent one by one."""
     for batch in _batches(photos, batch_size):
         results = iter(_send_batch([each for each in batch if isinstance(each, OutgoingPhoto)], send))
         yield from (next(results) if isinstance(each, OutgoingPhoto) else each for each in batch)
@@ -152,7 +152,7 @@ def _send_batch(
 
 
 def _batches(photos: Iterable[str | Location | Photo], max_photos: int) -> Iterator[list[OutgoingPhoto | PhotoError]]:
-    """Photos as they go together into one request, and why some cannot be read."""
+    """Batches of photos for one request each, with the errors of photos that cannot be read."""
     batch: list[OutgoingPhoto | PhotoError] = []
     batch_bytes = 0
     for photo in photos:
@@ -171,5 +171,5 @@ def _batches(photos: Iterable[str | Location | Photo], max_photos: int) -> Itera
 
 
 def _drop_none(values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What was asked for; the service knows the rest by itself."""
+    """Values without those that are None, for which the service has defaults."""
     return {name: value for name, value in (values or {}).items() if value is not None}

@@ -1,4 +1,4 @@
-"""From a multipart request to photos in memory: counted while they come, looked at before they are decoded."""
+"""Multipart requests: parsed in memory within the limits, and checked before anything is decoded."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ from homing.service.problems import ProblemError
 
 _LONGEST_NAME = 200  # bytes: file systems take 255
 _FIELDS = 16
-# With text behind each, so that it comes by no chance; <?= does even so where pixels are not compressed, therefore a
-# call or what was sent must follow. Other document types are no scripts: some programs keep a printer's as a plist.
+# Each pattern needs text behind it, so that compressed pixels rarely match. <?= also occurs in uncompressed pixels, so
+# a call or a superglobal must follow. Other document types are allowed: some programs embed printer settings as a plist.
 _MARKUP = re.compile(
     rb"<(?:(?:!doctype\s(?:html|svg)|\?php|html|head|body|script|iframe|svg)[\s>=][\s -~]{8}"
     rb"|\?=[\s -~]{0,40}?(?-i:[a-z_]{4}\(|\$_[A-Z]{3,7}\[)"
     rb"|!--#[a-z][\s -~]{8})",
     re.IGNORECASE,
 )
-_STEP, _OVERLAP = 1 << 20, 128  # bytes looked through at a time, so that other threads get their turn
-_MARKER = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # of a JPEG; the others stand in the midst of its pixels
+_STEP, _OVERLAP = 1 << 20, 128  # bytes searched at a time, so that other threads get their turn
+_MARKER = re.compile(rb"\xff[\x02-\xcf\xd8-\xfe]")  # of a JPEG; other values occur within its entropy-coded data
 _SCAN, _END = 0xDA, 0xD9
-_SCANS = 100  # progressive JPEG files have ten or so
+_SCANS = 100  # progressive JPEG files have about ten
 _ARCHIVES = {"a RAR archive": b"Rar!\x1a\x07", "a 7z archive": b"7z\xbc\xaf\x27\x1c"}
 
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """A file that came, under the name it came with."""
+    """A received file and its name."""
 
     name: str
     data: bytes
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of the file."""
+        """SHA-256 of the file."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 class Form:
-    """What a multipart request brought: files and values by the names of their fields."""
+    """A parsed multipart request: files and values by field name."""
 
     def __init__(self, files: dict[str, list[Upload]], values: dict[str, str]) -> None:
         self.values = values
         self._files = files
 
     def photos(self, field: str = "photo") -> list[Upload]:
-        """The files of a field, at least one."""
+        """The files of a field. Raises ProblemError if there are none."""
         if not self._files.get(field):
             raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"a file in the multipart field '{field}' is expected")
         return self._files[field]
 
     def photo(self, field: str = "photo") -> Upload:
-        """The one file of a field."""
+        """The only file of a field. Raises ProblemError if there are none or several."""
         first, *others = self.photos(field)
         if others:
             raise ProblemError(
@@ -78,7 +78,7 @@ class Form:
 
 
 class _InMemoryParser(MultiPartParser):
-    """A parser that puts nothing on disk, and stops at the first file that is too large."""
+    """A parser that keeps everything in memory, and stops at the first file that is too large."""
 
     spool_max_size = sys.maxsize
 
@@ -94,16 +94,16 @@ class _InMemoryParser(MultiPartParser):
         self._received += end - start
         if self._received > self._max_bytes:
             name = getattr(self._current_part.file, "filename", None) or "a field"
-            raise TooLargeError(f"{name}: more than {self._max_bytes:,} bytes, the most a photo may have")
+            raise TooLargeError(f"{name}: larger than {self._max_bytes:,} bytes, the limit for a photo")
         super().on_part_data(data, start, end)
 
 
 async def read_form(request: Request, limits: Limits, reservation: Reservation) -> Form:
-    """Read a multipart request into memory, for which there must be room."""
+    """Parse a multipart request into memory, within the reservation."""
     if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "photos are expected as multipart/form-data")
     too_large = ProblemError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limits.request_bytes:,} bytes, the most of one request"
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"larger than {limits.request_bytes:,} bytes, the limit for one request"
     )
     stated = request.headers.get("content-length", "0")
     if stated.isdecimal() and int(stated) > limits.request_bytes:
@@ -121,10 +121,10 @@ async def read_form(request: Request, limits: Limits, reservation: Reservation) 
     try:
         form = await asyncio.wait_for(_InMemoryParser(request, counted(), limits).parse(), limits.seconds)
     except asyncio.TimeoutError:
-        line = f"the request did not come within {limits.seconds} s"
+        line = f"the request was not received within {limits.seconds} s"
         raise ProblemError(HTTPStatus.REQUEST_TIMEOUT, line, headers={"Connection": "close"}) from None
     except ClientDisconnect as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it had come") from error
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it was received") from error
     except MultiPartException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
     files: dict[str, list[Upload]] = {}
@@ -135,17 +135,17 @@ async def read_form(request: Request, limits: Limits, reservation: Reservation) 
             await value.close()
         else:
             values[field] = value
-    reservation.admit()  # now that all of it is here: who sends slowly keeps nobody out
+    reservation.admit()  # only now: slow senders do not take the place of others
     return Form(files, values)
 
 
 def _check_name(name: str) -> str:
-    """The name a file came with, if it is one that a file can be kept under, and nothing but a name."""
+    """Check that a file name is plain and short enough to be stored."""
     shown = ascii(name[:80])
     if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_control_character, name)):
         raise ProblemError(
             HTTPStatus.BAD_REQUEST,
-            f"{shown}: a plain file name is expected: no folders, no colon, no dot in front, no signs that control",
+            f"{shown}: a plain file name is expected: no folders, colons, leading dots or control characters",
         )
     if len(name.encode(errors="replace")) > _LONGEST_NAME or "\ufffd" in name:
         raise ProblemError(
@@ -155,30 +155,35 @@ def _check_name(name: str) -> str:
 
 
 def _is_control_character(character: str) -> bool:
-    """Whether a character controls how others are shown. Spaces of all kinds may be in names, as macOS puts one into
-    those of screenshots, and so may what joins letters."""
+    """Whether a character is invisible or changes how others are shown.
+
+    Spaces of all kinds are allowed, since macOS uses one in the names of screenshots, and so are joiners.
+    """
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d"
 
 
 def check_upload(upload: Upload, limits: Limits) -> int:
-    """How many pixels a photo has, by its header; refuses what is too large, is no photo, or is something else too."""
+    """Check a file by its header and return its number of pixels.
+
+    Raises for files that are too large, not photos, or also valid in another format.
+    """
     name, data = upload.name, upload.data
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if start.startswith((b"<svg", b"<?xml", b"<!doctype svg")):
         raise UnsupportedError(f"{name}: SVG and other XML are not accepted; a photo is expected")
     width, height = image_size(data, name)
     if width * height > limits.pixels:
-        raise TooLargeError(f"{name}: {width}×{height}, at most {limits.pixels:,} pixels are decoded")
+        raise TooLargeError(f"{name}: {width}×{height}, more than the limit of {limits.pixels:,} pixels")
     if data.startswith(b"\xff\xd8") and _count_scans(data) > _SCANS:
-        line = f"a JPEG of more than {_SCANS} scans, which takes very long to decode; save the picture anew"
+        line = f"a JPEG of more than {_SCANS} scans, which takes too long to decode; save it again"
         raise PhotoError(f"{name}: {line}")
     if (other := _find_embedded_format(data)) is not None:
-        raise PhotoError(f"{name}: holds {other} as well as a photo; save the picture anew, by itself")
+        raise PhotoError(f"{name}: contains {other} as well as a photo; save the photo again")
     return width * height
 
 
 def _count_scans(data: bytes) -> int:
-    """How often a JPEG goes over its pixels, each time for next to no bytes; counted until there are too many."""
+    """Number of scans of a JPEG, counted up to the limit."""
     offset = found = 0
     while found <= _SCANS and (marker := _MARKER.search(data, offset + 2)) and data[marker.start() + 1] != _END:
         found += data[marker.start() + 1] == _SCAN
@@ -187,8 +192,8 @@ def _count_scans(data: bytes) -> int:
 
 
 def _find_embedded_format(data: bytes) -> str | None:
-    """What else than a photo programs may take a file for."""
-    # The end record of an archive alone comes by chance in one photo of some ten thousand.
+    """Another format that the file is valid in, or contains; None if there is none."""
+    # The end record of an archive alone occurs by chance in one photo of about ten thousand.
     if zipfile.is_zipfile(BytesIO(data)) and b"PK\x01\x02" in data:
         return "a ZIP archive"
     if b"%PDF-" in data[:1024]:

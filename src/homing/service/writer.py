@@ -1,4 +1,4 @@
-"""The one writer: whatever changes the collection is done by one thread, in the order it was asked for."""
+"""The writer: one thread that makes all changes to the collection, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Writer:
-    """One thread that changes the collection; so many changes may wait. What it accepted it does."""
+    """A thread that makes changes to the collection. Accepted changes are always made."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -26,29 +26,29 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How many changes and jobs wait."""
+        """Number of waiting changes and jobs."""
         return len(self._waiting)
 
     def submit(self, change: Callable[[], Result]) -> Future[Result]:
-        """What comes of a change, when its turn has come."""
+        """Queue a change; returns a future of its result."""
         return self._accept([change])
 
     def submit_steps(self, steps: Iterable[Callable[[], None]]) -> Future[None]:
-        """A job of many steps: after each of them all who wait have their turn."""
+        """Queue a job of several steps; other waiting changes run between them."""
         return self._accept(steps)
 
     def _accept(self, steps: Iterable[Callable[[], Any]]) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()  # nobody can take it back
+        future.set_running_or_notify_cancel()  # it can no longer be cancelled
         with self._changed:
             if self.waiting >= self._capacity or self._closed:
-                raise TooBusyError(f"{self.waiting} changes wait to be written, the most that may; try again")
+                raise TooBusyError(f"the write queue is full ({self.waiting} changes wait); try again")
             self._waiting.append((deque(steps), future))
             self._changed.notify()
         return future
 
     def close(self) -> None:
-        """Do what was accepted, and stop."""
+        """Make the accepted changes, then stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -64,7 +64,7 @@ class Writer:
             try:
                 result = steps.popleft()()
             except Exception as error:  # noqa: BLE001
-                # Whatever it is, who asked hears of it, and the others go on.
+                # Any error goes to the caller; the other changes continue.
                 future.set_exception(error)
                 continue
             if not steps:

@@ -1,1 +1,1 @@
-"""What can be asked for, a file for each kind."""
+"""Routes of the service, one file per resource."""

@@ -1,4 +1,4 @@
-"""POST /v1/activate: a photo comes, and what may be released of it goes back."""
+"""POST /v1/activate: activate a photo and return the file to release."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from homing.service.uploads import Upload, check_upload, read_form
 
 router = APIRouter()
 PICTURES = ("before", "after", "difference", "jnd")
-_MAX_SIDE = 1600  # pixels of a picture of a report, at most
+_MAX_SIDE = 1600  # maximum side of a picture of a report, in pixels
 _TEXT = {"type": "string"}
 
 
 @router.post(
     "/v1/activate",
-    summary="Activate a photo, and get what may be released",
+    summary="Activate a photo and return the file to release",
     response_model=None,
     responses={
         **problem_responses(400, 408, 409, 413, 415),
         200: {
-            "description": "The file to release; with ?report=true what is known of it.",
+            "description": "The file to release; with ?report=true a report.",
             "content": {
                 "image/*": {},
                 "application/json": {"schema": {"$ref": "#/components/schemas/ActivationReport"}},
@@ -56,10 +56,13 @@ async def activate(
     service: ServiceDep,
     reservation: UploadSlot,
     response: Response,
-    report: Annotated[bool, Query(description="Answer with figures and pictures instead of the file.")] = False,
-    job: Annotated[bool, Query(description="Answer at once; several photos may come.")] = False,
+    report: Annotated[bool, Query(description="Answer with a report instead of the file.")] = False,
+    job: Annotated[bool, Query(description="Start a job and answer at once; several photos are allowed.")] = False,
 ) -> Response | ActivationReport | JobStarted:
-    """Index a photo, move its pixels, verify the file that is written, and send it back, its metadata kept."""
+    """Add a photo as a reference, activate it, check the written file, and return it with its metadata.
+
+    X-Homing headers state id, state, PSNR, SSIM and L-infinity, and the reason if the photo stayed unchanged.
+    """
     form = await read_form(request, service.limits, reservation)
     options = ActivateOptions.from_form(form.values)
     if job:
@@ -112,22 +115,22 @@ def _report(service: Service, upload: Upload, result: ActivationResult) -> Activ
 
 
 def _reason(result: ActivationResult) -> str | None:
-    """Why the photo was released as it was, or otherwise than usual; without the path that stands before it."""
+    """The reason of an outcome, without the path in front."""
     reason = result.outcome.reason
     return None if reason is None else reason.removeprefix(f"{result.outcome.photo}: ")
 
 
 @router.get(
     "/v1/photos/{id}/pictures/{name}",
-    summary="Before, after, what differs, and where there was room",
+    summary="A picture of an activated reference",
     response_class=Response,
     responses={**problem_responses(404), 200: {"content": {"image/*": {}}, "description": "A picture."}},
 )
 async def picture(
     request: Request, _: Searcher, service: ServiceDep, id: Id, name: Annotated[str, Path(max_length=20)]
 ) -> Response:
-    """A picture of a reference as it was (`before`) and as it was released last (`after`), of the `difference` of the
-    two, twenty times as strong, and of the room its pixels had (`jnd`)."""
+    """The original (`before`), the latest released file (`after`), their `difference` magnified 20 times, or the
+    just-noticeable-difference map (`jnd`)."""
     if name not in PICTURES:
         raise NotFoundError(f"there is no picture {name!a}; there are {', '.join(PICTURES)}")
     listed = await service.executors.lookup(partial(service.listing.one, id))

@@ -1,4 +1,4 @@
-"""POST /v1/compare: two photos compared each other."""
+"""POST /v1/compare: compare two photos."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ router = APIRouter()
 
 @dataclass(frozen=True)
 class _DecodedPhoto:
-    """A photo as the network sees it, and as it is shown; at full size those that wait would fill the memory."""
+    """Network input and thumbnail of a photo; full-size pixels are decoded again when needed, to save memory."""
 
     upload: Upload
     shape: torch.Size
@@ -38,13 +38,13 @@ class _DecodedPhoto:
     picture: Image.Image
 
     def pixels(self) -> Tensor:
-        """It at full size, decoded again."""
+        """Decode the photo at full size."""
         return Photo.decode(self.upload.data, self.upload.name).pixels()
 
 
 @dataclass(frozen=True)
 class _PixelComparison:
-    """How two photos differ, where they have one size, and pictures of them as addresses."""
+    """Quality, if both photos have the same size, and pictures as data URLs."""
 
     quality: Quality | None
     pictures: dict[str, str]
@@ -57,7 +57,7 @@ class _PixelComparison:
     openapi_extra=multipart_body(TWO_PHOTOS),
 )
 async def compare(request: Request, _: Searcher, service: ServiceDep, reservation: UploadSlot) -> Comparison:
-    """How far two photos lie apart and, where one shows a part of the other, the two laid over each other."""
+    """Distance and false-match probability of two photos and, if they can be aligned, an overlay of the two."""
     form = await read_form(request, service.limits, reservation)
     first, second = form.photo("first"), form.photo("second")
     one, other = [await _decode_photo(service, each) for each in (first, second)]
@@ -65,7 +65,7 @@ async def compare(request: Request, _: Searcher, service: ServiceDep, reservatio
         service.batcher.submit(torch.stack([one.network_input, other.network_input]))
     )
     distance = float(torch.dist(descriptors[0], descriptors[1]))
-    # As if the second were the only reference there is.
+    # As if the second photo were the only reference.
     pairs = service.collection.codebook.null_distribution
     false_match_probability = float(pairs.descriptor.false_match_probability(np.array([distance]), 1)[0])
     compared = await service.executors.report(first.name, partial(_compare_pixels, one, other))

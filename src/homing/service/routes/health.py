@@ -1,4 +1,4 @@
-"""Whether the service lives and is ready, and what it holds."""
+"""Health, metrics and the contents of the collection."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from homing.service.state import ServiceDep
 router = APIRouter()
 
 
-@router.get("/healthz", summary="Whether the process lives")
+@router.get("/healthz", summary="Liveness")
 async def healthz() -> Health:
-    """It does, if this is answered."""
+    """Always 200 while the process runs."""
     return Health()
 
 
-@router.get("/readyz", summary="Whether requests are answered", responses={503: problem_responses(503)[503]})
+@router.get("/readyz", summary="Readiness", responses={503: problem_responses(503)[503]})
 async def readyz(service: ServiceDep) -> Health:
-    """They are; 503 while the service stops. Before it is ready it does not listen."""
+    """200 once requests are accepted; 503 while the service shuts down. Before it is ready it does not listen."""
     if not service.ready:
-        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service stops")
+        raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "the service is shutting down")
     return Health()
 
 
 @router.get(
     "/metrics",
-    summary="Figures for Prometheus",
+    summary="Prometheus metrics",
     response_class=Response,
     responses={
         **problem_responses(),
-        200: {"content": {"text/plain": {}}, "description": "In Prometheus's own format."},
+        200: {"content": {"text/plain": {}}, "description": "Prometheus text format."},
     },
 )
 async def metrics(_: Admin, service: ServiceDep) -> Response:
-    """Requests, times by route and stage, what waits, sizes of batches, references."""
+    """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
     return Response(await service.executors.browse(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/info", summary="What the collection holds", responses=problem_responses())
+@router.get("/v1/info", summary="Contents of the collection", responses=problem_responses())
 async def info(_: Searcher, service: ServiceDep) -> ServiceInfo:
     """Counts by state, distractors, bytes on disk, codebook and recipes."""
 
     def read_info() -> ServiceInfo:
-        # By the connection that others look through all with, which no search waits for.
+        # On the connection for scans, which no search waits for.
         counts, folder = service.scan_listing.counts(), service.collection.folder
         distractors = 0 if folder.distractors is None else len(folder.distractors)
         return ServiceInfo(

@@ -1,4 +1,4 @@
-"""Jobs: how one is started, and GET /v1/jobs/{id}: how far it is."""
+"""GET /v1/jobs/{id}: progress of a job; and the function that starts one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def start_job(
     *,
     batch_size: int = 1,
 ) -> JobStarted:
-    """Answer with the address of a job that does so many uploads together; those that are no photos are told of."""
+    """Start a job that processes uploads in batches, and answer with its address. Invalid uploads fail at once."""
     good, bad = await check_uploads(service, uploads, alone=False)
     job.outcomes.extend(bad.values())
     steps = [partial(step, good[start : start + batch_size]) for start in range(0, len(good), batch_size)]
@@ -40,11 +40,11 @@ async def start_job(
     return JobStarted(job=job.address)
 
 
-@router.get("/v1/jobs/{id}", summary="How far a job is", responses=problem_responses(404))
+@router.get("/v1/jobs/{id}", summary="Progress of a job", responses=problem_responses(404))
 async def job(_: Contributor, service: ServiceDep, id: Annotated[str, Path(max_length=40)]) -> JobStatus:
-    """Its state, how many photos of how many are done, and what came of each."""
+    """State, number of finished photos, and the outcome of each."""
     found = service.jobs.find(id)
-    state, outcomes = found.state, list(found.outcomes)  # in this order: of a job that is done all is told
+    state, outcomes = found.state, list(found.outcomes)  # in this order: a job that is done has all its outcomes
     return JobStatus(
         id=found.id, kind=found.kind, state=state, done=len(outcomes), total=found.total, outcomes=outcomes
     )

@@ -1,4 +1,4 @@
-"""GET /: the page, from the files that come with the package."""
+"""GET /: the page, from files of the package."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _PageFile:
 
 @cache
 def _page_files() -> dict[str, _PageFile]:
-    """The files of the page by name, read once; only what has a known type is served."""
+    """Files of the page by name, read once; only known types are served."""
     found = {}
     for file in files("homing.service").joinpath("page").iterdir():
         kind = file.name.rpartition(".")[2]
@@ -44,7 +44,7 @@ def _page_files() -> dict[str, _PageFile]:
 @router.get("/", include_in_schema=False)
 @router.get("/page/{name}", include_in_schema=False)
 async def page(request: Request, name: str = "index.html") -> Response:
-    """A file of the page. Browsers ask whether it has changed, and are not sent again what has not."""
+    """A file of the page; browsers revalidate it with its ETag."""
     file = _page_files().get(name)
     if file is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, f"the page has no file {name!r}")

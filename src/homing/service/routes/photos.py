@@ -1,4 +1,4 @@
-"""/v1/photos: references come, are looked at, and go."""
+"""/v1/photos: add, list, show and remove references."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from homing.service.state import ServiceDep, UploadSlot
 from homing.service.uploads import read_form
 
 router = APIRouter()
-_BATCH_SIZE = 16  # photos of a job that are added together
+_BATCH_SIZE = 16  # photos per step of a job
 Id = Annotated[int, Path(ge=1, le=2**48, description="The id of a reference.")]
 _PICTURE: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}, "description": "A JPEG."}}
 
@@ -45,9 +45,9 @@ async def add_photos(
     service: ServiceDep,
     reservation: UploadSlot,
     response: Response,
-    job: Annotated[bool, Query(description="Answer at once, with the address of a job.")] = False,
+    job: Annotated[bool, Query(description="Start a job and answer at once with its address.")] = False,
 ) -> AddResponse | JobStarted:
-    """Index photos as they are. What is answered as added is on disk; the file is kept under the name it came with."""
+    """Add photos unchanged as references. They are on disk when this is answered; file names are kept."""
     uploads = (await read_form(request, service.limits, reservation)).photos()
     if not job:
         return AddResponse(outcomes=await add_uploads(service, uploads, caller))
@@ -57,15 +57,17 @@ async def add_photos(
     )
 
 
-@router.get("/v1/photos", summary="The references, newest first", responses=problem_responses())
+@router.get("/v1/photos", summary="List references, newest first", responses=problem_responses())
 async def list_photos(
     _: Searcher,
     service: ServiceDep,
-    after: Annotated[int | None, Query(ge=1, le=2**48, description="Those that came before this id.")] = None,
+    after: Annotated[
+        int | None, Query(ge=1, le=2**48, description="Only references with smaller ids than this.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    name: Annotated[str, Query(max_length=200, description="Those whose file names hold this text.")] = "",
+    name: Annotated[str, Query(max_length=200, description="Only references whose file names contain this text.")] = "",
 ) -> ReferencePage:
-    """A page of the collection; `next` leads to the one after it."""
+    """One page of references; `next` is the address of the next page."""
     listed = await service.executors.browse(partial(service.scan_listing.page, limit + 1, after=after, name=name))
     total = await service.executors.browse(partial(service.scan_listing.count, name))
     shown = listed[:limit]
@@ -79,7 +81,7 @@ async def list_photos(
 
 @router.get("/v1/photos/{id}", summary="One reference", responses=problem_responses(404))
 async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> ReferenceDetail:
-    """A reference, with what was released of it, and its quality."""
+    """A reference with its released files and their quality."""
 
     def read_detail() -> ReferenceDetail:
         listed = service.listing.one(id)
@@ -90,14 +92,14 @@ async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> ReferenceDetail
 
 @router.get(
     "/v1/photos/{id}/thumbnail",
-    summary="A small picture of a reference",
+    summary="Thumbnail of a reference",
     response_class=Response,
     responses={**problem_responses(404), **_PICTURE},
 )
 async def thumbnail(
     request: Request, _: Searcher, service: ServiceDep, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320
 ) -> Response:
-    """A JPEG of at most so many pixels a side, from the file the reference was added from, if that is there still."""
+    """A JPEG of at most `side` pixels a side; 404 if the original file is gone or has changed."""
     listed = await service.executors.lookup(partial(service.listing.one, id))
 
     async def render() -> bytes:
@@ -107,7 +109,7 @@ async def thumbnail(
         return await service.executors.decode(file.name, file.pixels, partial(thumbnail_jpeg, file, side))
 
     tag = f"{listed.sha256}-{side}"
-    cache_control = "private, max-age=86400"  # of one reference it is always the same
+    cache_control = "private, max-age=86400"  # a reference's thumbnail never changes
     return await etag_response(
         request, tag, "image/jpeg", partial(service.image_cache.get, tag, render), cache_control=cache_control
     )
@@ -115,12 +117,12 @@ async def thumbnail(
 
 @router.get(
     "/v1/photos/{id}/released",
-    summary="The file that was released of a reference last",
+    summary="Latest released file of a reference",
     response_class=Response,
     responses={**problem_responses(404), 200: {"content": {"image/*": {}}, "description": "The file to release."}},
 )
 async def released(_: Searcher, service: ServiceDep, id: Id) -> Response:
-    """The bytes that may be sent out, under the name of the photo."""
+    """The latest released file, as an attachment under the name of the photo."""
     return await service.executors.read(partial(released_response, service, id))
 
 
@@ -132,7 +134,7 @@ async def released(_: Searcher, service: ServiceDep, id: Id) -> Response:
     response_class=Response,
 )
 async def remove_photo(caller: Admin, service: ServiceDep, id: Id) -> Response:
-    """Remove a reference for good, and what the service keeps of it."""
+    """Remove a reference, and the files that the service stores of it. This cannot be undone."""
     if not await service.write(partial(remove, service, id, caller)):
         raise NotFoundError(f"no reference has the id {id}")
     return Response(status_code=HTTPStatus.NO_CONTENT)
