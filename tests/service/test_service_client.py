@@ -190,9 +190,9 @@ def test_wrong_addresses_are_errors(server: Server, copy: Path) -> None:
         nobody.info()
     with homing.Client(f"{server.address}/elsewhere") as other, pytest.raises(HomingError):
         other.search(copy)
-    with pytest.raises(HomingError, match="begins with http"):
+    with pytest.raises(HomingError, match="must begin with http"):
         homing.Client("127.0.0.1:8321")
-    with pytest.raises(HomingError, match="plain text"):
+    with pytest.raises(HomingError, match="printable ASCII"):
         homing.Client(server.address, "schlüssel")
 
 

@@ -45,6 +45,6 @@ def test_retries_are_limited(
 ) -> None:
     monkeypatch.setattr("homing.service.transport._MAX_RETRIES", 2)
     with memory_full(low_memory_address), homing.Client(low_memory_address) as client:
-        with pytest.raises(HomingError, match=r"^the photos of other requests fill the memory[^\n]+$"):
+        with pytest.raises(HomingError, match=r"^the memory for photos is full[^\n]+$"):
             client.search(copy)
         assert waits == [1, 1]

@@ -48,7 +48,7 @@ def test_an_internal_error_is_reported_without_its_traceback(template: Path, cap
     assert answer.status_code == 500 and answer.json()["status"] == 500
     assert "secret" not in answer.text and "Traceback" not in answer.text
     assert answer.headers["x-content-type-options"] == "nosniff" and counted == 1
-    assert "GET /broken broke" in caplog.text and "a secret of the house" in caplog.text
+    assert "GET /broken failed" in caplog.text and "a secret of the house" in caplog.text
 
 
 def test_a_damaged_collection_is_reported_and_its_traceback_logged(own_process: Process, photos: Path) -> None:
