@@ -201,7 +201,7 @@ def test_limits_are_parsed_by_name(template: Path, extractor: Extractor, tmp_pat
         assert server.post("/v1/search", photos / "rocket.jpg", photos / "camera.png").status_code == 400
     for odd, line in (
         ("request=3", "did you mean 'request"),
-        ("photos", "say photos=NUMBER"),
+        ("photos", "expected photos=NUMBER"),
         ("photos=0", "at least 1"),
     ):
         with pytest.raises(HomingError, match=line):
