@@ -33,13 +33,13 @@ def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server
     assert listed["state"] == "activated"
     (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
 
-    expect(release).to_contain_text("Ready to be released")
+    expect(release).to_contain_text("Ready to release")
     expect(release).to_contain_text(f"{kept['quality']['psnr']:.1f} dB")
     expect(release).to_contain_text(f"{kept['quality']['linf']:.0f} of 255")
     expect(release.get_by_role("row")).to_have_count(15)
     rows = release.get_by_role("row").all_inner_texts()
-    found = [sum(row.split()[-2 + when] == "found" for row in rows[1:]) for when in (0, 1)]
-    expect(release).to_contain_text(f"found {found[0]} before, and finds {found[1]} now")
+    found = [sum(row.split("\t")[column].strip() == "found" for row in rows[1:]) for column in (1, 2)]
+    expect(release).to_contain_text(f"{found[0]} of {len(rows) - 1} before activation, {found[1]} of {len(rows) - 1} now")
     assert found[1] >= found[0] > 0
 
     with Image.open(photos / "flower.jpg") as flower:
@@ -58,7 +58,7 @@ def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server
 def test_the_slider_moves_by_keyboard(open_page: Open, own_server: Server, photos: Path) -> None:
     tab = open_page(own_server.address, "activate")
     release = activate(tab, photos / "rocket.jpg", "homing-fast")
-    slider = release.get_by_role("slider", name="How much is shown as it was")
+    slider = release.get_by_role("slider", name="Share of the original that is shown")
 
     def cut() -> str:
         return str(release.locator(".over").evaluate("each => getComputedStyle(each).clipPath"))
@@ -82,7 +82,7 @@ def test_an_unchanged_picture_shows_the_reason(open_page: Open, own_server: Serv
     (listed,) = own_server.client.get("/v1/photos?name=nothing").json()["photos"]
     (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
     assert kept["state"] == "unchanged"
-    expect(release).to_contain_text("Released as it was")
+    expect(release).to_contain_text("Released unchanged")
     expect(release.locator(".lead")).to_contain_text(kept["reason"])
 
 
@@ -98,9 +98,9 @@ def test_found_before_is_measured_on_the_uploaded_photo(
     with running_server(tmp_path / "own.homing", extractor) as server:
         tab = open_page(server.address, "activate")
         release = activate(tab, photos / "camera.png", "homing-fast")
-        expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "before", "now"])
+        expect(release.get_by_role("columnheader")).to_have_text(["Edited copy", "Before", "Now"])
         expect(release.locator(".lead")).to_have_text(
-            re.compile(r"^Of 14 edited copies the quickest search found \d+ before, and finds \d+ now\.$")
+            re.compile(r"^Edited copies found with one probe: \d+ of 14 before activation, \d+ of 14 now\.$")
         )
 
 

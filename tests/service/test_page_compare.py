@@ -22,7 +22,7 @@ def compare(tab: Page, copy: Path) -> Locator:
 
 def shown(dialog: Locator) -> list[str]:
     """The captions of the pictures that are to be seen, once the two were laid over each other."""
-    expect(dialog.get_by_role("radio", name="What differs")).to_be_visible()
+    expect(dialog.get_by_role("radio", name="Difference")).to_be_visible()
     return [each.inner_text() for each in dialog.locator("figcaption").all() if each.is_visible()]
 
 
@@ -56,7 +56,7 @@ def test_pictures_keep_flipping_until_stopped(open_page: Open, server: Server, c
     tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
-    keep = dialog.get_by_role("button", name="Keep flipping")
+    keep = dialog.get_by_role("button", name="Flip automatically")
     keep.click()
     expect(keep).to_have_attribute("aria-pressed", "true")
     stage = tab.locator("#compare-stage")
@@ -80,8 +80,8 @@ def test_no_automatic_flicker_with_reduced_motion(open_page: Open, server: Serve
     dialog = compare(tab, copy)
     tab.keyboard.press("f")
     assert shown(dialog) == ["The same part of rocket.jpg"]
-    expect(dialog.get_by_role("button", name="Keep flipping")).to_be_hidden()
-    expect(dialog).to_contain_text("asks for less motion")
+    expect(dialog.get_by_role("button", name="Flip automatically")).to_be_hidden()
+    expect(dialog).to_contain_text("asks for reduced motion")
 
 
 def test_the_dialog_traps_and_returns_the_focus(open_page: Open, server: Server, copy: Path) -> None:
@@ -103,8 +103,8 @@ def test_two_pictures_are_aligned(open_page: Open, server: Server, photos: Path,
         cut.save(tmp_path / "cut.jpg", quality=80)
     tab = open_page(server.address)
     dialog = compare(tab, tmp_path / "cut.jpg")
-    dialog.get_by_role("radio", name="What differs").check()
-    assert shown(dialog) == ["Where your picture lies in rocket.jpg", "What differs; mid-gray is the same"]
+    dialog.get_by_role("radio", name="Difference").check()
+    assert shown(dialog) == ["Your picture in rocket.jpg", "Difference; mid-gray means equal"]
     dialog.get_by_role("radio", name="Flicker").check()
     tab.keyboard.press("f")
     assert shown(dialog) == ["The same part of rocket.jpg"]

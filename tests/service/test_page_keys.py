@@ -12,7 +12,7 @@ def test_a_key_is_asked_for_once_and_used_for_pictures(
 ) -> None:
     tab = open_page(keyed_server.address)
     choose_files(tab, copy)
-    dialog = tab.get_by_role("dialog", name="This service asks for a key")
+    dialog = tab.get_by_role("dialog", name="This service requires a key")
     expect(dialog.get_by_label("Key")).to_be_focused()
     check_accessibility(tab)
     tab.keyboard.type("a-wrong-one")
@@ -43,7 +43,7 @@ def test_a_missing_key_shows_an_error(open_page: Open, keyed_server: Server, cop
     tab = open_page(keyed_server.address)
     choose_files(tab, copy)
     tab.get_by_role("button", name="Cancel").click()
-    expect(tab.locator("#search-notice").get_by_role("alert")).to_contain_text("asks for a key")
+    expect(tab.locator("#search-notice").get_by_role("alert")).to_contain_text("requires a key")
 
 
 def test_a_forbidden_action_shows_an_error(open_page: Open, keyed_server: Server, keys: dict[str, str]) -> None:
@@ -53,6 +53,6 @@ def test_a_forbidden_action_shows_an_error(open_page: Open, keyed_server: Server
     tab.get_by_role("button", name="Remove rocket.jpg").click()
     dialog = tab.get_by_role("dialog", name="Remove rocket.jpg?")
     dialog.get_by_role("button", name="Remove").click()
-    expect(dialog.get_by_role("alert")).to_have_text("key 'search-desk' has the role search, this needs admin")
+    expect(dialog.get_by_role("alert")).to_have_text("key 'search-desk' has the role search; this request needs admin")
     with_key = {"Authorization": f"Bearer {keys['admin']}"}
     assert keyed_server.client.get("/v1/photos", headers=with_key).json()["total"] == 3

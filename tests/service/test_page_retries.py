@@ -22,4 +22,4 @@ def test_the_page_shows_the_reason_after_the_last_retry(open_page: Open, low_mem
     with memory_full(low_memory_address):
         choose_files(tab, copy)
         alert = tab.locator("#search-notice").get_by_role("alert")
-        expect(alert).to_contain_text("the photos of other requests fill the memory", timeout=120_000)
+        expect(alert).to_contain_text("the memory for photos is full", timeout=120_000)

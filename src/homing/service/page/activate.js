@@ -1,4 +1,4 @@
-/** The second view: a picture is moved, verified and made ready to be released. */
+/** The activation view: activate a picture, and show what changed. */
 import { form, isAborted, json, request } from "./api.js";
 import { acceptFiles } from "./file_input.js";
 import { byId, figure, announce, make, notice } from "./dom.js";
@@ -8,7 +8,7 @@ const { setStatus, setProblem, clear } = notice("activate-notice");
 let running = new AbortController();
 let chosen = null;
 
-/** Take pictures to activate. */
+/** Set up the view. */
 export function startActivation() {
   acceptFiles("activate", choose, setProblem);
   byId("activate-form").addEventListener("submit", (event) => {
@@ -17,7 +17,7 @@ export function startActivation() {
   });
 }
 
-/** Offer the recipes that the service knows. */
+/** Fill the list of recipes. */
 export async function showActivation() {
   if (byId("recipe").options.length > 0) return;
   try {
@@ -36,7 +36,7 @@ function choose([file, ...more]) {
   byId("activate-form").hidden = false;
   byId("release").hidden = true;
   byId("view-activate").classList.add("has-results");
-  setStatus(more.length > 0 ? `One picture at a time: ${file.name}.` : "");
+  setStatus(more.length > 0 ? `Only one picture can be activated at a time: ${file.name}.` : "");
 }
 
 async function activate(file) {
@@ -45,7 +45,7 @@ async function activate(file) {
   const options = { setStatus, signal: running.signal };
   const button = byId("activate-form").querySelector("button");
   button.disabled = true;
-  setStatus("Activating: pixels are moved, the file is written, read again and measured. This takes some seconds…");
+  setStatus("Activating. This takes a few seconds…");
   try {
     const body = form({ photo: file });
     body.append("recipe", byId("recipe").value);
@@ -63,7 +63,7 @@ async function activate(file) {
 
 function* renderReport(file, report, options) {
   const activated = report.state === "activated";
-  const title = activated ? "Ready to be released: " : "Released as it was: ";
+  const title = activated ? "Ready to release: " : "Released unchanged: ";
   const head = make("h2", { class: "verdict" }, title, make("b", {}, file.name));
   const lead = make("p", { class: "lead" }, activated ? copiesSummary(report.edited_copies) : report.reason);
   const download = { type: "button", class: "primary", onclick: () => save(file.name, report.released) };
@@ -79,15 +79,15 @@ function* renderReport(file, report, options) {
 function copiesSummary(copies) {
   const found = (when) => copies.filter((each) => each[when]).length;
   const [before, now] = [found("found_before"), found("found_after")];
-  return `Of ${copies.length} edited copies the quickest search found ${before} before, and finds ${now} now.`;
+  return `Edited copies found with one probe: ${before} of ${copies.length} before activation, ${now} of ${copies.length} now.`;
 }
 
 function pictureViews(pictures, options) {
   const stage = make("div", { class: "stage" });
   const modes = {
     "Before, after": () => slider(pictures, options),
-    "Difference ×20": () => singlePicture(pictures.difference, "What changed, twenty times as strong, around mid-gray", options),
-    "JND map": () => singlePicture(pictures.jnd, "Where the eye would notice least: the brighter, the more room", options),
+    "Difference ×20": () => singlePicture(pictures.difference, "The change, magnified 20 times, around mid-gray", options),
+    "JND map": () => singlePicture(pictures.jnd, "Just-noticeable differences: brighter areas may change more", options),
   };
   const pick = (name) => stage.replaceChildren(modes[name]());
   const choices = Object.keys(modes).map((name, rank) =>
@@ -102,7 +102,7 @@ function pictureViews(pictures, options) {
   return make(
     "div",
     {},
-    make("fieldset", { class: "modes" }, make("legend", { class: "hidden" }, "What to see"), ...choices),
+    make("fieldset", { class: "modes" }, make("legend", { class: "hidden" }, "Picture"), ...choices),
     stage,
   );
 }
@@ -113,7 +113,7 @@ function singlePicture(address, caption, options) {
 
 function slider(pictures, options) {
   const after = make("div", { class: "over" }, serviceImage(pictures.after, "", options));
-  const both = make("div", { class: "slider" }, serviceImage(pictures.before, "The picture as it was", options), after);
+  const both = make("div", { class: "slider" }, serviceImage(pictures.before, "The original picture", options), after);
   const moveSlider = (event) => both.style.setProperty("--cut", `${event.target.value}%`);
   const range = make("input", {
     type: "range",
@@ -121,14 +121,14 @@ function slider(pictures, options) {
     max: 100,
     value: 50,
     oninput: moveSlider,
-    "aria-label": "How much is shown as it was",
+    "aria-label": "Share of the original that is shown",
   });
   both.append(range);
   return make(
     "figure",
     {},
     both,
-    make("figcaption", { class: "ends" }, make("span", {}, "As it was"), make("span", {}, "As released")),
+    make("figcaption", { class: "ends" }, make("span", {}, "Original"), make("span", {}, "Released")),
   );
 }
 
@@ -136,20 +136,20 @@ function quality({ psnr, ssim, linf }) {
   return make(
     "dl",
     { class: "figures" },
-    figure("PSNR", psnr === null ? "∞" : `${psnr.toFixed(1)} dB`, "the higher, the closer"),
-    figure("SSIM", ssim.toFixed(4), "1 is the same picture"),
-    figure("L∞", `${linf.toFixed(0)} of 255`, "the largest change"),
+    figure("PSNR", psnr === null ? "∞" : `${psnr.toFixed(1)} dB`, "higher is closer"),
+    figure("SSIM", ssim.toFixed(4), "1 means identical"),
+    figure("L∞", `${linf.toFixed(0)} of 255`, "largest change"),
   );
 }
 
 const editLabel = (edit) => (edit === "identity" ? "not edited" : edit.replace("-", " "));
 
 function edits(copies) {
-  const cell = (found) => make("td", { class: found ? "found" : "lost" }, found ? "found" : "lost");
+  const cell = (found) => make("td", { class: found ? "found" : "lost" }, found ? "found" : "not found");
   const rows = copies.map((each) =>
     make("tr", {}, make("th", { scope: "row" }, editLabel(each.edit)), cell(each.found_before), cell(each.found_after)),
   );
-  const heads = ["Edited copy", "before", "now"].map((name) => make("th", { scope: "col" }, name));
+  const heads = ["Edited copy", "Before", "Now"].map((name) => make("th", { scope: "col" }, name));
   const caption = make("caption", {}, "Edited copies found");
   return make("table", {}, caption, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
 }
@@ -158,7 +158,7 @@ async function save(name, address) {
   try {
     const url = URL.createObjectURL(await (await request(address, { setStatus })).blob());
     make("a", { href: url, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads it after the click
+    setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser reads the URL after the click
     clear();
   } catch (error) {
     setProblem(error.message);

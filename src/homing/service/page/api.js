@@ -1,9 +1,9 @@
-/** Requests to the service: with the key, waiting while it is busy, and problems as one clear line. */
+/** Requests to the service: with the key, retried while the service is busy, with errors of one line. */
 import { askForKey, forgetKey, key } from "./key.js";
 
 const TRIES = 10;
 
-/** What the service, or the way to it, did not do; the message is one line for people, the status its answer's if any. */
+/** A failed request; the message is one line for people, the status that of the response, if any. */
 export class Problem extends Error {
   constructor(message, status = null) {
     super(message);
@@ -12,8 +12,8 @@ export class Problem extends Error {
 }
 
 /**
- * The answer to a request. `setStatus` is told what is being waited for.
- * A service that asks for a key gets one from the person; one that is busy is asked again when it says.
+ * Send a request and return its response. `setStatus` is called while waiting.
+ * Asks the person for a key if the service requires one; retries while the service is busy.
  */
 export async function request(address, { setStatus = () => {}, ...options } = {}) {
   for (let tries = 1; ;) {
@@ -22,7 +22,7 @@ export async function request(address, { setStatus = () => {}, ...options } = {}
     if (response.ok) return response;
     if (response.status === 401) {
       if (used !== null) forgetKey(used);
-      if (!(await askForKey(used !== null))) throw new Problem("The service asks for a key, and was given none.");
+      if (!(await askForKey(used !== null))) throw new Problem("The service requires a key.");
     } else if (response.status === 429 && tries++ < TRIES) {
       await wait(Number(response.headers.get("Retry-After")) || 1, setStatus, options.signal);
     } else {
@@ -31,15 +31,15 @@ export async function request(address, { setStatus = () => {}, ...options } = {}
   }
 }
 
-/** The JSON that a request is answered with. */
+/** The JSON of a response. */
 export const json = async (address, options) => (await request(address, options)).json();
 
-/** An address, to be revoked once it is shown, of a picture that only the key opens. */
+/** An object URL of a picture of the service; revoke it once the picture is shown. */
 export async function picture(address, options) {
   return URL.createObjectURL(await (await request(address, options)).blob());
 }
 
-/** A form with files by the names of their fields; a field may have several. */
+/** A form with one or several files per field. */
 export function form(fields) {
   const data = new FormData();
   for (const [name, files] of Object.entries(fields)) {
@@ -48,7 +48,7 @@ export function form(fields) {
   return data;
 }
 
-/** Whether a request was given up for another one, which is no problem. */
+/** Whether a request was aborted because another one replaced it. */
 export const isAborted = (error) => error.name === "AbortError";
 
 async function send(address, options, used) {

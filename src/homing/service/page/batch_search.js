@@ -1,19 +1,19 @@
-/** What the service finds for pictures: of many in several requests, of one that is no photo a line. */
+/** Searches for many pictures, in several requests; a picture that fails has a problem of one line. */
 import { form, json, Problem } from "./api.js";
 
-const BATCH_SIZE = 16; // pictures of one request; a service takes 64
-const BATCH_BYTES = 100_000_000; // of one request; a service takes twice as many
-const REFUSED = [400, 413, 415, 422]; // for a picture: others of the same request may be right
+const BATCH_SIZE = 16; // pictures per request; the default limit is 64
+const BATCH_BYTES = 100_000_000; // per request; the default limit is twice as high
+const REFUSED = [400, 413, 415, 422]; // because of one picture; the others of the request may be accepted
 const BUSY = 429;
 
-/** Of each file, in order: the file with its matches, or with the problem that there is with it. */
+/** For each file, in order: the file and its result, or its problem. */
 export async function searchAll(files, variants, options) {
   const address = `/v1/search?k=10&variants=${variants}`;
   const found = [];
   options.setStatus("Searching…");
   for (const batch of batches(files)) {
     found.push(...(await sendBatch(address, batch, options)));
-    if (found.length < files.length) options.setStatus(`Searching… ${found.length} of ${files.length} are done.`);
+    if (found.length < files.length) options.setStatus(`Searching… ${found.length} of ${files.length} done.`);
   }
   return found;
 }
@@ -26,7 +26,7 @@ async function sendBatch(address, batch, options) {
     const found = [];
     for (const [rank, { problem, ...result }] of response.results.entries()) {
       const file = batch[rank];
-      if (problem?.status === BUSY) found.push(...(await retryAlone(file))); // there was no room for this one
+      if (problem?.status === BUSY) found.push(...(await retryAlone(file))); // the queue was full for this one
       else found.push({ file, ...result, problem: problem?.detail });
     }
     return found;

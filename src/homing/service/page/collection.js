@@ -1,17 +1,17 @@
-/** The third view: what the collection holds. */
+/** The collection view: counts and references. */
 import { isAborted, json, request } from "./api.js";
 import { byId, figure, announce, make, notice } from "./dom.js";
 import { serviceImage } from "./images.js";
 import { capitalize, formatBytes, formatCount, formatDay, formatTime, plural } from "./format.js";
 
 const PAGE_SIZE = 30;
-const DEBOUNCE = 250; // milliseconds without a key pressed, then the name is searched for
+const DEBOUNCE = 250; // milliseconds after the last key press
 const { setStatus, setProblem, clear } = notice("collection-notice");
 let running = new AbortController();
 let next = null;
 let loading = false;
 
-/** Make the view ready; it is filled each time it is shown. */
+/** Set up the view; it is filled each time it is shown. */
 export function startCollection() {
   let typing;
   byId("name").addEventListener("input", () => {
@@ -26,7 +26,7 @@ export function startCollection() {
   byId("more").addEventListener("click", showMore);
 }
 
-/** Show the counts and the latest photos. */
+/** Load the counts and the latest photos. */
 export async function showCollection() {
   await Promise.all([counts(), list()]);
 }
@@ -36,11 +36,11 @@ async function counts() {
     const info = await json("/v1/info");
     byId("counts").replaceChildren(
       figure("Photos", formatCount(info.photos), "in this collection"),
-      figure("Activated", formatCount(info.activated), "made easier to find"),
-      figure("Unchanged", formatCount(info.unchanged), "released as they were"),
+      figure("Activated", formatCount(info.activated), "easier to find"),
+      figure("Unchanged", formatCount(info.unchanged), "released unchanged"),
       figure("Passive", formatCount(info.passive), "not released"),
-      figure("Distractors", formatCount(info.distractors), "to search among"),
-      figure("Storage", formatBytes(info.bytes_on_disk), "on the disk"),
+      figure("Distractors", formatCount(info.distractors), "other photos in the index"),
+      figure("Storage", formatBytes(info.bytes_on_disk), "on disk"),
     );
   } catch (error) {
     setProblem(error.message);
@@ -53,7 +53,7 @@ async function list() {
   const query = new URLSearchParams({ limit: PAGE_SIZE, ...(name && { name }) });
   running.abort();
   running = new AbortController();
-  setStatus("Looking…");
+  setStatus("Loading…");
   await page(`/v1/photos?${query}`, (cards, total) => {
     byId("photos").replaceChildren(...cards);
     if (total > 0) announce(plural(total, "photo"));
@@ -61,7 +61,7 @@ async function list() {
 }
 
 async function showMore() {
-  if (loading) return; // whoever clicks twice wants what comes once
+  if (loading) return; // ignore double clicks
   loading = true;
   await page(next, (cards) => {
     byId("photos").append(...cards);
@@ -81,7 +81,7 @@ async function page(address, render) {
     );
     byId("more").hidden = next === null;
     if (found.total > 0) clear();
-    else setStatus(byId("name").value.trim() ? "No photo has a name like this." : "There are no photos yet: activate one.");
+    else setStatus(byId("name").value.trim() ? "No photo has this name." : "There are no photos yet.");
   } catch (error) {
     if (!isAborted(error)) setProblem(error.message);
   }
@@ -118,7 +118,7 @@ function confirmRemoval(photo, item) {
     yes.disabled = true;
     try {
       await request(`/v1/photos/${photo.id}`, { method: "DELETE", setStatus: dialogNotice.setStatus });
-      if (yes.onclick === remove) dialog.close(); // else it asks about another one by now
+      if (yes.onclick === remove) dialog.close(); // otherwise the dialog is open for another photo
       removeCard(photo, item);
     } catch (error) {
       if (yes.onclick !== remove) return setProblem(error.message);

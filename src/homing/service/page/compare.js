@@ -1,16 +1,16 @@
-/** Two pictures beside each other, in turn at the same place, and what differs between them. */
+/** The comparison dialog: two pictures side by side, flipped, and their difference. */
 import { form, isAborted, json, request } from "./api.js";
 import { byId, announce, image, make, notice } from "./dom.js";
 import { fileImage, serviceImage } from "./images.js";
 
-const FLIP_INTERVAL = 600; // milliseconds: fewer than three flashes a second, which nobody's eyes or nerves should mind
+const FLIP_INTERVAL = 600; // milliseconds: fewer than three flashes per second, as WCAG requires
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 const { setStatus, setProblem, clear } = notice("compare-notice");
 let running = new AbortController();
 let flipTimer = null;
 let figures = {};
 
-/** Make the dialog ready. */
+/** Set up the dialog. */
 export function startComparison() {
   const dialog = byId("compare");
   byId("compare-close").addEventListener("click", () => dialog.close());
@@ -26,7 +26,7 @@ export function startComparison() {
   byId("flicker").addEventListener("click", () => setAutoFlip(flipTimer === null));
 }
 
-/** Compare the file of a query with a match of it: at once as they are, then laid over each other. */
+/** Compare the file of a query with a match: side by side at once, then aligned. */
 export async function openComparison(file, match) {
   running = new AbortController();
   const options = { setStatus, signal: running.signal };
@@ -39,11 +39,11 @@ export async function openComparison(file, match) {
   figures = { beside: beside(), flip: beside() };
   byId("compare-difference").hidden = true;
   choose("beside");
-  setStatus("Laying the two over each other…");
+  setStatus("Aligning the pictures…");
   byId("compare").showModal();
   try {
     const second = await (await request(largeAddress, options)).blob();
-    const body = form({ first: file, second: new File([second], "match.jpg") }); // its own name may be none to upload
+    const body = form({ first: file, second: new File([second], "match.jpg") }); // the name of the match may not be allowed for uploads
     showAligned(await json("/v1/compare", { ...options, method: "POST", body }), match.photo);
   } catch (error) {
     if (!isAborted(error)) setProblem(error.message);
@@ -53,18 +53,18 @@ export async function openComparison(file, match) {
 function showAligned({ aligned, pictures }, name) {
   clear();
   if (!aligned) {
-    setStatus("Too little of the two agrees for them to be laid over each other.");
+    setStatus("The two pictures cannot be aligned: too little of them agrees.");
     return;
   }
   const captioned = (picture, caption) => panel(image({ src: picture, alt: caption }), caption);
   figures.flip = [captioned(pictures.first, "Your picture"), captioned(pictures.overlay, `The same part of ${name}`)];
   figures.difference = [
-    captioned(pictures.framed, `Where your picture lies in ${name}`),
-    captioned(pictures.difference, "What differs; mid-gray is the same"),
+    captioned(pictures.framed, `Your picture in ${name}`),
+    captioned(pictures.difference, "Difference; mid-gray means equal"),
   ];
   byId("compare-difference").hidden = false;
   if (mode() !== "flicker") return;
-  byId("compare-stage").replaceChildren(...figures.flip); // whoever flips already goes on
+  byId("compare-stage").replaceChildren(...figures.flip); // continue flipping if already started
   showSide(Number(byId("compare-stage").dataset.side));
 }
 

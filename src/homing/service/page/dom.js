@@ -1,9 +1,9 @@
-/** Elements made of text and of other elements. Text is never read as HTML, whatever a photo is called. */
+/** Helpers to create elements. Text is never parsed as HTML, so file names are safe. */
 
 /** An element by its id. */
 export const byId = (id) => document.getElementById(id);
 
-/** A new element; attributes that are `on…` are listeners, children that are null are left out. */
+/** Create an element; `on…` attributes are listeners, null children are omitted. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** What is said in one place of the page: a status, politely, or a problem, at once. */
+/** A notice area: shows a status (polite live region) or a problem (alert). */
 export function notice(id) {
   const [status, problem] = byId(id).children;
   const show = (said, wrong) => {
@@ -24,12 +24,12 @@ export function notice(id) {
   return { setStatus: (text) => show(text, ""), setProblem: (text) => show("", text), clear: () => show("", "") };
 }
 
-/** Tell those who listen what others see: on the page or, as it hides the page from them, in a dialog. */
+/** Announce a change to screen readers: on the page or, while one is open, in a dialog. */
 export function announce(text, id = "announcer") {
   byId(id).textContent = text;
 }
 
-/** A picture that says so if the browser cannot show it, as is the case with TIFF. */
+/** An image, replaced by a line of text if the browser cannot show it, as with TIFF. */
 export function image(attributes) {
   const picture = make("img", attributes);
   picture.addEventListener("error", () => {
@@ -38,7 +38,7 @@ export function image(attributes) {
   return picture;
 }
 
-/** A figure with its name and what it means, for a list of such. */
+/** One figure of a description list: name, value and meaning. */
 export function figure(name, value, meaning) {
   return make("div", {}, make("dt", {}, name), make("dd", {}, value), make("dd", { class: "soft small" }, meaning));
 }

@@ -1,11 +1,11 @@
-/** Pictures that are chosen, dropped anywhere on the page, or pasted. */
+/** File input: pictures are chosen, dropped anywhere on the page, or pasted. */
 import { byId } from "./dom.js";
 
 const KINDS = "image/jpeg,image/png,image/webp,image/tiff,image/avif,image/heic,image/heif,.heic,.heif,.hif,image/bmp";
 
 /**
- * Pictures for one view: `take` gets those that came together, whichever way, while the view is shown.
- * `setProblem` is told where what was dropped is no file, as what is dragged off some pages.
+ * Call `take` with the files that are chosen, dropped or pasted while the view is shown.
+ * `setProblem` is called if something other than a file is dropped, such as a picture of another page.
  */
 export function acceptFiles(view, take, setProblem) {
   const input = byId(`${view}-file`);
@@ -18,14 +18,14 @@ export function acceptFiles(view, take, setProblem) {
   input.accept = KINDS;
   input.addEventListener("change", () => {
     const files = [...input.files];
-    input.value = ""; // the same file may be chosen again
+    input.value = ""; // so that the same file can be chosen again
     acceptAny(files);
   });
   document.addEventListener("paste", (event) => {
     if (isActive()) acceptAny([...event.clipboardData.files]);
   });
   document.addEventListener("dragover", (event) => {
-    event.preventDefault(); // else the browser would leave for the picture
+    event.preventDefault(); // otherwise the browser would open the picture
     if (isActive()) drop.classList.add("over");
   });
   document.addEventListener("dragleave", (event) => {
@@ -35,7 +35,7 @@ export function acceptFiles(view, take, setProblem) {
     event.preventDefault();
     drop.classList.remove("over");
     const files = [...event.dataTransfer.files];
-    if (isActive() && files.length === 0) setProblem("That is no file. Save the picture first, or copy it and paste it here.");
+    if (isActive() && files.length === 0) setProblem("This is not a file. Save the picture first, or copy it and paste it here.");
     if (isActive()) acceptAny(files);
   });
 }

@@ -1,6 +1,6 @@
-/** Numbers, times and verdicts as people read them. */
+/** Numbers, times and verdicts as text. */
 
-const language = "en-GB";
+const language = "en-US";
 const counts = new Intl.NumberFormat(language);
 const days = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
 const times = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "short" });
@@ -19,10 +19,10 @@ export function formatBytes(number) {
   return new Intl.NumberFormat(language, style).format(number / 1000 ** step);
 }
 
-/** 4 Mar 2026 */
+/** Mar 4, 2026 */
 export const formatDay = (text) => days.format(new Date(text));
 
-/** Wednesday, 4 March 2026 at 14:05 */
+/** Wednesday, March 4, 2026 at 2:05 PM */
 export const formatTime = (text) => times.format(new Date(text));
 
 /** Passive */

@@ -1,10 +1,10 @@
-/** Pictures of the service, which only the key opens, and of files that a person chose. */
+/** Images of the service, fetched with the key, and of local files. */
 import { isAborted, picture } from "./api.js";
 import { image, make } from "./dom.js";
 
-/** A picture at an address of the service; it comes when it is there, unless that is given up by the signal. */
+/** An image of the service; loading stops when the signal aborts. */
 export function serviceImage(address, alt, { signal }) {
-  if (address === null) return make("span", { class: "no-picture" }, "No picture of it is kept");
+  if (address === null) return make("span", { class: "no-picture" }, "No picture stored");
   const img = image({ alt, class: "loading" });
   picture(address, { signal }).then(
     (url) => show(img, url),
@@ -15,9 +15,9 @@ export function serviceImage(address, alt, { signal }) {
   return img;
 }
 
-/** A picture in a file or blob of this page; formats that the browser does not know get a line. */
+/** An image of a local file or blob. */
 export function fileImage(blob, alt) {
-  const img = image({ alt, loading: "lazy" }); // of many, those in sight
+  const img = image({ alt, loading: "lazy" }); // only those in view
   show(img, URL.createObjectURL(blob));
   return img;
 }

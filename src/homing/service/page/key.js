@@ -1,18 +1,18 @@
-/** The key that the service may ask for: asked for once, kept until the tab is closed. */
+/** The API key: asked for when the service requires one, stored until the tab is closed. */
 import { byId, notice } from "./dom.js";
 
 const NAME = "homing-key";
 let pending = null;
 
-/** The key that was given, or null. */
+/** The stored key, or null. */
 export const key = () => sessionStorage.getItem(NAME);
 
-/** Forget a key that was refused, unless another one was given meanwhile. */
+/** Delete a refused key, unless it was replaced meanwhile. */
 export function forgetKey(refused) {
   if (key() === refused) sessionStorage.removeItem(NAME);
 }
 
-/** Ask the person for a key, once for all requests that wait for one; gives whether there is one. */
+/** Show the key dialog, once for all waiting requests; resolves to whether a key was given. */
 export function askForKey(refused) {
   if (key() !== null) return Promise.resolve(true);
   pending ??= showKeyDialog(refused).finally(() => (pending = null));

@@ -1,4 +1,4 @@
-/** Which view is shown, and what fills it. */
+/** Navigation between the views. */
 import { startActivation, showActivation } from "./activate.js";
 import { showCollection, startCollection } from "./collection.js";
 import { startComparison } from "./compare.js";
@@ -25,7 +25,7 @@ function show(name) {
 
 addEventListener("hashchange", () => {
   const name = currentView();
-  if (name === null) return; // the link that skips to the content
+  if (name === null) return; // the skip link
   show(name);
   scrollTo(0, 0);
   byId(`${name}-title`).focus();

@@ -13,7 +13,7 @@ const results = byId("results");
 let running = new AbortController();
 let queries = [];
 
-/** Take pictures to search for. */
+/** Set up the view. */
 export function startSearch() {
   acceptFiles("search", search, setProblem);
   byId("variants").addEventListener("change", () => {
