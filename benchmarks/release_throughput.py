@@ -1,7 +1,7 @@
-"""How many photos a second are released, JPEG file to JPEG file, where there are very many of them.
+"""Photos per second of activation, JPEG file to JPEG file, for a large number of photos.
 
-python benchmarks/release_throughput.py PHOTOS                                    # 20,000 files made of the photos of a folder
-python benchmarks/release_throughput.py PHOTOS --count 4000 --size 1024x768       # fewer, all of one size
+python benchmarks/release_throughput.py PHOTOS                               # 20,000 files made from a folder
+python benchmarks/release_throughput.py PHOTOS --count 4000 --size 1024x768  # fewer files, all of one size
 """
 
 from __future__ import annotations

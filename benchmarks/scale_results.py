@@ -1,8 +1,8 @@
-"""What benchmarks/scale.py measured: tables, the figure, and the lines of src/homing/estimate/rates.toml.
+"""Tables, the figure and the rates of src/homing/estimate/rates.toml, from the results of benchmarks/scale.py.
 
-python benchmarks/scale_results.py scale/scale.json           # tables and rates on the screen
-python benchmarks/scale_results.py scale/scale.json --fill    # into the docs and the rates of an estimate, with the figure
-python benchmarks/scale_results.py                            # estimates and the figure anew, when other rates have changed
+python benchmarks/scale_results.py scale/scale.json           # print tables and rates
+python benchmarks/scale_results.py scale/scale.json --fill    # write them into docs and rates, with the figure
+python benchmarks/scale_results.py                            # update estimates and the figure
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, boo
     home = tmp_path / "c.homing"
     with Collection.create(home, codebook=book) as collection, collection.lock_for_writing(), pytest.raises(BusyError):
         added(folder, home)
-    with pytest.raises(HomingError, match="2 GPUs were asked for, there are 1"):
+    with pytest.raises(HomingError, match="2 GPUs requested, 1 available"):
         cluster.add(find_photos([folder]), str(home), resources=cluster.Resources(gpus=2), report=print)
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
@@ -136,7 +136,7 @@ def test_a_cluster_that_is_not_there_is_said_in_one_line(
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert f"no Ray cluster lets us in at {address}: {says}" in line
+    assert f"cannot connect to Ray at {address}: {says}" in line
 
 
 def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:

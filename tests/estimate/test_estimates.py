@@ -141,7 +141,7 @@ def test_queries_keep_cores_busy() -> None:
         ({"queries_per_second": -1}, "0 or more"),
         ({"photos": float("inf")}, r"at most 1e\+18"),
         ({"photos": 10**308}, r"at most 1e\+18"),
-        ({"photos": 10**400}, "got one of more than 300 digits"),
+        ({"photos": 10**400}, "got a number of more than 300 digits"),
         ({"cells": 10**21}, r"at most 1e\+18"),
         ({"megapixels": 1e300}, r"from 1e-18 to 1e\+18"),
         ({"rates": {"activate": 1e-320}}, r"from 1e-18 to 1e\+18"),

@@ -32,8 +32,8 @@ from homing.service.state import Service
 from homing.service.writer import Writer
 
 REFERENCES = ("chelsea.png", "rocket.jpg", "flower.jpg")
-"""What the collection holds; camera.png is a photo that it does not know."""
-TIMEOUT = 60  # seconds: a busy machine may be slow
+"""References of the collection; camera.png is not one of them."""
+TIMEOUT = 60  # seconds; generous, for busy machines
 _MEMORY_BYTES = 60_000  # bytes of photos that a low-memory server holds at once
 
 
@@ -58,7 +58,7 @@ class Process(Server):
     process: subprocess.Popen[bytes]
 
     def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
-        """Stop it by a signal; gives its exit code."""
+        """Stop it by a signal and return its exit code."""
         self.process.send_signal(by)
         return self.process.wait(START_TIMEOUT)
 
@@ -69,7 +69,7 @@ StartInProcess = Callable[..., tuple[httpx.Client, Service]]
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: Extractor) -> Path:
-    """A collection of three photos among distractors, to be copied."""
+    """A collection of three photos and the distractors, to be copied by tests."""
     folder = tmp_path_factory.mktemp("service") / "template.homing"
     with Collection.create(folder, with_distractors=True, extractor=extractor) as collection:
         collection.add([photos / name for name in REFERENCES])
@@ -78,7 +78,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, photos: Path, extractor: 
 
 @contextmanager
 def servers(template: Path) -> Iterator[Start]:
-    """Starts servers, each over a copy of the collection or over the folder given; stops those that still run."""
+    """Start servers over a copy of the collection or a given folder; all are stopped at the end."""
     with ExitStack() as stack:
 
         def start(folder: Path, *options: str, headers: dict[str, str] | None = None) -> Process:
@@ -100,41 +100,41 @@ def start_server(template: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def start_shared_server(template: Path) -> Iterator[Start]:
-    """Starts servers for all tests of a file: each takes most of a gigabyte, and is not kept for those of others."""
+    """Start servers shared by the tests of a file; each takes most of a gigabyte."""
     with servers(template) as start:
         yield start
 
 
 @pytest.fixture(scope="session")
 def server(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server without keys for all tests: what a test adds it may find, and removes."""
+    """A server without keys, shared by all tests; each test removes what it adds."""
     with servers(template) as start:
         yield start(tmp_path_factory.mktemp("served") / "all.homing")
 
 
 @pytest.fixture
 def own_process(start_server: Start, tmp_path: Path) -> Process:
-    """A `homing serve` for one test alone, which may stop it."""
+    """A `homing serve` process for one test, which may stop it."""
     return start_server(tmp_path / "own.homing")
 
 
 @pytest.fixture
 def own_server(template: Path, extractor: Extractor, tmp_path: Path) -> Iterator[Server]:
-    """A server for one test alone, in a thread of this process: it begins at once."""
+    """A server for one test, in a thread of this process, which starts faster."""
     with running_server(shutil.copytree(template, tmp_path / "own.homing"), extractor) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A file of keys, one of each role, and the keys."""
+    """A key file with one key per role, and the keys."""
     path = tmp_path_factory.mktemp("keys") / "keys.toml"
     return path, {role: new_key(path, f"{role}-desk", role) for role in ROLES}
 
 
 @pytest.fixture
 def keys(key_file: tuple[Path, dict[str, str]]) -> dict[str, str]:
-    """The key of each role, for a server with keys."""
+    """The key of each role."""
     return key_file[1]
 
 
@@ -145,7 +145,7 @@ def keyed_server(
     key_file: tuple[Path, dict[str, str]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Server]:
-    """A server that asks for keys."""
+    """A server with keys."""
     folder = shutil.copytree(template, tmp_path_factory.mktemp("guarded") / "guarded.homing")
     with running_server(folder, extractor, keys=Keys.read(key_file[0])) as server:
         yield server
@@ -162,16 +162,16 @@ def copy(photos: Path, tmp_path: Path) -> Path:
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for what will hold, however busy this machine is."""
+    """Wait until a condition holds; fails after a timeout."""
     end = time.monotonic() + TIMEOUT
     while not holds():
-        assert time.monotonic() < end, "it never holds"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.01)
 
 
 @contextmanager
 def blocked(executor: ThreadPoolExecutor | Writer) -> Iterator[None]:
-    """While nothing of an executor, or of the writer, is done."""
+    """Block all threads of an executor, or the writer."""
     go_on, threads = Event(), getattr(executor, "_max_workers", 1)
     begun = [Event() for _ in range(threads)]
     for each in begun:
@@ -185,7 +185,7 @@ def blocked(executor: ThreadPoolExecutor | Writer) -> Iterator[None]:
 
 @contextmanager
 def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
-    """A server in a thread of this process, whose inside may be looked at, and a client of it."""
+    """A server in a thread of this process, with a client and access to its internals."""
     with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
         app = create_app(collection, **options)
         config = uvicorn.Config(app, http=_HTTPProtocol, log_config=None)
@@ -196,7 +196,7 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
             with httpx.Client(base_url=address, timeout=TIMEOUT) as client:
                 while not served.started:
-                    assert thread.is_alive(), "it did not begin"
+                    assert thread.is_alive(), "the server did not start"
                     time.sleep(0.01)
                 yield client, app.state.service
         finally:
@@ -206,14 +206,14 @@ def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tu
 
 @contextmanager
 def running_server(folder: Path, extractor: Extractor, **options: Any) -> Iterator[Server]:
-    """The same, as tests know servers."""
+    """A server in a thread of this process, as a `Server`."""
     with in_thread(folder, extractor, **options) as (client, _):
         yield Server(str(client.base_url).rstrip("/"), folder, client)
 
 
 @pytest.fixture
 def start_in_process(template: Path, extractor: Extractor, tmp_path: Path) -> Iterator[StartInProcess]:
-    """Starts a server in this process, with limits of its own."""
+    """Start a server in this process with given limits."""
     with ExitStack() as stack:
 
         def start(keys: Keys | None = None, **limits: int) -> tuple[httpx.Client, Service]:
@@ -226,14 +226,14 @@ def start_in_process(template: Path, extractor: Extractor, tmp_path: Path) -> It
 
 @pytest.fixture
 def low_memory_address(start_in_process: StartInProcess) -> str:
-    """The address of a server in whose memory there is room for one small photo at a time."""
+    """The address of a server whose memory limit holds one small photo at a time."""
     client, _ = start_in_process(memory_bytes=_MEMORY_BYTES)
     return str(client.base_url).rstrip("/")
 
 
 @contextmanager
 def memory_full(address: str) -> Iterator[ExitStack]:
-    """While the room of a low-memory server is taken by a client who never sends the rest; closing it frees the room."""
+    """Fill the memory limit of a low-memory server with an unfinished request; closing the stack frees it."""
     url = urlsplit(address)
     head = f"POST /v1/search HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Length: {_MEMORY_BYTES}\r\n"
     head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
@@ -241,8 +241,8 @@ def memory_full(address: str) -> Iterator[ExitStack]:
     end = time.monotonic() + TIMEOUT
     with ExitStack() as connections:
         refused = False
-        while not refused:  # who asks whether the room is taken may have been in the way of who takes it
-            assert time.monotonic() < end, "there is always room"
+        while not refused:  # the probing request itself may have taken the memory
+            assert time.monotonic() < end, "the memory limit is never reached"
             slow = connections.enter_context(socket.create_connection((url.hostname, url.port)))
             slow.sendall(head.encode() + part + bytes(_MEMORY_BYTES - 1000))
             answer = httpx.post(f"{address}/v1/search", files={"photo": ("asks.jpg", bytes(2000))}, timeout=TIMEOUT)
@@ -251,7 +251,7 @@ def memory_full(address: str) -> Iterator[ExitStack]:
 
 
 def wait_for_job(client: httpx.Client, address: str) -> dict[str, Any]:
-    """A job when it is done; its progress never goes back."""
+    """Wait until a job is finished; its progress must not decrease."""
     seen, end = -1, time.monotonic() + START_TIMEOUT
     while time.monotonic() < end:
         job: dict[str, Any] = client.get(address).json()
@@ -260,4 +260,4 @@ def wait_for_job(client: httpx.Client, address: str) -> dict[str, Any]:
         if job["state"] in ("done", "failed"):
             return job
         time.sleep(0.1)
-    raise AssertionError("the job does not end")
+    raise AssertionError("the job did not finish")

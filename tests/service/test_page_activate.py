@@ -39,7 +39,9 @@ def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server
     expect(release.get_by_role("row")).to_have_count(15)
     rows = release.get_by_role("row").all_inner_texts()
     found = [sum(row.split("\t")[column].strip() == "found" for row in rows[1:]) for column in (1, 2)]
-    expect(release).to_contain_text(f"{found[0]} of {len(rows) - 1} before activation, {found[1]} of {len(rows) - 1} now")
+    expect(release).to_contain_text(
+        f"{found[0]} of {len(rows) - 1} before activation, {found[1]} of {len(rows) - 1} now"
+    )
     assert found[1] >= found[0] > 0
 
     with Image.open(photos / "flower.jpg") as flower:

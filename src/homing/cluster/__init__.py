@@ -1,4 +1,4 @@
-"""Photos by the million: the stages of one machine, mapped over many by Ray Data."""
+"""Add and activate millions of photos on many machines, with Ray Data."""
 
 from homing.cluster.jobs import activate, add
 from homing.cluster.ray_pipeline import Throughput

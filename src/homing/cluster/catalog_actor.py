@@ -1,7 +1,7 @@
-"""The catalog actor: one actor, beside the one who runs the job, that alone reads and writes the catalog.
+"""The catalog actor: the only process that reads and writes the catalog, on the driver's machine.
 
-So photos are recorded exactly once without a lock that spans machines, whatever engine a collection has. All that is
-asked of it may be asked again, so Ray begins it anew when it is killed, and asks what was not answered once more.
+It makes a lock across machines unnecessary, for every storage engine. All its methods are idempotent, so that Ray can
+restart it and repeat unanswered calls if it is killed.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ Handler = TypeVar("Handler")
 
 
 class CatalogActor:
-    """Where the catalog of a collection is open, and a handler answers."""
+    """Opens the collection and forwards calls to a handler."""
 
     def __init__(self, collection: str, handler: Callable[[Collection], Any]) -> None:
         self._collection = Collection.open(collection)
         self._handler = handler(self._collection)
 
-    def call(self, what: str, *about: Any) -> Any:
-        """What the handler says."""
-        return getattr(self._handler, what)(*about)
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the handler."""
+        return getattr(self._handler, method)(*arguments)
 
     def close(self) -> None:
-        """Let go of the catalog."""
+        """Close the catalog."""
         self._collection.close()
 
 
 class _RemoteHandler:
-    """The handler as workers know it: passes questions on to the catalog actor, and answers and errors back."""
+    """Proxy of the handler for workers: forwards method calls to the actor; returns results and raises errors."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
-    def __getattr__(self, what: str) -> Any:
-        if what.startswith("_"):  # which Python asks for, before there is an actor
-            raise AttributeError(what)
-        return partial(self._ask, what)
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):  # looked up by pickle before the actor is set
+            raise AttributeError(method)
+        return partial(self._call, method)
 
-    def _ask(self, what: str, *about: Any) -> Any:
+    def _call(self, method: str, *arguments: Any) -> Any:
         ray = load_extra("ray", "ray")
         try:
-            return ray.get(self._actor.call.remote(what, *about))
+            return ray.get(self._actor.call.remote(method, *arguments))
         except ray.exceptions.RayTaskError as error:
             raise error.cause from error
 
 
 @contextmanager
 def open_catalog_actor(collection: str, handler: Callable[[Collection], Handler]) -> Iterator[Handler]:
-    """A catalog actor where such a handler of the collection, who is made there, is asked as if it were here."""
+    """Start a catalog actor with a handler of the collection; yields a proxy of the handler."""
     ray = load_extra("ray", "ray")
     strategies = load_extra("ray.util.scheduling_strategies", "ray")
     here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)

@@ -1,14 +1,14 @@
-"""The two jobs: how photos flow, and who does what with them.
+"""The two cluster jobs, and the stages that photos pass through.
 
-    adding      listed -> read -> decode -> describe -> record -> reported
-                            |                             |
-                            +--------- the catalog actor ----------+          one actor, which alone has the catalog open
-                            |                             |
-    activating  listed -> read -> decode -> activate -> write -> reported
+    add         list -> read -> decode -> describe -> record -> report
+                          |                             |
+                          +------- catalog actor -------+     the only process with the catalog open
+                          |                             |
+    activate    list -> read -> decode -> activate -> write -> report
 
-Workers stay, and hold the network. Without GPUs each has a core, and does all that is between listed and reported but to
-record; beside GPUs tasks read, decode and write, on any machine. Who runs the job lists, records and tells. What is
-known or done already leaves the flow where it is read.
+Workers are long-lived and hold the network. Without GPUs, each worker has a core and runs all stages except record.
+With GPUs, separate tasks read, decode and write, on any machine. The driver lists, records and reports. Photos that are
+already known or released leave the pipeline after they are read.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Report = Callable[[Outcome], None]
 def add(
     found: Sequence[FoundPhoto[Location]], collection: str, *, resources: Resources | None = None, report: Report
 ) -> list[Throughput]:
-    """Index photos, as `homing.photo.find_photos` found them, in the collection at this path or address.
+    """Add photos, as found by `homing.photo.find_photos`, to the collection at this path or address.
 
-    Each is in the catalog when it is reported; the references are those that `Collection.add` gives. Says what each
-    stage did. The same call after a kill goes on.
+    Each photo is in the catalog when it is reported, with the id that `Collection.add` would give it. Returns the
+    throughput of each stage. After an interruption, the same call continues.
     """
     where, photos = stored_path(location(collection)), [_shareable(item.path) for item in found]
     with Collection.open(where) as opened, opened.lock_for_writing(), (resources or Resources()).start() as workers:
@@ -64,9 +64,9 @@ def activate(
     resources: Resources | None = None,
     report: Report,
 ) -> list[Throughput]:
-    """Index photos, activate them, and write into the folder `out` what may be released; else as `add`.
+    """Add photos, activate them, and write the files to release into the folder `out`; otherwise as `add`.
 
-    Each one's file is there, and in the catalog, when it is reported. The options are those of `Collection.activate`.
+    Each released file is written and in the catalog when it is reported. Options as in `Collection.activate`.
     """
     where, target = stored_path(location(collection)), _shareable(location(out))
     photos = [FoundPhoto(_shareable(item.path), item.name) for item in found]
@@ -90,9 +90,9 @@ def activate(
 
 
 def _shareable(where: Location) -> Location:
-    """A place under a name that other processes know it by."""
+    """A location that other processes can open."""
     if isinstance(where, Address):
         if where.scheme == "memory":
-            raise HomingError(f"{where} lies in the memory of one process, which others cannot reach")
+            raise HomingError(f"{where} is in the memory of one process, which other processes cannot reach")
         return where
     return location(stored_path(where))

@@ -1,4 +1,4 @@
-"""Photos on their way through Ray Data: in batches, stage by stage, with what each stage took."""
+"""The Ray Data pipeline: batches of photos through stages, with the throughput of each stage."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Item = TypeVar("Item")
 
 _NO_WAIT = nullcontext()
 _BATCH_SIZE = 16  # photos in a batch
-# Parcels that a worker has: one it computes, one whose files it waits for; if it is killed both are repeated.
+# One is computed while the files of the other are read; both are repeated if the worker is killed.
 _BATCHES_PER_WORKER = 2
-_CHUNK_SIZE = 200_000  # photos that Ray plans at once: its memory for that grows with them
+_CHUNK_SIZE = 200_000  # photos per Ray dataset, which limits the memory of Ray's plan
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is done with the items of a batch, and what it takes: files that are waited for, a core, or the network.
+    """One stage, and the resource it needs: waiting for files, a core, the network, or the driver.
 
-    What is done here is done by the one who runs the job, batch after batch in their order, when all else is done.
+    Driver stages come last and run in the driver, batch after batch, in order.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Throughput:
-    """How many photos came to a stage, and how many seconds all that worked on them took."""
+    """Photos that a stage has processed, and seconds summed over all its workers."""
 
     stage: str
     photos: int = 0
@@ -49,7 +49,7 @@ class Throughput:
 
     @property
     def photos_per_second(self) -> float:
-        """Photos a second, of one that works at a time."""
+        """Photos per second of one worker."""
         return self.photos / self.seconds if self.seconds else 0.0
 
     def __add__(self, other: Throughput) -> Throughput:
@@ -58,14 +58,14 @@ class Throughput:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Items that travel together, the outcomes of those that are done, and what each stage took."""
+    """Items that are processed together, the outcomes of finished ones, and the throughput of each stage."""
 
     items: list[Any]
     outcomes: list[Outcome] = field(default_factory=list)
     took: list[Throughput] = field(default_factory=list)
 
     def after(self, stage: Stage) -> _Batch:
-        """The batch when a stage has worked on it; outcomes leave the way."""
+        """The batch after a stage; outcomes are set aside."""
         started = time.perf_counter()
         came = stage.function(self.items) if self.items else []
         took = Throughput(stage.name, len(self.items), time.perf_counter() - started)
@@ -79,7 +79,7 @@ class _Batch:
 def run(
     items: Sequence[Any], stages: Sequence[Stage], workers: Workers, report: Callable[[Outcome], None]
 ) -> list[Throughput]:
-    """Send items through all stages, in their order, and report what comes of each as it comes."""
+    """Run items through all stages in order, and report each outcome as it arrives."""
     totals = [Throughput(stage.name) for stage in stages]
     for batch in _flow(items, stages, workers):
         totals = [total + took for total, took in zip(totals, batch.took, strict=True)]
@@ -92,12 +92,12 @@ def run(
 def _flow(items: Sequence[Any], stages: Sequence[Stage], workers: Workers) -> Iterator[_Batch]:
     ray = load_extra("ray", "ray")
     data = load_extra("ray.data", "ray")
-    # What goes wrong is raised, and told in one line; what Ray advises is for those who write its plans.
+    # Errors are raised as one line; Ray's own log messages are for developers.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", module="ray")
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.execution_options.preserve_order = True  # so that references have the ids that one machine would give
+    context.execution_options.preserve_order = True  # so that ids are the same as on one machine
     try:
         for chunk in _chunks(items, _CHUNK_SIZE):
             batches = [_pack(_Batch(list(some))) for some in _chunks(chunk, _BATCH_SIZE)]
@@ -117,16 +117,16 @@ def _flow(items: Sequence[Any], stages: Sequence[Stage], workers: Workers) -> It
 
 
 def _group_stages(stages: list[Stage], workers: Workers) -> list[list[Stage]]:
-    """The stages that are done by one hand.
+    """Groups of stages that run in one process.
 
-    Beside GPUs each has its own, as cores are there to keep them busy. Where the network computes on the cores too, the
-    worker does all: tasks would wait for cores that workers hold, and batches would be copied between them.
+    With GPUs, each stage has its own tasks. Without, one worker runs all stages: separate tasks would wait for cores
+    that workers hold, and batches would be copied between processes.
     """
     return [[stage] for stage in stages] if workers.gpus else [stages]
 
 
 def _map_stages(dataset: Any, stages: list[Stage], workers: Workers, batches: int, data: Any) -> Any:
-    """The way with some stages more: one batch a call, so that little is repeated after a kill."""
+    """Add stages to a dataset; one batch per call, so that little is repeated after a kill."""
     called = partial(dataset.map_batches, batch_size=1, batch_format="pyarrow")
     if all(stage.resource != "network" for stage in stages):
         return called(partial(_step, stages=stages), num_cpus=sum(CORES_PER_TASK[stage.resource] for stage in stages))
@@ -144,7 +144,7 @@ def _map_stages(dataset: Any, stages: list[Stage], workers: Workers, batches: in
 
 
 def _step(packed: Any, stages: list[Stage], core: AbstractContextManager[object] = _NO_WAIT) -> Any:
-    """One batch through some stages; all but waiting for files is done while one holds the core."""
+    """Run one batch through stages; all except file access holds the core lock."""
     batch = _unpack(packed)
     for stage in stages:
         with _NO_WAIT if stage.resource == "io" else core:
@@ -153,7 +153,7 @@ def _step(packed: Any, stages: list[Stage], core: AbstractContextManager[object]
 
 
 class _Worker:
-    """A process that stays, holds the network, and computes one batch at a time."""
+    """A long-lived process that holds the network and computes one batch at a time."""
 
     def __init__(self, stages: list[Stage]) -> None:
         self._stages, self._core = stages, threading.Lock()
@@ -163,7 +163,7 @@ class _Worker:
 
 
 def _pack(batch: _Batch) -> Any:
-    """A batch as Ray Data sees it: a table of one cell."""
+    """Pickle a batch into an Arrow table of one cell."""
     arrow = load_extra("pyarrow", "ray")
     return arrow.table({"batch": arrow.array([pickle.dumps(batch, protocol=5)], arrow.large_binary())})
 
@@ -175,7 +175,7 @@ def _unpack(table: Any) -> _Batch:
 
 
 def _user_error(error: Exception, ray: Any) -> HomingError | None:
-    """What went wrong in words that a user can act on; None if only a bug explains it."""
+    """The error to show to the user; None if it is a bug, whose traceback is needed."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, HomingError) and not isinstance(cause, ray.exceptions.RayError):
@@ -183,7 +183,9 @@ def _user_error(error: Exception, ray: Any) -> HomingError | None:
         cause = getattr(cause, "cause", None) or cause.__cause__
     if isinstance(error, ray.exceptions.RayTaskError):
         return None
-    return HomingError(f"Ray gave up: {str(error).splitlines()[0]}; what was done is kept, the same command continues")
+    return HomingError(
+        f"Ray failed: {str(error).splitlines()[0]}; finished photos are kept, the same command continues"
+    )
 
 
 def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:

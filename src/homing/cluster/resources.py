@@ -1,4 +1,4 @@
-"""The machines that do the work: this one, or those of a Ray cluster."""
+"""Resources of a job: this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 from homing._extras import load_extra
 from homing.errors import HomingError
 
-CORES_PER_TASK = {"io": 0.25, "cpu": 0.5}  # of a core, that tasks take beside GPUs: to wait for files is no work
-_CORES_PER_WORKER = 0.75  # of a core, that a worker takes at most beside a GPU: tasks have room
+CORES_PER_TASK = {"io": 0.25, "cpu": 0.5}  # cores per task on machines with GPUs; waiting for files needs little
+_CORES_PER_WORKER = 0.75  # maximum cores per GPU worker, which leaves some for tasks
 
 _PORTS = range(1 << 16)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Processes that hold the network, and what each takes of a machine."""
+    """Number of worker processes, and the cores and GPUs of each."""
 
     count: int
     cpus: float
@@ -31,15 +31,15 @@ class Workers:
 
     @property
     def device(self) -> str | None:
-        """Of the network."""
+        """Device of the network: None for the default GPU, or cpu."""
         return None if self.gpus else "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """Where a job runs: on this machine, or at the address of a Ray cluster; `auto` is the one this machine is in.
+    """Where a job runs: on this machine, or on the Ray cluster at `address` (`auto`: the one of this machine).
 
-    By default all its GPUs are used, with one worker for each, or one for each core where there are none.
+    By default it uses all GPUs, with one worker each, or one worker per core if there are none.
     """
 
     address: str | None = None
@@ -48,8 +48,8 @@ class Resources:
 
     @contextmanager
     def start(self) -> Iterator[Workers]:
-        """Start Ray on this machine, or join the cluster, for as long as a job takes; one that runs here is used."""
-        # What Ray says by itself is for its developers; it reports home only where somebody asked it to.
+        """Start Ray on this machine, or connect to the cluster, for one job. Uses Ray if it already runs."""
+        # Ray's own logs are for developers; usage reports are off unless the user enabled them.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray = load_extra("ray", "ray")
@@ -64,8 +64,8 @@ class Resources:
                 ray.init(self.address or "local", logging_level=logging.ERROR, log_to_driver=False, **only_here)
         except (OSError, ValueError, RuntimeError) as error:
             raise HomingError(
-                f"no Ray cluster lets us in at {self.address or 'this machine'}: {str(error).splitlines()[0]}; "
-                "see that it runs, and that RAY_AUTH_TOKEN is set where it asks for one"
+                f"cannot connect to Ray at {self.address or 'this machine'}: {str(error).splitlines()[0]}; "
+                "check that it runs, and that RAY_AUTH_TOKEN is set if it requires one"
             ) from error
         try:
             yield self._workers(ray)
@@ -77,28 +77,28 @@ class Resources:
         cpus, most = there.get("CPU", 0.0), int(there.get("GPU", 0))
         gpus = most if self.gpus is None else self.gpus
         if gpus > most:
-            raise HomingError(f"{gpus} GPUs were asked for, there are {most}")
+            raise HomingError(f"{gpus} GPUs requested, {most} available")
         count = self.workers or gpus or max(1, int(cpus))
         if count < gpus:
-            raise HomingError(f"each GPU needs a worker: got {count} for {gpus}; ask for more, or for fewer GPUs")
+            raise HomingError(f"each GPU needs a worker: got {count} workers for {gpus} GPUs")
         if cpus < 1:
-            raise HomingError(f"a core is needed at least, there are {cpus:g}")
+            raise HomingError(f"at least one core is required, {cpus:g} available")
         most_each = min(_CORES_PER_WORKER, (cpus - CORES_PER_TASK["cpu"]) / count) if gpus else min(1.0, cpus / count)
         return Workers(count, math.floor(10_000 * most_each) / 10_000, gpus / count)  # Ray would round up
 
 
 def _check_address(address: str | None) -> None:
-    """Whether anybody listens at HOST:PORT: Ray would try for minutes. OSError or ValueError if nobody does."""
+    """Check that HOST:PORT accepts connections; Ray itself would retry for minutes. Raises OSError or ValueError."""
     host, _, port = (address or "").rpartition(":")
     if port.isdecimal():
         if int(port) not in _PORTS:
-            raise ValueError(f"a port is a number up to {_PORTS[-1]}, got {port}")
+            raise ValueError(f"a port must be at most {_PORTS[-1]}, got {port}")
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
 @contextmanager
 def _mute_stderr() -> Iterator[None]:
-    """Keep off the screen what a library in C++ writes there on its own; what goes wrong is raised."""
+    """Discard what Ray's C++ code writes to stderr; errors are raised."""
     kept = os.dup(2)
     try:
         with Path(os.devnull).open("w") as nowhere:

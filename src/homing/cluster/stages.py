@@ -1,4 +1,4 @@
-"""What is done with the photos of a batch: each stage gives what goes on to the next, and outcomes for the others."""
+"""The stages of the cluster jobs: each returns items for the next stage, and outcomes of finished photos."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from homing.collection.release_steps import ReleaseWriter, Task
 from homing.errors import PhotoError
 from homing.photo import Photo
 
-_READ_THREADS = 16  # files of one task that are waited for
-_MAX_PIXEL_BYTES = 64 * 2**20  # bytes of decoded photos that travel together; the worker decodes the others
+_READ_THREADS = 16  # files read at once per task
+_MAX_PIXEL_BYTES = 64 * 2**20  # bytes of decoded photos per batch; the worker decodes the rest
 
 
 def read(paths: Sequence[Location], handler: PhotoAdder) -> list[add_steps.ReadPhoto | Outcome]:
-    """Files with their hashes, of photos that are new."""
+    """Read and hash files; known photos become outcomes."""
     tried = list(prefetch_map(add_steps.read, paths, threads=_READ_THREADS))
     photos = [photo for photo in tried if isinstance(photo, add_steps.ReadPhoto)]
     known = handler.lookup_existing([(photo.path, photo.sha256) for photo in photos])
@@ -30,27 +30,27 @@ def read(paths: Sequence[Location], handler: PhotoAdder) -> list[add_steps.ReadP
 
 
 def decode(photos: Sequence[add_steps.ReadPhoto], network_name: str) -> list[DecodedPhoto | Outcome]:
-    """What the network sees of them."""
+    """Decode photos to network inputs."""
     extractor = cached_extractor(network_name, "cpu")
     return [add_steps.decode(photo, lambda opened: extractor.resize(opened.pixels())) for photo in photos]
 
 
 @dataclass(frozen=True)
 class Describe:
-    """Descriptors and codes, by the network that the codebook names."""
+    """Computes descriptors and codes with the codebook's extractor."""
 
     codebook: Codebook
     device: str | None
 
     def __call__(self, photos: Sequence[DecodedPhoto]) -> list[DescribedPhoto]:
-        """Of a batch."""
+        """Describe a batch."""
         extractor = cached_extractor(self.codebook.extractor, self.device)
         self.codebook.check(extractor)
         return add_steps.describe_all(photos, extractor, self.codebook)
 
 
 def read_tasks(tasks: Sequence[Task], handler: ReleaseWriter) -> list[tuple[Task, EncodedPhoto] | Outcome]:
-    """The files of photos that are still to be released."""
+    """Read the files of photos that are not yet released; the others become outcomes."""
     tried = list(prefetch_map(release_steps.read, tasks, threads=_READ_THREADS))
     photos = [photo for photo in tried if isinstance(photo, release_steps.ReadPhoto)]
     looked_up = handler.lookup_existing([(photo.task, photo.sha256, photo.target_sha256) for photo in photos])
@@ -59,7 +59,7 @@ def read_tasks(tasks: Sequence[Task], handler: ReleaseWriter) -> list[tuple[Task
 
 
 def decode_tasks(items: Sequence[tuple[Task, EncodedPhoto]]) -> list[tuple[Task, Photo | EncodedPhoto] | Outcome]:
-    """Photos, as many as travel well; the others as they are."""
+    """Decode photos up to the size limit of a batch; the rest stay encoded."""
     decoded: list[tuple[Task, Photo | EncodedPhoto] | Outcome] = []
     size = 0
     for task, file in items:

@@ -1,4 +1,4 @@
-"""What very many photos take: machines, hours, storage, search, from rates that were measured."""
+"""Estimates for large collections: machines, hours, storage, search latency and cost, from measured rates."""
 
 from homing.estimate.compute import estimate
 from homing.estimate.rates import Rate, load_rates

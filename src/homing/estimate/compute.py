@@ -1,4 +1,4 @@
-"""From a request to an estimate."""
+"""Compute an estimate from a request."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _HOURS_A_MONTH = 730
 
 
 def estimate(request: EstimateRequest) -> Estimate:
-    """Machines, hours, storage, search and cost items, with what was assumed."""
+    """Estimate machines, hours, storage, search latency and cost items, and list the assumptions."""
     done = stages(request)
     shared = sum(stage.hours for stage in done if stage.parallel)
     record, index = (stage.hours for stage in done if not stage.parallel)
     wanted = None if request.days is None else 24 * request.days
-    # Photos are recorded while others are worked on; the index is built when all are there.
+    # Recording overlaps with the parallel stages; the index is built after all photos are recorded.
     left = math.inf if wanted is None else wanted - index
-    # More machines than the one writer keeps up with would only wait.
+    # More machines than this would wait for the single writer.
     most = max(1, math.ceil(shared / record))
     machines = min(most, max(1, math.ceil(shared / left))) if left > 0 else most
     hours = max(shared / machines, record) + index
@@ -45,12 +45,12 @@ def estimate(request: EstimateRequest) -> Estimate:
 
 
 def _traffic_bytes(request: EstimateRequest) -> float:
-    """Bytes that all machines read and write."""
+    """Bytes read and written by all machines."""
     return request.photos * request.file_bytes * (2 if request.activates else 1)
 
 
 def _cost_items(request: EstimateRequest, shared: float, parts: Sequence[StorageItem], cores: float) -> list[CostItem]:
-    """What is paid for, the dearest first; then what has no price: the hours of the work, then storage by its size."""
+    """Cost items: those with a price first, most expensive first; then hours of work, then storage by size."""
     prices, found = request.prices, []
     work = " and ".join(name for name in request.stages if name not in ("record", "index"))
     if request.gpu != "none":
@@ -76,30 +76,30 @@ def _cost_item(name: str, amount: float, unit: Unit, period: Period, price: floa
 
 
 def _assumptions(request: EstimateRequest, done: Sequence[StageEstimate], searches: Sequence[Latency]) -> Iterator[str]:
-    """What must hold for the estimate to come true."""
-    yield "Twice the photos, or half the machines, take twice as long; machines do not wait for each other."
-    yield "Photos come, and released files go, as fast as the machines work: buckets and network were not measured."
+    """The assumptions of the estimate."""
+    yield "Time grows linearly with photos and falls linearly with machines; machines do not wait for each other."
+    yield "Storage and network keep up with the machines; their throughput was not measured."
     yield from dict.fromkeys(note for stage in done for note in stage.notes)
     cores, known = request.machine_cores, request.measured_cores
     if request.gpu == "none" and cores != known:
-        yield f"{cores} cores do {cores / known:g} times what {known} cores do."
+        yield f"{cores} cores process {cores / known:g} times as many photos as {known} cores."
     if request.extra_megapixels and not request.activates:
-        yield "Larger photos are decoded in proportion to their pixels."
+        yield "Decoding time grows in proportion to pixels."
     if request.photo_bytes is None:
-        yield f"Files of {request.file_bytes / 1e6:.3g} MB, half a byte for each pixel; released ones are as large."
+        yield f"Files of {request.file_bytes / 1e6:.3g} MB, half a byte per pixel; released files have the same size."
     else:
-        yield "Released files are as large as those that came."
-    yield "One collection has one writer, which records photos in batches of 16; the originals lie elsewhere already."
+        yield "Released files have the size of the originals."
+    yield "One collection has one writer, which records photos in batches of 16; originals are not copied."
     found = latency_model(request.engine)
     if request.photos > found.max_references:
         yield (
-            f"Above {found.max_references:,.0f} references a search goes on along the line of those measured, in memory;"
-            " re-ranking, which reads descriptors from the catalog, is not in it."
+            f"Above {found.max_references:,.0f} references, search times are extrapolated linearly from measurements in"
+            " memory; re-ranking, which reads descriptors from the catalog, is not included."
         )
     if any(latency.cells != CELLS for latency in searches):
         yield (
-            "Other numbers of cells: choosing one was measured among synthetic centers; such a codebook has to be"
-            " trained, and its recall measured."
+            "Other numbers of cells: the time to choose a cell was measured with synthetic centers; such a codebook"
+            " must be trained and its recall measured."
         )
     if any(stage.basis == "given" for stage in done):
-        yield "Rates marked as given are those of one of your machines."
+        yield "Rates with the basis given are yours, for one machine."

@@ -1,4 +1,4 @@
-"""How long a search takes, by references and cells: a line through what was measured."""
+"""Search latency by references and cells: a linear model fitted to measurements."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from homing.indexes.base import DEFAULT_CODES_SCANNED, MAX_CODES_IN_MEMORY, defa
 
 @dataclass(frozen=True)
 class LatencyModel:
-    """Milliseconds of a search: to begin, for each cell that is looked into, and for each code in it."""
+    """Linear model of a search in milliseconds: a constant, a term per probed cell, and a term per scanned code."""
 
     base_ms: float
     probe_ms: float
     code_ms: float
     fill_ratio: float
-    """How many times as many codes a probe looks at as cells hold on average: fuller ones are asked for more often."""
+    """Codes scanned per probe relative to the average cell; above 1, since fuller cells are probed more often."""
     p99_ratio: float
-    """How many times as long as the median the slowest in a hundred take."""
+    """99th percentile relative to the median."""
     max_references: float
-    """References that it was measured with."""
+    """Largest measured number of references."""
 
     def milliseconds(self, probes: int, codes: float, cells: int) -> float:
-        """The median; other cells are chosen as fast as measured, the rest goes on as it was."""
+        """Median latency. For other numbers of cells, only the time to choose cells changes."""
         begin = self.base_ms if cells == CELLS else max(0.0, self.base_ms - _flat_scan_ms()) + cell_choice_ms(cells)
         return begin + self.probe_ms * probes + self.code_ms * codes
 
 
 @cache
 def latency_model(engine: str) -> LatencyModel:
-    """The line of an engine: least squares of what is missed, as shares, no part below 0."""
+    """The model of an engine: a nonnegative least-squares fit of relative errors."""
     rates = rates_under(f"search.{engine}")
     own = [
         index for index, count in enumerate(rates["references"].numbers) if effective_engine(engine, count) == engine
     ]
     rows: list[tuple[float, float]] = []
     times: list[float] = []
-    for way in ("one", "default"):
-        probes, codes, p50 = (rates[f"{way}_{name}"].numbers for name in ("probes", "codes", "p50"))
+    for setting in ("one", "default"):
+        probes, codes, p50 = (rates[f"{setting}_{name}"].numbers for name in ("probes", "codes", "p50"))
         rows += [(probes[index], codes[index]) for index in own]
         times += [p50[index] for index in own]
     terms = np.column_stack([np.ones(len(rows)), np.array(rows)]) / np.array(times)[:, None]
     begin, probe, code = _nonnegative_least_squares(terms, np.ones(len(times)))
-    if engine != "faiss":  # where all else takes so long that codes are lost in it, they take what FAISS takes at least
+    if engine != "faiss":  # the term per code disappears in the noise there; FAISS's is a lower bound
         code = max(code, latency_model("faiss").code_ms)
     references = np.array(rates["references"].numbers)
     fill_ratio = np.array(rates["one_codes"].numbers) * CELLS / references
@@ -59,28 +59,28 @@ def latency_model(engine: str) -> LatencyModel:
 
 
 def effective_engine(engine: str, references: float) -> str:
-    """The engine that searches among so many references: few of a collection in Lance are searched in memory."""
+    """The engine that searches: small collections in Lance are searched in memory, by FAISS."""
     return "faiss" if references <= MAX_CODES_IN_MEMORY else engine
 
 
 def cell_choice_ms(cells: int) -> float:
-    """Milliseconds to choose one of so many cells by the faster way: comparing with all centers, or along a graph."""
+    """Milliseconds to choose a cell by the faster method: comparing all centers, or a graph search."""
     counts = load_rates()["cells.counts"].numbers
-    ways = [rates_under("cells")[way].numbers for way in ("flat", "graph")]
-    best = [min(each) for each in zip(*ways, strict=True)]
-    # Between those measured by the logarithm, as a graph takes; beyond them in proportion, as all centers take.
+    methods = [rates_under("cells")[method].numbers for method in ("flat", "graph")]
+    best = [min(each) for each in zip(*methods, strict=True)]
+    # Interpolated in log(cells), as for a graph search; extrapolated in proportion, as for comparing all centers.
     known = float(np.interp(np.log(cells), np.log(counts), best))
     return known * max(1.0, cells / counts[-1])
 
 
 def _flat_scan_ms() -> float:
-    """Milliseconds to compare with all centers of the codebook that was measured, as its searches begin."""
+    """Milliseconds to compare all centers of the measured codebook."""
     index = load_rates()["cells.counts"].numbers.index(CELLS)
     return load_rates()["cells.flat"].numbers[index]
 
 
 def latency(request: EstimateRequest, references: int, cells: int, probes: int | None) -> Latency:
-    """One search among so many references."""
+    """Latency of one search among this many references."""
     found = latency_model(effective_engine(request.engine, references))
     probes = probes or default_nprobe(cells, references)
     codes = min(references, references / cells * probes * found.fill_ratio)
@@ -98,18 +98,18 @@ def latency(request: EstimateRequest, references: int, cells: int, probes: int |
 
 
 def latencies(request: EstimateRequest) -> list[Latency]:
-    """At one probe and by default, or as asked: on the way to all photos, then with other numbers of cells."""
-    ways = [request.probes] if request.probes else [1, None]
+    """Latencies with one probe and by default, or with the given probes; at several sizes, then with more cells."""
+    probe_settings = [request.probes] if request.probes else [1, None]
     sizes = sorted({*(10**power for power in (4, 6, 7, 8, 9) if 10**power < request.photos), request.photos})
-    found = [latency(request, size, request.cells, probes) for size in sizes for probes in ways]
+    found = [latency(request, size, request.cells, probes) for size in sizes for probes in probe_settings]
     others = [int(each) for each in load_rates()["cells.counts"].numbers if each > request.cells]
-    if request.photos > DEFAULT_CODES_SCANNED * request.cells:  # one probe looks at more codes than are looked at fast
-        found += [latency(request, request.photos, cells, probes) for cells in others for probes in ways]
-    return list(dict.fromkeys(found))  # where one probe is the default
+    if request.photos > DEFAULT_CODES_SCANNED * request.cells:  # one probe scans more codes than the default search
+        found += [latency(request, request.photos, cells, probes) for cells in others for probes in probe_settings]
+    return list(dict.fromkeys(found))  # one probe may be the default
 
 
 def search_cores(request: EstimateRequest) -> float:
-    """Cores that queries keep busy: as measured for the service, and what more references add to a search."""
+    """Cores kept busy by queries: as measured for the service, plus the extra time of larger collections."""
     rate, at = load_rates()["serve.searches"], 1_000_000
     one = load_rates()["machines.none"].number * rate.seconds
     here, there = (latency(request, count, request.cells, request.probes) for count in (request.photos, at))
@@ -117,7 +117,7 @@ def search_cores(request: EstimateRequest) -> float:
 
 
 def _nonnegative_least_squares(terms: np.ndarray, wanted: np.ndarray) -> list[float]:
-    """Least squares with the smallest share left out as long as one is negative: three terms are few."""
+    """Nonnegative least squares for few terms: drop the most negative coefficient until none is negative."""
     kept = list(range(terms.shape[1]))
     while True:
         solved = np.linalg.lstsq(terms[:, kept], wanted, rcond=None)[0]

@@ -1,4 +1,4 @@
-"""Rates that were measured, each with the command that measured it and the page that tells it: rates.toml."""
+"""Measured rates, each with the command that measured it and the page that reports it: rates.toml."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """One figure that was measured, or several of one kind, as they stand on a page of the docs."""
+    """One measured figure, or several of one kind, as printed on a page of the docs."""
 
     name: str
     figures: tuple[str, ...]
@@ -26,41 +26,41 @@ class Rate:
     command: str
     hardware: str
     note: str = ""
-    """What must be known of it, in an estimate that is made of it."""
+    """A caveat, listed among the assumptions of estimates that use this rate."""
 
     @property
     def numbers(self) -> tuple[float, ...]:
-        """The figures as numbers."""
+        """All figures, as numbers."""
         return tuple(float(figure.replace(",", "")) for figure in self.figures)
 
     @property
     def number(self) -> float:
-        """The one figure as a number."""
+        """The only figure, as a number."""
         (number,) = self.numbers
         return number
 
     @property
     def seconds(self) -> float:
-        """What one of what was counted takes."""
-        ways = {
+        """Seconds per item."""
+        seconds_by_unit = {
             "a second": 1 / self.number,
             "ms": self.number / 1e3,
             "s": self.number,
             "s a million": self.number / 1e6,
         }
-        return ways[self.unit]
+        return seconds_by_unit[self.unit]
 
 
 @cache
 def load_rates() -> Mapping[str, Rate]:
-    """All rates by their names, such as activate.h200.homing."""
+    """All rates by name, such as activate.h200.homing."""
     document = tomllib.loads(files("homing.estimate").joinpath("rates.toml").read_text(encoding="utf-8"))
     sources = document.pop("sources")
     return {rate.name: rate for rate in _walk("", document, sources)}
 
 
 def rates_under(name: str) -> dict[str, Rate]:
-    """The rates whose names begin with this one, by what follows."""
+    """Rates whose names start with this prefix, by the rest of the name."""
     return {each.removeprefix(f"{name}."): rate for each, rate in load_rates().items() if each.startswith(f"{name}.")}
 
 

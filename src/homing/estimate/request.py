@@ -1,4 +1,4 @@
-"""What is to be estimated: how many photos, of what size, on which machines, searched how."""
+"""Input of an estimate: photos, machines, index, searches and prices."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from homing.activation import recipe_named
 from homing.errors import HomingError, UnknownNameError
 from homing.estimate.rates import load_rates, rates_under
 
-PASSIVE = "passive"  # in place of a recipe: photos are only added
-DIM, CELLS = 512, 4096  # of homing-1: what was measured
+PASSIVE = "passive"  # instead of a recipe: photos are only added
+DIM, CELLS = 512, 4096  # of the codebook homing-1, with which rates were measured
 _BYTES_A_PIXEL = 0.5
-_LIMIT = 1e18  # of anything, and the least is one by that: what is made of such numbers can be told as numbers
+_LIMIT = 1e18  # largest value; the smallest is 1 / _LIMIT. Results then stay finite
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """What is paid, in whatever currency; what is not known is left out."""
+    """Prices in any one currency; None if unknown."""
 
     gpu_hour: float | None = None
     core_hour: float | None = None
@@ -33,28 +33,28 @@ class Prices:
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateRequest:
-    """What is to be estimated."""
+    """Input of `estimate`."""
 
     photos: int
     gpu: str = "none"
-    """Of each machine; none: it has cores alone."""
+    """GPU of each machine; "none" for machines without one."""
     cores: int | None = None
-    """Of each machine; by default as many as the one that was measured. One with a GPU is known with no others."""
+    """Cores of each machine; by default those of the measured machine. Cannot be changed with a GPU."""
     recipe: str = "homing"
-    """Or passive: photos are only added."""
+    """A recipe, or "passive" to only add photos."""
     megapixels: float = 1.0
     photo_bytes: int | None = None
-    """Of a file; by default half a byte for each pixel."""
+    """Bytes per file; by default half a byte per pixel."""
     days: float | None = None
-    """In which all of it is to be done; by default one machine does it, however long it takes."""
+    """Deadline, which determines the number of machines; by default one machine."""
     cells: int = CELLS
     code_bytes: int = 8
     probes: int | None = None
-    """By default as many as stay fast."""
+    """Cells probed per search; by default chosen for speed."""
     engine: str = "faiss"
     queries_per_second: float = 0.0
     rates: Mapping[str, float] = field(default_factory=dict)
-    """Photos a second that you have measured yourself, on one of your machines, by stage."""
+    """Your own rates in photos per second of one machine, by stage."""
     prices: Prices = Prices()
 
     def __post_init__(self) -> None:
@@ -66,8 +66,8 @@ class EstimateRequest:
             recipe_named(self.recipe)
         if self.cores is not None and self.gpu != "none" and self.cores != self.measured_cores:
             raise HomingError(
-                f"a machine with an {self.gpu} was measured with {self.measured_cores} cores, got {self.cores};"
-                " leave out the cores, and say how fast yours is: rates such as activate=PHOTOS_A_SECOND"
+                f"the rates of an {self.gpu} were measured with {self.measured_cores} cores, got {self.cores};"
+                " omit the cores and give your own rates instead, such as activate=PHOTOS_A_SECOND"
             )
         for name in ("photos", "cores", "cells", "probes", "code_bytes", "photo_bytes"):
             number = getattr(self, name)
@@ -84,45 +84,46 @@ class EstimateRequest:
                 )
         if not 0 <= self.queries_per_second <= _LIMIT:
             raise HomingError(
-                f"queries a second are a number, 0 or more and at most {_LIMIT:g}, got {_format_number(self.queries_per_second)}"
+                f"queries per second must be a number from 0 to {_LIMIT:g},"
+                f" got {_format_number(self.queries_per_second)}"
             )
         if self.probes is not None and self.probes > self.cells:
-            raise HomingError(f"there are {self.cells:,} cells to look into, got {self.probes:,} probes")
+            raise HomingError(f"probes must be at most the number of cells, {self.cells:,}; got {self.probes:,}")
         for name in self.rates:
             if name not in self.stages:
                 raise UnknownNameError("stage", name, self.stages)
 
     @property
     def activates(self) -> bool:
-        """Whether photos are activated, or only added."""
+        """Whether photos are activated, not only added."""
         return self.recipe != PASSIVE
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """What is done with every photo, in order."""
+        """The stages of each photo, in order."""
         return (*(("activate",) if self.activates else ("decode", "describe")), "record", "index")
 
     @property
     def measured_cores(self) -> int:
-        """Cores of the machine that was measured."""
+        """Cores of the measured machine."""
         return int(load_rates()[f"machines.{self.gpu}"].number)
 
     @property
     def machine_cores(self) -> int:
-        """Cores of a machine."""
+        """Cores of each machine."""
         return self.cores or self.measured_cores
 
     @property
     def file_bytes(self) -> float:
-        """Bytes of a photo's file."""
+        """Bytes per file."""
         return self.photo_bytes or self.megapixels * 1e6 * _BYTES_A_PIXEL
 
     @property
     def extra_megapixels(self) -> float:
-        """Megapixels by which photos are larger than those that were measured."""
+        """Megapixels above the size of the measured photos."""
         return max(0.0, self.megapixels - load_rates()["size.measured"].number)
 
 
 def _format_number(number: float) -> str:
-    """A number as errors have it; Python's own may be longer than any that can be written with a point."""
-    return f"{number:g}" if isinstance(number, float) or abs(number) < 10**300 else "one of more than 300 digits"
+    """Format a number for an error; very large integers cannot be converted to float."""
+    return f"{number:g}" if isinstance(number, float) or abs(number) < 10**300 else "a number of more than 300 digits"

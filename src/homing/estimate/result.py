@@ -1,4 +1,4 @@
-"""An estimate: stages, storage, search, cost items, and what was assumed."""
+"""An estimate: stages, storage, search, cost items and assumptions."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Literal
 from homing.estimate.request import EstimateRequest
 
 Basis = Literal["measured", "extrapolated", "computed", "given"]
-"""Measured; extrapolated from measurements; computed; given by the user."""
+"""Measured; extrapolated from measurements; computed from sizes; given by the user."""
 Unit = Literal["GPU-hours", "core-hours", "terabyte-months"]
 Period = Literal["once", "month"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageEstimate:
-    """What is done with every photo, and how long one machine takes for all of them."""
+    """One processing stage: its time per photo, and for all photos on one machine."""
 
     name: str
     seconds: float
-    """For one photo."""
+    """Per photo."""
     hours: float
     """For all photos, on one machine."""
     parallel: bool
-    """Over machines; or is done by one, whatever their number."""
+    """Whether the stage runs on all machines; otherwise one machine runs it."""
     basis: Basis
     sources: Sequence[str]
     notes: Sequence[str]
-    """What must be known of these."""
+    """Caveats of the rates used."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StorageItem:
-    """Something that is kept of the photos."""
+    """One kind of stored data."""
 
     name: str
     where: Literal["bucket", "disk", "memory"]
@@ -43,13 +43,12 @@ class StorageItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Latency:
-    """One search, from a descriptor to the nearest references."""
+    """Latency of one search, from a descriptor to the nearest references."""
 
     references: int
     cells: int
     probes: int
     codes_scanned: float
-    """That are looked at."""
     p50_ms: float
     p99_ms: float
     basis: Basis
@@ -57,36 +56,36 @@ class Latency:
 
 @dataclass(frozen=True, kw_only=True)
 class CostItem:
-    """Something that is paid for."""
+    """One item of the bill."""
 
     name: str
     amount: float
     unit: Unit
     period: Period
     cost: float | None
-    """Where its price was told."""
+    """None if no price was given."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """All of it."""
+    """The whole estimate."""
 
     request: EstimateRequest
     stages: Sequence[StageEstimate]
     machines: int
     hours: float
-    """From start to end, on so many machines."""
+    """From start to end, on `machines` machines."""
     bottleneck: str
-    """The stage that takes longest, on so many machines."""
+    """The stage that takes longest on `machines` machines."""
     max_machines: int
-    """More than these would wait for what is done by one."""
+    """More machines would wait for the stages that run on one machine."""
     meets_deadline: bool | None
-    """Whether it is done in the days wanted; None where none were said."""
+    """Whether the requested number of days is met; None if none was requested."""
     megabytes_per_second: float
-    """Read and written by each machine together."""
+    """Read and written by each machine, in total."""
     storage: Sequence[StorageItem]
     search: Sequence[Latency]
     search_cores: float
-    """Kept busy by the queries."""
+    """Cores kept busy by queries."""
     cost_items: Sequence[CostItem]
     assumptions: Sequence[str]

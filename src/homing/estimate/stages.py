@@ -1,4 +1,4 @@
-"""How long the stages take: those that many machines share, and those that one does."""
+"""Time of each stage: those that run on all machines, and those that run on one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from homing.estimate.result import Basis, StageEstimate
 
 
 def stages(request: EstimateRequest) -> list[StageEstimate]:
-    """All stages in order, each for all photos on one machine."""
+    """All stages in order, with the time for all photos on one machine."""
     rates = load_rates()
     shared = [_activate(request)] if request.activates else [_decode(request), _describe(request)]
     kind = "activated" if request.activates else "passive"
@@ -23,7 +23,7 @@ def stages(request: EstimateRequest) -> list[StageEstimate]:
         )
         return [
             *shared,
-            # Many write at once, but their commits come one after the other.
+            # Writers run in parallel, but their commits are serialized.
             _stage(request, "record", record.seconds, [record], basis="extrapolated", parallel=False),
             _stage(request, "index", built.numbers[-1] / many.numbers[-1], [built], parallel=False),
         ]
@@ -35,7 +35,7 @@ def stages(request: EstimateRequest) -> list[StageEstimate]:
 
 
 def _activate(request: EstimateRequest) -> StageEstimate:
-    """From file to file: as measured for the recipe, and what larger photos add, which is the work of cores."""
+    """Activation from file to file: the rate of the recipe, plus CPU time for larger photos."""
     known = rates_under(f"activate.{request.gpu}")
     recipe = RECIPES[request.recipe]
     more = _core_seconds_per_megapixel() * request.extra_megapixels / request.machine_cores
@@ -46,7 +46,7 @@ def _activate(request: EstimateRequest) -> StageEstimate:
 
 
 def _by_recipe(recipe: Recipe, known: dict[str, Rate]) -> float:
-    """Seconds of a photo, as measured, or on the line through the recipes next to it by passes of the network."""
+    """Seconds per photo: measured, or interpolated between recipes by the number of network passes."""
     if recipe.name in known:
         return known[recipe.name].seconds
     return _interpolate(_passes(recipe), sorted((_passes(RECIPES[name]), rate.seconds) for name, rate in known.items()))
@@ -57,7 +57,7 @@ def _passes(recipe: Recipe) -> int:
 
 
 def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:
-    """The value at x of the line through the points, the first and last pieces of which go on; never below 0."""
+    """Piecewise linear interpolation, extrapolated at both ends; at least 0."""
     index = sum(x > each for each, _ in points)
     index = min(max(index, 1), len(points) - 1)
     (left, low), (right, high) = points[index - 1 : index + 1]
@@ -65,7 +65,7 @@ def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:
 
 
 def _core_seconds_per_megapixel() -> float:
-    """Core-seconds that a megapixel more takes to be decoded, processing, written and verified."""
+    """Core-seconds per additional megapixel: decoding, processing, writing and the release check."""
     rates = load_rates()
     small, large = rates["size.megapixels"].numbers
     fast, slow = rates["size.activate"].numbers
@@ -81,7 +81,7 @@ def _decode(request: EstimateRequest) -> StageEstimate:
 
 
 def _describe(request: EstimateRequest) -> StageEstimate:
-    """The network looks at photos of one size, whatever theirs."""
+    """The network stage, which does not depend on the size of photos."""
     rate = load_rates()[f"add.{request.gpu}"]
     as_measured = request.gpu == "none" and _core_ratio(request) == 1
     seconds = rate.seconds * _core_ratio(request)
@@ -89,7 +89,7 @@ def _describe(request: EstimateRequest) -> StageEstimate:
 
 
 def _core_ratio(request: EstimateRequest) -> float:
-    """How many times as long as where it was measured, on a machine with more cores or fewer."""
+    """Time relative to the measured machine, by the number of cores."""
     return request.measured_cores / request.machine_cores
 
 

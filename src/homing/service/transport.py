@@ -134,7 +134,7 @@ def send_in_batches(
     *,
     batch_size: int = _BATCH_PHOTOS,
 ) -> Iterator[Result | PhotoError]:
-    """Send photos in batches and yield their results in order. If a batch is refused, its photos are sent one by one."""
+    """Send photos in batches and yield results in order. Photos of a refused batch are sent one by one."""
     for batch in _batches(photos, batch_size):
         results = iter(_send_batch([each for each in batch if isinstance(each, OutgoingPhoto)], send))
         yield from (next(results) if isinstance(each, OutgoingPhoto) else each for each in batch)

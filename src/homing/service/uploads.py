@@ -27,7 +27,7 @@ from homing.service.problems import ProblemError
 _LONGEST_NAME = 200  # bytes: file systems take 255
 _FIELDS = 16
 # Each pattern needs text behind it, so that compressed pixels rarely match. <?= also occurs in uncompressed pixels, so
-# a call or a superglobal must follow. Other document types are allowed: some programs embed printer settings as a plist.
+# a call or a superglobal must follow. Other document types are allowed: some programs embed printer settings (plist).
 _MARKUP = re.compile(
     rb"<(?:(?:!doctype\s(?:html|svg)|\?php|html|head|body|script|iframe|svg)[\s>=][\s -~]{8}"
     rb"|\?=[\s -~]{0,40}?(?-i:[a-z_]{4}\(|\$_[A-Z]{3,7}\[)"
