@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -53,6 +54,8 @@ def test_activate_returns_the_file_with_metadata_and_quality(activation_server: 
     measured = measure(before.pixels(), after.pixels())
     assert float(answer.headers["x-homing-psnr"]) == pytest.approx(measured.psnr, abs=0.01) and measured.psnr >= 42
     assert float(answer.headers["x-homing-ssim"]) == pytest.approx(measured.ssim, abs=1e-3)
+    sizes = [int(answer.headers[f"x-homing-bytes-{when}"]) for when in ("before", "after")]
+    assert sizes[1] == len(answer.content) and json.loads(answer.headers["x-homing-notes"]) == []
     number = answer.headers["x-homing-id"]
     one = activation_server.client.get(f"/v1/photos/{number}").json()
     assert one["state"] == "activated" and one["photo"] == "beach.jpg"
@@ -65,6 +68,7 @@ def test_a_report_has_quality_edited_copies_and_pictures(activation_server: Serv
     assert answer.status_code == 200
     report = answer.json()
     assert report["state"] == "activated" and report["quality"]["psnr"] >= 43.8
+    assert report["bytes_before"] > 0 and report["bytes_after"] > 0 and isinstance(report["notes"], list)
     assert [each["edit"] for each in report["edited_copies"]] == [edit.label for edit in PAPER]
     assert sum(each["found_after"] for each in report["edited_copies"]) >= sum(
         each["found_before"] for each in report["edited_copies"]

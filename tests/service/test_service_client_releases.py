@@ -35,6 +35,8 @@ def test_the_file_to_release_is_written_under_the_photos_name(
     assert (outcome.psnr, outcome.ssim, outcome.linf) == pytest.approx(
         (quality.psnr, quality.ssim, quality.linf), abs=0.01
     )
+    assert outcome.bytes_before == (photos / "rocket.jpg").stat().st_size and outcome.notes == []
+    assert outcome.bytes_after == (tmp_path / "out" / "rocket.jpg").stat().st_size
     assert outcome.id is not None
     one = released.photo(outcome.id)
     (release,) = one.releases

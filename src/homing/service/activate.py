@@ -1,4 +1,4 @@
-"""Uploads are activated, and what may be released of them is kept for who asked."""
+"""Activation of uploads; released files are stored in the collection."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ OPTION_FIELDS = ("recipe", "psnr", "format")
 
 @dataclass(frozen=True)
 class ActivateOptions:
-    """How photos are to be activated, and as what they are to be written."""
+    """Options of an activation: recipe and file format."""
 
     recipe: Recipe
     format: str | None
 
     @classmethod
     def from_form(cls, values: Mapping[str, str]) -> ActivateOptions:
-        """What the fields of a form ask for; an empty one asks for nothing."""
+        """Parse form fields; empty fields are ignored."""
         for name in values:
             if name not in OPTION_FIELDS:
-                raise HomingError(f"unknown field {name!a}; beside photo there are {', '.join(OPTION_FIELDS)}")
+                raise HomingError(f"unknown field {name!a}; available: photo, {', '.join(OPTION_FIELDS)}")
         recipe = recipe_named(values.get("recipe") or "homing")
         if values.get("psnr"):
             try:
                 budget = replace(recipe.budget, psnr=float(values["psnr"]), alpha=None)
             except ValueError:
-                raise HomingError(f"psnr is a number of dB, got {values['psnr']!a}") from None
+                raise HomingError(f"psnr must be a number of dB, got {values['psnr']!a}") from None
             recipe = replace(recipe, budget=budget)
         return cls(recipe, format_name(values["format"]) if values.get("format") else None)
 
 
 @dataclass(frozen=True)
 class ActivationResult:
-    """What came of one photo: its reference, and the file that may be released of it, as it was written."""
+    """The outcome of one photo, the id of its reference, and the bytes of the file to release."""
 
     id: int
     outcome: library.Outcome
@@ -53,7 +53,7 @@ class ActivationResult:
 
 
 def activate_upload(service: Service, upload: Upload, options: ActivateOptions, caller: Caller) -> ActivationResult:
-    """Activate one photo, in the writer's thread. Its file and what is released of it are on disk by then."""
+    """Activate one photo, in the writer's thread. The photo and the released file are on disk when this returns."""
     catalog = service.collection.folder.catalog
     known = catalog.find(upload.sha256)
     with service.upload_store.lock():
@@ -61,7 +61,7 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
         try:
             path = service.upload_store.save(upload)
             (outcome,) = service.collection.activate(path, out, recipe=options.recipe, format=options.format)
-            # Now: whoever has the next turn may remove it, or write another in its place.
+            # Read now: later changes may remove or replace the file.
             data = read_file(outcome.released) if outcome.released is not None else b""
         finally:
             service.upload_store.delete_unless_source(upload, catalog)
@@ -78,7 +78,7 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
 
 
 def _hide_source_folder(service: Service, upload: Upload, error: HomingError) -> HomingError:
-    """An error that may name the photo which the upload was released of: by its name, not by its folders."""
+    """Replace the path of the original photo in an error by its name."""
     catalog = service.collection.folder.catalog
     original = catalog.find_released(upload.sha256)
     if original is None:
@@ -90,7 +90,7 @@ def _hide_source_folder(service: Service, upload: Upload, error: HomingError) ->
 def activate_batch(
     service: Service, options: ActivateOptions, caller: Caller, uploads: Sequence[Upload]
 ) -> list[PhotoOutcome]:
-    """The same as one step of a job: what goes wrong with one photo stops no other."""
+    """Activate photos as one step of a job; photos that fail do not affect the others."""
     return [_activate_or_fail(service, upload, options, caller) for upload in uploads]
 
 

@@ -1,4 +1,4 @@
-"""Uploads become references."""
+"""Adding of uploads as references."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homing.service.uploads import Upload, check_upload
 
 
 async def add_uploads(service: Service, uploads: Sequence[Upload], caller: Caller) -> list[PhotoOutcome]:
-    """What came of each upload; those that are no photos do not keep the others out."""
+    """Add uploads and return the outcome of each. Invalid ones do not affect the others."""
     alone = len(uploads) == 1
     good, outcomes = await check_uploads(service, uploads, alone=alone)
     if good:
@@ -28,7 +28,7 @@ async def add_uploads(service: Service, uploads: Sequence[Upload], caller: Calle
 async def check_uploads(
     service: Service, uploads: Sequence[Upload], *, alone: bool
 ) -> tuple[list[Upload], dict[Upload, PhotoOutcome]]:
-    """The uploads that may be decoded, and why the others may not. If one came `alone`, all has its problem."""
+    """Valid uploads, and the outcomes of invalid ones. A single upload (`alone`) raises its error instead."""
     good, bad = [], {}
     for upload in uploads:
         try:
@@ -44,11 +44,11 @@ async def check_uploads(
 def index_uploads(
     service: Service, uploads: Sequence[Upload], caller: Caller, *, alone: bool = False
 ) -> dict[Upload, PhotoOutcome]:
-    """Keep files and index them, in the writer's thread. A file that is no reference's source is not kept.
+    """Store and index uploads, in the writer's thread. Files that do not become references are deleted.
 
-    If one came `alone`, what is wrong with it is raised.
+    A single upload (`alone`) raises its error instead of returning it.
     """
-    first: dict[tuple[str, str], Upload] = {}  # of those that came twice
+    first: dict[tuple[str, str], Upload] = {}  # the first of identical uploads
     for upload in uploads:
         first.setdefault((upload.sha256, upload.name), upload)
     found = {}
@@ -79,7 +79,7 @@ def index_uploads(
 
 
 def add_batch(service: Service, caller: Caller, uploads: Sequence[Upload]) -> list[PhotoOutcome]:
-    """The same as one step of a job: what goes wrong with it stops no other."""
+    """Add photos as one step of a job; errors become outcomes."""
     try:
         return list(index_uploads(service, uploads, caller).values())
     except HomingError as error:
@@ -87,13 +87,13 @@ def add_batch(service: Service, caller: Caller, uploads: Sequence[Upload]) -> li
 
 
 def failed_outcome(service: Service, upload: Upload, error: HomingError) -> PhotoOutcome:
-    """What an error means to one photo of a job."""
+    """The outcome of a photo that an error prevented."""
     line = service.upload_store.redact_paths(to_problem(error).detail).removeprefix(f"{upload.name}: ")
     return PhotoOutcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
 
 
 def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome) -> PhotoOutcome:
-    """What the library says of a file, under the name it came with."""
+    """Convert an outcome of the library, under the name of the upload."""
     catalog = service.collection.folder.catalog
     state = "known" if outcome.state == "moved" else outcome.state
     assert state in ("added", "known", "activated", "unchanged", "failed")
@@ -102,4 +102,7 @@ def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome)
         id=catalog.find(upload.sha256) or catalog.find_released(upload.sha256),
         state=state,
         problem=service.upload_store.redact_paths(outcome.reason) if outcome.reason else None,
+        bytes_before=outcome.bytes_before,
+        bytes_after=outcome.bytes_after,
+        notes=outcome.notes,
     )

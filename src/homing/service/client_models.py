@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -101,7 +102,12 @@ def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str,
         "ssim": float(data["X-Homing-SSIM"]),
         "linf": float(data["X-Homing-Linf"]),
     }
-    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **figures, **quality})
+    file = {
+        "bytes_before": int(data["X-Homing-Bytes-Before"]),
+        "bytes_after": int(data["X-Homing-Bytes-After"]),
+        "notes": json.loads(data["X-Homing-Notes"]),
+    }
+    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **figures, **quality, **file})
 
 
 def parse_quality(data: Any) -> Quality | None:

@@ -1,4 +1,4 @@
-"""References go, and with them what the service kept of them."""
+"""Removal of references and their stored files."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from homing.service.state import Service
 
 
 def remove(service: Service, number: int, caller: Caller) -> bool:
-    """Remove a reference, in the writer's thread; False if there is none.
+    """Remove a reference, in the writer's thread. Returns False if there is none.
 
-    Its files are removed where they are the service's own; elsewhere they are the user's, and are left alone.
+    Files stored by the service are deleted; files elsewhere belong to the user and stay.
     """
     try:
         listed = service.listing.one(number)

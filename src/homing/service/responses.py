@@ -1,4 +1,4 @@
-"""Pictures and files as answers."""
+"""Responses with pictures and files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ async def etag_response(
     *,
     cache_control: str = "private, no-cache",
 ) -> Response:
-    """What a browser may keep as long as `cache_control` says, here as long as it asks each time whether it is the same still.
+    """A response with an ETag, which browsers revalidate by default.
 
-    What it has is not made again, nor sent.
+    If the browser has the current version, the data is neither computed nor sent.
     """
     headers = {"ETag": f'"{tag}"', "Cache-Control": cache_control}
     if request.headers.get("if-none-match") == headers["ETag"]:
@@ -39,13 +39,13 @@ async def etag_response(
 
 
 def to_quality(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
-    """The quality of a release, which JSON has no infinity for."""
+    """Convert a quality; JSON has no infinity, so an infinite PSNR becomes null."""
     assert psnr is not None and ssim is not None and linf is not None
     return Quality(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
 
 
 def list_releases(service: Service, number: int) -> list[Release]:
-    """What was released of a reference, the latest first."""
+    """Released files of a reference, latest first."""
     return [
         Release(
             photo=display_name(row.path),
@@ -60,16 +60,16 @@ def list_releases(service: Service, number: int) -> list[Release]:
 
 
 def latest_release(service: Service, number: int) -> ReleaseRow:
-    """What was released of a reference last; NotFoundError if nothing was."""
+    """The latest release of a reference. Raises NotFoundError if there is none."""
     service.listing.one(number)
     releases = service.listing.releases(number)
     if not releases:
-        raise NotFoundError(f"nothing was released of reference {number}; activate it first")
+        raise NotFoundError(f"reference {number} has no released file; activate it first")
     return releases[0][0]
 
 
 def released_response(service: Service, number: int) -> Response:
-    """The file that was released of a reference last."""
+    """The latest released file of a reference."""
     row = latest_release(service, number)
     return file_response(
         read_recorded(service.upload_store.resolve_source(row.path), row.sha256).data, display_name(row.path)
@@ -77,7 +77,7 @@ def released_response(service: Service, number: int) -> Response:
 
 
 def file_response(data: bytes, name: str) -> Response:
-    """A file for who asked to save under its name."""
+    """A file as an attachment with its name."""
     suffix = "." + name.rpartition(".")[2].lower()
     kind = _TYPES.get(suffix, suffix[1:])
     plain = "".join(each if each.isascii() and each.isprintable() and each not in '"\\' else "_" for each in name)

@@ -124,6 +124,9 @@ class PhotoOutcome(StrictModel):
     id: int | None
     state: Literal["added", "known", "activated", "unchanged", "failed"]
     problem: str | None = None
+    bytes_before: int | None = Field(default=None, description="Size of the photo's file; null unless activated or unchanged.")
+    bytes_after: int | None = Field(default=None, description="Size of the released file; null unless there is one.")
+    notes: list[str] = Field(default=[], description="What was written differently than in the photo's file.")
 
 
 class AddResponse(StrictModel):
@@ -220,6 +223,9 @@ class ActivationReport(StrictModel):
     state: Literal["activated", "unchanged"]
     reason: str | None
     quality: Quality
+    bytes_before: int
+    bytes_after: int
+    notes: list[str] = Field(description="What was written differently than in the photo's file.")
     released: str
     pictures: dict[str, str]
     edited_copies: list[EditedCopy]

@@ -1,4 +1,4 @@
-"""What the routes share: the collection, and those who work for it."""
+"""State shared by the routes: the collection, thread pools, queues and caches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MINUTE = 60
 
 
 class Service:
-    """One collection being served."""
+    """A served collection."""
 
     batcher: Batcher
     writer: Writer
@@ -59,42 +59,42 @@ class Service:
         )
 
     def start(self) -> None:
-        """Load the network and the index, and start the threads; where that fails, what was begun ends."""
+        """Load the network and the index, and start the threads; cleans up if any of it fails."""
         with ExitStack() as stack:
             self.upload_store.prepare()
             folder = self.collection.folder.path
-            # Two connections: who looks up one reference does not wait for who looks through all.
+            # Two connections, so that lookups of one reference do not wait for scans of all.
             self.listing, self.scan_listing = (stack.enter_context(closing(ReferenceListing(folder))) for _ in range(2))
             self.executors = stack.enter_context(closing(Executors()))
             network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.observe_batch)
             self.batcher = stack.enter_context(closing(network))
             self.writer = stack.enter_context(closing(Writer(self.limits.write_queue)))
-            self.collection.plan_search()  # the index is brought to what the catalog holds, which the first would wait for
+            self.collection.plan_search()  # loads the index before the first search
             self._stack = stack.pop_all()
         self.ready = True
 
     def stop(self) -> None:
-        """Do all that was accepted, then let go of everything but the collection, which is the caller's."""
+        """Finish accepted work and stop all threads. The collection stays open; the caller closes it."""
         self.ready = False
         self._stack.close()  # the writer first
 
     def bytes_on_disk(self) -> int:
-        """What the collection takes, as of a minute ago at most: its files may be very many."""
+        """Size of the collection, at most a minute old, since counting many files is slow."""
         now = time.monotonic()
         if now - self._measured_at > _MINUTE:
             self._bytes, self._measured_at = folder_size(self.collection.folder.root), now
         return self._bytes
 
     async def write(self, change: Callable[[], Result]) -> Result:
-        """Change the collection, after those who asked before. It is done even if nobody waits for it any more."""
+        """Make a change in the writer's thread. It is made even if the request is cancelled."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
     def start_job(self, job: Job, steps: Sequence[Callable[[], list[PhotoOutcome]]], reservation: Reservation) -> None:
-        """Let the writer do a job step by step; its photos stay in memory until it is done."""
+        """Queue a job with the writer; its photos stay in memory until it is finished."""
         if steps:
             future = self.writer.submit_steps([partial(job.run_step, step) for step in steps])
-            free = reservation.detach()  # only now: what the writer refuses goes with its request
-            future.add_done_callback(lambda _: free())  # first: of a job that is done nothing is in memory
+            free = reservation.detach()  # only now: if the writer refuses the job, the request frees the memory
+            future.add_done_callback(lambda _: free())  # before finish(): a finished job holds no memory
             future.add_done_callback(lambda done: job.finish(done.exception()))
         else:
             job.finish()

@@ -2,6 +2,7 @@
 import { form, isAborted, json, request } from "./api.js";
 import { acceptFiles } from "./file_input.js";
 import { byId, figure, announce, make, notice } from "./dom.js";
+import { formatBytes } from "./format.js";
 import { fileImage, serviceImage } from "./images.js";
 
 const { setStatus, setProblem, clear } = notice("activate-notice");
@@ -72,7 +73,7 @@ function* renderReport(file, report, options) {
     "div",
     { class: "release" },
     pictureViews(report.pictures, options),
-    make("div", {}, quality(report.quality), edits(report.edited_copies)),
+    make("div", {}, quality(report), notes(report.notes), edits(report.edited_copies)),
   );
 }
 
@@ -132,13 +133,19 @@ function slider(pictures, options) {
   );
 }
 
-function quality({ psnr, ssim, linf }) {
+function notes(lines) {
+  if (lines.length === 0) return null;
+  return make("div", { class: "notes" }, make("h3", {}, "Written differently"), make("ul", {}, ...lines.map((line) => make("li", {}, line))));
+}
+
+function quality({ quality: { psnr, ssim, linf }, bytes_before, bytes_after }) {
   return make(
     "dl",
     { class: "figures" },
     figure("PSNR", psnr === null ? "∞" : `${psnr.toFixed(1)} dB`, "higher is closer"),
     figure("SSIM", ssim.toFixed(4), "1 means identical"),
     figure("L∞", `${linf.toFixed(0)} of 255`, "largest change"),
+    figure("File size", formatBytes(bytes_after), `${formatBytes(bytes_before)} before`),
   );
 }
 

@@ -124,8 +124,8 @@ function row(file, match, options) {
   const verdict = isCandidate(match) ? [verdictText(match)] : [];
   const facts = [
     ...verdict,
-    `false-match probability ${match.false_match_text}`,
-    isDistractor ? "a distractor" : match.state,
+    `false match ${match.false_match_text}`,
+    match.state,
   ];
   return make(
     "li",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Annotated
 
@@ -61,7 +62,7 @@ async def activate(
 ) -> Response | ActivationReport | JobStarted:
     """Add a photo as a reference, activate it, check the written file, and return it with its metadata.
 
-    X-Homing headers state id, state, PSNR, SSIM and L-infinity, and the reason if the photo stayed unchanged.
+    X-Homing headers hold id, state, reason, PSNR, SSIM, L-infinity, the sizes of both files, and notes as JSON.
     """
     form = await read_form(request, service.limits, reservation)
     options = ActivateOptions.from_form(form.values)
@@ -88,6 +89,9 @@ def _file(result: ActivationResult) -> Response:
         "PSNR": quality.psnr,
         "SSIM": quality.ssim,
         "Linf": quality.linf,
+        "Bytes-Before": outcome.bytes_before,
+        "Bytes-After": outcome.bytes_after,
+        "Notes": json.dumps(outcome.notes),
     }
     for name, value in headers.items():
         if value is not None:
@@ -106,6 +110,9 @@ def _report(service: Service, upload: Upload, result: ActivationResult) -> Activ
         state=outcome.state,
         reason=_reason(result),
         quality=to_quality(outcome.psnr, outcome.ssim, outcome.linf),
+        bytes_before=len(upload.data),
+        bytes_after=len(result.data),
+        notes=outcome.notes,
         released=f"{base}/released",
         pictures={name: f"{base}/pictures/{name}" for name in PICTURES},
         edited_copies=[
