@@ -155,7 +155,7 @@ def test_invalid_options_are_refused_in_one_line(
 def test_no_pictures_without_a_release(activation_server: Server) -> None:
     (rocket,) = activation_server.client.get("/v1/photos?name=rocket").json()["photos"]
     answer = activation_server.client.get(f"/v1/photos/{rocket['id']}/pictures/after")
-    assert answer.status_code == 404 and "nothing was released" in answer.json()["detail"]
+    assert answer.status_code == 404 and "has no released file" in answer.json()["detail"]
     assert activation_server.client.get(f"/v1/photos/{rocket['id']}/pictures/..%2Fafter").status_code == 404
 
 
