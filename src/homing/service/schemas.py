@@ -124,8 +124,8 @@ class PhotoOutcome(StrictModel):
     id: int | None
     state: Literal["added", "known", "activated", "unchanged", "failed"]
     problem: str | None = None
-    bytes_before: int | None = Field(default=None, description="Size of the photo's file; null unless activated or unchanged.")
-    bytes_after: int | None = Field(default=None, description="Size of the released file; null unless there is one.")
+    bytes_before: int | None = Field(default=None, description="Size of the photo's file, if it was activated.")
+    bytes_after: int | None = Field(default=None, description="Size of the released file, if there is one.")
     notes: list[str] = Field(default=[], description="What was written differently than in the photo's file.")
 
 
