@@ -33,7 +33,7 @@ def test_a_picture_is_dropped_or_pasted(open_page: Open, server: Server, copy: P
 def test_dropping_something_else_than_a_file_shows_an_error(open_page: Open, server: Server, view: str) -> None:
     tab = open_page(server.address, view)
     drop_or_paste(tab, "drop")
-    expect(tab.locator(f"#{view}-notice").get_by_role("alert")).to_contain_text("That is no file.")
+    expect(tab.locator(f"#{view}-notice").get_by_role("alert")).to_contain_text("This is not a file.")
 
 
 def test_a_picture_without_a_match(open_page: Open, server: Server, photos: Path) -> None:
