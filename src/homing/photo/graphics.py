@@ -23,7 +23,7 @@ def graphic_colors(photo: Photo) -> int | None:
     """
     pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _shown(photo, photo.alpha)
     codes = _packed(pixels)
-    gray = pixels.shape[2] == 1 or (pixels.shape[2] == 3 and bool((pixels == pixels[..., :1]).all()))
+    gray = bool((pixels[..., :3] == pixels[..., :1]).all())  # of CMYK, too
     few = min(_FEW_GRAYS if gray else _FEW, codes.size // _PIXELS_PER_COLOR)
     # A sample of the pixels has no more colors than all of them.
     step = max(1, codes.size // _SAMPLE)
