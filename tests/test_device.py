@@ -19,6 +19,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc")
 def test_a_network_on_a_cpu_reuses_its_memory() -> None:
     """Fresh pages of 4 kB: some 80,000 for 16 photos, if what layers free goes back."""

@@ -34,6 +34,7 @@ def activations(loaded, extractor, codebook):
     return activate_batch(loaded, extractor=extractor, codebook=codebook, recipe=PAPER)
 
 
+@pytest.mark.slow
 def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, codebook) -> None:
     for photo, result in zip(loaded, activations, strict=True):
         assert (result.state, result.sha256) == ("activated", photo.sha256)

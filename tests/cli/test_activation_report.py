@@ -48,6 +48,7 @@ def outcomes(job: tuple[Path, str]) -> list[Outcome]:
     ]
 
 
+@pytest.mark.slow
 def test_only_photos_worth_telling_get_a_line(job: tuple[Path, str]) -> None:
     folder, stderr = job
     lines = stderr.splitlines()

@@ -204,6 +204,7 @@ def test_search_in_an_empty_collection(photos: Path, tmp_path: Path) -> None:
     assert "the collection is empty" in homing("search", tmp_path / "empty.homing", photos / "camera.png").stdout
 
 
+@pytest.mark.slow
 def test_a_job_stopped_by_ctrl_c_can_be_continued(photos: Path, tmp_path: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()

@@ -35,6 +35,7 @@ def explanation(workspace: Path, photos: Path) -> dict:
     return json.loads(homing("explain", workspace / "c.homing", photos / "rocket.jpg", "--json"))
 
 
+@pytest.mark.slow
 def test_positions_agree_with_numpy(workspace: Path, photos: Path, explanation: dict) -> None:
     with Collection.open(workspace / "c.homing") as collection:
         book = collection.codebook
@@ -128,6 +129,7 @@ def test_missing_files_are_reported(photos: Path, tmp_path: Path) -> None:
     assert "gone.jpg" in line
 
 
+@pytest.mark.slow
 def test_changed_files_are_neither_shown_nor_edited(photos: Path, tmp_path: Path) -> None:
     """Another photo of another size, then no photo at all, where the original was."""
     source, out = tmp_path / "<b>it&.jpg", tmp_path / "out"

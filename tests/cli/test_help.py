@@ -23,6 +23,7 @@ ROOT = get_command(app)
 assert isinstance(ROOT, TyperGroup)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", sorted(_pages(ROOT)), ids=" ".join)
 @pytest.mark.parametrize("width", [80, 120])
 def test_help_fits_and_shows_no_type_for_flags(words: tuple[str, ...], width: int) -> None:

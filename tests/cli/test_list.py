@@ -22,6 +22,7 @@ def listed(collection: Path, *options: object) -> list[dict]:
     return references
 
 
+@pytest.mark.slow
 def test_all_references_with_their_releases(collection: Path, photos: Path) -> None:
     references = listed(collection)
     assert {each["photo"] for each in references} == {str(path) for path in photos.iterdir()}

@@ -70,6 +70,7 @@ def test_errors_are_one_line_and_an_empty_name_is_refused(workspace: Path) -> No
     assert len(said.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_remove_asks_for_confirmation_on_a_terminal_only(workspace: Path) -> None:
     what = ("remove", workspace / "c.homing", workspace / "photos")
     asked = on_a_terminal(b"n\n", *what)
@@ -114,6 +115,7 @@ def test_activate_counts_replaced_releases(workspace: Path) -> None:
     assert homing("add", workspace / "c.homing", workspace / "before.jpg").stdout == "1 known already.\n"
 
 
+@pytest.mark.slow
 def test_delete_previous_asks_for_confirmation_on_a_terminal_only(workspace: Path) -> None:
     what = ("migrate", workspace / "c.homing", "--delete-previous")
     collection_package.migrate(workspace / "c.homing", "imagenet-lite0")

@@ -46,6 +46,7 @@ def imported(index: object, network: NetworkExtractor) -> Codebook:
     return Codebook.from_faiss(index, extractor=network, name="own", descriptors=descriptors(500, seed=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS)
 def test_a_search_finds_what_faiss_finds_in_the_index(spec: str, network: NetworkExtractor) -> None:
     index, queries = faiss_index(spec, vectors=300), descriptors(20, seed=3)

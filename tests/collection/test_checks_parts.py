@@ -36,6 +36,7 @@ def behind(collection: Path, statement: str, *values: object) -> list[tuple[obje
         return database.execute(statement, values).fetchall()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [None, b"", b"rubbish"])
 @pytest.mark.parametrize("name", ["collection.toml", "codebook", "distractors"])
 def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: bytes | None) -> None:

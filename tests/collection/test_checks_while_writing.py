@@ -11,6 +11,7 @@ from homing.collection._locks import writer_lock
 from homing.errors import BusyError
 
 
+@pytest.mark.slow
 def test_a_check_beside_a_writer_finds_nothing(tmp_path: Path) -> None:
     photos, path = tiny_photos(tmp_path / "photos", 8), tmp_path / "c.homing"
 

@@ -133,6 +133,7 @@ def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None
         find_photos([f"zip://in::{tmp_path / 'slip.zip'}"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("library", "scheme", "extra"), [("s3fs", "s3", "s3"), ("aiohttp", "https", "http")])
 def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: str, extra: str) -> None:
     code = (

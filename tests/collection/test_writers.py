@@ -116,6 +116,7 @@ def check(collection: Collection, queries: torch.Tensor) -> int:
     return len(answers[0])
 
 
+@pytest.mark.slow
 def test_a_second_process_is_told_at_once_and_readers_are_not(
     shared: Path, others: Path, photos: Path, extractor: Extractor
 ) -> None:
@@ -168,6 +169,7 @@ def test_a_job_within_a_job_is_refused(shared: Path, others: Path, extractor: Ex
         assert [each.state for each in opened.remove(1)] == ["removed"], "and the lock is free again"
 
 
+@pytest.mark.slow
 def test_readers_always_get_whole_answers(
     shared: Path, others: Path, photos: Path, tmp_path: Path, extractor: Extractor
 ) -> None:

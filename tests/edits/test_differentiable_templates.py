@@ -17,6 +17,7 @@ def covered(black: Tensor, white: Tensor) -> float:
     return 1 - (white - black).mean().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["text", "emoji"])
 def test_overlays_cover_as_much_as_in_the_exact_edit(name):
     blanks = [Image.new("RGB", (2 * SIDE, 2 * SIDE), level) for level in ("black", "white")]

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 import torch
 
 from homing.edits import KINDS
@@ -45,6 +46,7 @@ def test_strengths_stay_in_their_range_and_half_the_rotations_are_quarter_turns(
     assert 0 < np.abs(_strengths("rotation", (-20, 20), 1000, rng)).max() <= 20
 
 
+@pytest.mark.slow
 def test_the_same_numbers_give_the_same_copies_and_originals_stay() -> None:
     originals = views(12)
     before = originals.pixels.clone()

@@ -20,6 +20,7 @@ def photo_area(image: Image.Image) -> np.ndarray:
     return (np.abs(np.asarray(image).astype(int) - MAGENTA) <= 2).all(axis=2)
 
 
+@pytest.mark.slow
 @every_screen
 @pytest.mark.parametrize("size", [(400, 300), (300, 400), (600, 200)])
 def test_every_screen_shows_the_whole_photo_in_its_ratio(screen, size):

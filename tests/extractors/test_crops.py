@@ -46,6 +46,7 @@ def test_every_photo_is_described_whole(paths: list[Path]) -> None:
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_half_precision_comes_near_enough(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     single = described(extractor, paths, 12)

@@ -135,6 +135,7 @@ def test_an_unknown_set_of_timm_weights_gets_a_hint() -> None:
         extractors.load("timm:convnext_atto.d2_in21k")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dim", "size", "mean"),
     [

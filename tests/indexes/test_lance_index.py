@@ -74,6 +74,7 @@ class Both:
                 assert np.abs(np.diff(expected, axis=1))[swapped[:, 1:] | swapped[:, :-1]].max(initial=0) < 2e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["IVF8,PQ4x8", "OPQ4,IVF8,PQ4x8", "IVF300,PQ8x8"])
 def test_the_same_answers_after_every_change(spec: str, tmp_path: Path) -> None:
     both = Both(spec, tmp_path / "d.lance")

@@ -8,6 +8,7 @@ from tests.service.chromium import DESKTOP, PHONE, Open, check_accessibility, ch
 from tests.service.conftest import Server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_every_view_is_accessible(
@@ -70,6 +71,7 @@ def test_a_view_sets_url_title_and_focus(open_page: Open, server: Server) -> Non
     expect(tab.get_by_role("navigation").locator("[aria-current=page]")).to_have_text("Search")
 
 
+@pytest.mark.slow
 def test_the_skip_link_works(open_page: Open, server: Server) -> None:
     tab = open_page(server.address)
     tab.keyboard.press("Tab")

@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from tests.service.chromium import DESKTOP, PHONE, Open, check_accessibility, choose_files, width_of
@@ -106,6 +107,7 @@ def test_found_before_is_measured_on_the_uploaded_photo(
         )
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_photo_shows_one_line(open_page: Open, server: Server, tmp_path: Path) -> None:
     (tmp_path / "letter.jpg").write_text("Dear editor")
     tab = open_page(server.address, "activate")

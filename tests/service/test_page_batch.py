@@ -119,6 +119,7 @@ def test_variants_of_all_pictures_are_searched_for(
     assert shown_texts(tab)["turned.jpg"].endswith("atch: rocket.jpg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("screen", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_the_result_list_is_accessible(

@@ -81,6 +81,7 @@ def test_a_picture_without_a_preview_is_searched_for(
     expect(tab.locator(".pair")).to_contain_text("No preview of this file")
 
 
+@pytest.mark.slow
 def test_an_unreachable_service_shows_an_error(open_page: Open, own_process: Process, copy: Path) -> None:
     tab = open_page(own_process.address)
     own_process.stop()

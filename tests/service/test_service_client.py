@@ -146,6 +146,7 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
     assert sorted(each.photo for each in client.photos()) == sorted(REFERENCES)
 
 
+@pytest.mark.slow
 def test_outcomes_are_reported_and_remain_if_the_connection_is_lost(own_process: Process, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "many", 40)  # which go in two requests
     reported: list[homing.Outcome] = []
@@ -196,6 +197,7 @@ def test_wrong_addresses_are_errors(server: Server, copy: Path) -> None:
         homing.Client(server.address, "schlüssel")
 
 
+@pytest.mark.slow
 def test_the_client_imports_no_server_libraries() -> None:
     script = "import sys, homing; homing.Client; assert not {'fastapi', 'uvicorn', 'pydantic'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -27,6 +27,7 @@ from homing.service import create_app
 from homing.service.server import bind
 
 
+@pytest.mark.slow
 def test_an_internal_error_is_reported_without_its_traceback(template: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Collection.open(template) as collection:
         app = create_app(collection)
@@ -51,6 +52,7 @@ def test_an_internal_error_is_reported_without_its_traceback(template: Path, cap
     assert "GET /broken failed" in caplog.text and "a secret of the house" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_damaged_collection_is_reported_and_its_traceback_logged(own_process: Process, photos: Path) -> None:
     with closing(sqlite3.connect(own_process.folder / "catalog.sqlite", isolation_level=None)) as database:
         database.execute("DROP TABLE descriptors")
@@ -61,6 +63,7 @@ def test_a_damaged_collection_is_reported_and_its_traceback_logged(own_process: 
     assert "Traceback" in log and "no such table: descriptors" in log
 
 
+@pytest.mark.slow
 def test_a_failed_start_is_one_line(template: Path, tmp_path: Path) -> None:
     folder = tmp_path / "c.homing"
     shutil.copytree(template, folder)
@@ -109,6 +112,7 @@ def test_disk_errors_are_not_blamed_on_the_photo(own_server: Server, tmp_path: P
     assert not uploads(own_server, second).exists()
 
 
+@pytest.mark.slow
 def test_a_reference_without_its_released_file_is_in_the_audit_log(own_process: Process, tmp_path: Path) -> None:
     Image.effect_noise((1100, 1000), 50).convert("RGB").save(tmp_path / "noise.jpg", quality=50)
     resource.prlimit(own_process.process.pid, resource.RLIMIT_FSIZE, (3_000_000, -1))  # a BMP of it is larger

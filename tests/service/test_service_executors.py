@@ -69,6 +69,7 @@ def test_running_out_of_memory_names_the_photo() -> None:
                 asyncio.run(work)
 
 
+@pytest.mark.slow
 def test_queued_comparisons_hold_no_full_size_pixels(template: Path, extractor: Extractor, tmp_path: Path) -> None:
     Image.new("RGB", (3000, 2000), "white").save(tmp_path / "large.jpg")
     shutil.copytree(template, tmp_path / "c.homing")

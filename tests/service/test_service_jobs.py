@@ -107,6 +107,7 @@ def test_only_the_latest_jobs_are_stored() -> None:
         jobs.find(first.id)
 
 
+@pytest.mark.slow
 def test_job_states() -> None:
     job, states = Job("add", 2), []
 

@@ -133,6 +133,7 @@ def test_cross_origin_and_proxied_requests_are_refused_without_keys(server: Serv
     assert own.status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("peer", "status"), [("127.0.0.1", 404), ("::ffff:127.0.0.1", 404), ("192.0.2.7", 403), ("2001:db8::7", 403)]
 )

@@ -251,6 +251,7 @@ def test_a_failing_batch_raises_and_later_ones_succeed() -> None:
     batcher.close()
 
 
+@pytest.mark.slow
 def test_the_writer_works_in_order_and_interleaves_jobs() -> None:
     done: list[str] = []
     begun, hold = threading.Event(), threading.Event()

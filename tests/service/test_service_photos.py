@@ -26,6 +26,7 @@ def new(tmp_path: Path, server: Server) -> Iterator[Path]:
             server.client.delete(f"/v1/photos/{each['id']}")
 
 
+@pytest.mark.slow
 def test_an_added_photo_is_found_under_its_upload_name(server: Server, new: Path) -> None:
     answer = server.post("/v1/photos", ("Strand bei Föhr.png", new.read_bytes()))
     assert answer.status_code == 201
@@ -158,6 +159,7 @@ def test_searches_work_while_another_process_writes(own_server: Server, tmp_path
     assert own_server.post("/v1/photos", new).status_code == 201
 
 
+@pytest.mark.slow
 def test_added_photos_are_in_the_collection_when_it_is_opened_elsewhere(own_process: Process, tmp_path: Path) -> None:
     own_process.post("/v1/photos", *tiny_photos(tmp_path / "new", 3))
     assert own_process.stop() == 0

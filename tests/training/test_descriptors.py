@@ -21,6 +21,8 @@ from homing.training.photo_array import PhotoArray, load_photo_array
 from homing.training.run import Run, check_run
 from homing.training.settings import EDITS, WEAK_EDITS, DescriptorSettings
 
+pytestmark = pytest.mark.slow
+
 CPU = torch.device("cpu")
 TINY = DescriptorSettings(
     training_size=64, size=64, dim=32, pairs=16, epochs=6, cells=8, koleo=0.1, mixup=0.2, whiten=0.2

@@ -53,6 +53,7 @@ def test_directions_come_from_the_key_and_are_whitened(network: Extractor) -> No
     assert not torch.allclose(decoder._directions, other._directions)
 
 
+@pytest.mark.slow
 def test_what_is_written_is_read_from_the_files_by_the_key_alone(flower: Photo) -> None:
     network, book = extractors.load("imagenet-lite0", device="cpu"), codebooks.load("imagenet-lite0")
     rows = book.decode(codebooks.bundled_distractors(book).codes[:2000]).numpy()
