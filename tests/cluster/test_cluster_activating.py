@@ -1,10 +1,12 @@
 """Photos that Ray activates are released as by one process: exactly once, and nothing of others is written over."""
 
 import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from tests.cluster.helpers import verify_releases
 from tests.collection.tiny import RECIPES, tiny_photos
 from typer.testing import CliRunner
@@ -95,3 +97,17 @@ def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
         for file in (tmp_path / "out").iterdir():
             found = collection.folder.catalog.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
             assert found is not None
+
+
+def test_the_command_activates_graphics_only_with_the_option(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    with Image.open(tiny_photos(tmp_path, 1)[0]) as image:
+        image.quantize(16).save(tmp_path / "photos" / "palette.png")
+    before = (tmp_path / "photos" / "palette.png").read_bytes()
+    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", home, "--out", tmp_path / "out"]
+    command = [*map(str, arguments), "--recipe", "paper-fast", "--gpus", "0", "--workers", "1", "--json"]
+    for options, state in (([], "unchanged"), (["--graphics"], "activated")):
+        done = CliRunner().invoke(app, [*command, *options])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["counts"][state] == 1
+        assert ((tmp_path / "out" / "palette.png").read_bytes() == before) == (state == "unchanged")

@@ -44,6 +44,10 @@ Alpha = Annotated[
 Format = Annotated[
     str | None, typer.Option(help="Write jpeg, png, webp, tiff, avif, heic or bmp.", show_default="as the photo came")
 ]
+Graphics = Annotated[
+    bool,
+    typer.Option("--graphics", help="Activate graphics of few colors too, such as logos and screenshots of text."),
+]
 
 
 def activate(
@@ -59,10 +63,7 @@ def activate(
     psnr: Psnr = None,
     alpha: Alpha = None,
     format: Format = None,
-    graphics: Annotated[
-        bool,
-        typer.Option("--graphics", help="Activate graphics of few colors too, such as logos and screenshots of text."),
-    ] = False,
+    graphics: Graphics = False,
     report: Annotated[
         Path | None,
         typer.Option(

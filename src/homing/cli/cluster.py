@@ -85,6 +85,7 @@ def activate(
     psnr: one_machine.Psnr = None,
     alpha: one_machine.Alpha = None,
     format: one_machine.Format = None,
+    graphics: one_machine.Graphics = False,
     workers: WorkerCount = None,
     gpus: GpuCount = None,
     address: Address = None,
@@ -105,7 +106,14 @@ def activate(
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
         return cluster.activate(
-            found, collection, out, recipe=chosen, format=format, resources=resources, report=report
+            found,
+            collection,
+            out,
+            recipe=chosen,
+            format=format,
+            graphics=graphics,
+            resources=resources,
+            report=report,
         )
 
     _run(photos, "Activating", one_machine.STATE_LABELS, json, job)

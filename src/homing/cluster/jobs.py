@@ -61,6 +61,7 @@ def activate(
     *,
     recipe: Recipe,
     format: str | None = None,
+    graphics: bool = False,
     resources: Resources | None = None,
     report: Report,
 ) -> list[Throughput]:
@@ -77,13 +78,16 @@ def activate(
         book.check(opened.extractor)
         with (
             (resources or Resources()).start() as workers,
-            open_catalog_actor(where, partial(ReleaseWriter, recipe=recipe, format=written)) as handler,
+            open_catalog_actor(
+                where, partial(ReleaseWriter, recipe=recipe, format=written, graphics=graphics)
+            ) as handler,
         ):
             compiled = should_compile(len(tasks), recipe)
+            work = ActivateFiles(book, recipe, written, compiled, workers.device, graphics)
             flow = [
                 Stage("read", partial(stages.read_tasks, handler=handler), resource="io"),
                 Stage("decode", stages.decode_tasks, resource="cpu"),
-                Stage("activate", ActivateFiles(book, recipe, written, compiled, workers.device), resource="network"),
+                Stage("activate", work, resource="network"),
                 Stage("write", partial(release, releases=handler), resource="io"),
             ]
             return run(tasks, flow, workers, report)
