@@ -32,7 +32,7 @@ def test_files_of_other_kinds_are_not_overwritten(
 ) -> None:
     monkeypatch.chdir(workspace)
     before = Path(file).read_bytes()
-    with pytest.raises(HomingError, match="what is written ends in"):
+    with pytest.raises(HomingError, match="the name of the output file must end in"):
         homing(*command, file)
     assert Path(file).read_bytes() == before
 

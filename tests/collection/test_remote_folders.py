@@ -109,7 +109,7 @@ def test_a_file_address_is_a_path(folder: Path) -> None:
 
 @pytest.mark.parametrize("out", ["ftp://host/out", "zip://out::/tmp/x.zip", "sftp://host/out"])
 def test_where_files_would_be_seen_half_nothing_is_released(out: str, folder: Path, small: Collection) -> None:
-    with pytest.raises(HomingError, match="files appear whole only with"):
+    with pytest.raises(HomingError, match="atomic writes are supported only with"):
         small.activate(folder, out)
 
 

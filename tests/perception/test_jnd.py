@@ -8,7 +8,7 @@ from homing.perception.jnd import PRINTED
 
 
 def printed(image: np.ndarray) -> np.ndarray:
-    """The map of (H, W, 3) in 0..255, as the appendix of the paper has it."""
+    """JND map of (H, W, 3) in 0..255, by the formula in the appendix of the paper."""
     luma = image @ np.array([0.299, 0.587, 0.114])
     background = ndimage.uniform_filter(luma, 5, mode="nearest")
     gradient = np.hypot(ndimage.sobel(luma, axis=0, mode="nearest"), ndimage.sobel(luma, axis=1, mode="nearest"))
@@ -18,7 +18,7 @@ def printed(image: np.ndarray) -> np.ndarray:
 
 
 def reference(image: np.ndarray) -> np.ndarray:
-    """The map of (H, W, 3) in 0..255, written again in NumPy from the formulas."""
+    """JND map of (H, W, 3) in 0..255: a NumPy version written from the formulas."""
     luma = image @ np.array([0.299, 0.587, 0.114])
     kernel = np.ones((5, 5))
     kernel[1:4, 1:4] = 2
@@ -38,7 +38,7 @@ def test_agrees_with_a_numpy_version(flower) -> None:
     np.testing.assert_allclose(ours, reference(255 * image.permute(1, 2, 0).double().numpy()), rtol=1e-3)
 
 
-def test_as_printed_it_agrees_with_the_printed_formula(flower) -> None:
+def test_printed_variant_agrees_with_the_printed_formula(flower) -> None:
     image = flower.pixels()
     ours = 255 * jnd_map(image[None], PRINTED)[0, 0].numpy()
     np.testing.assert_allclose(ours, printed(255 * image.permute(1, 2, 0).double().numpy()), rtol=1e-3, atol=1e-3)
@@ -50,7 +50,7 @@ def test_texture_and_darkness_allow_more_than_flat_gray() -> None:
     assert jnd_map(flat).mean() < jnd_map(dark).mean() < jnd_map(texture).mean()
 
 
-def test_jumps_where_the_two_branches_meet_only_as_printed() -> None:
+def test_only_the_printed_variant_is_discontinuous_at_127() -> None:
     levels = [torch.full((1, 3, 8, 8), level / 255) for level in (126.9, 127.1)]
     below, above = (jnd_map(flat).mean() for flat in levels)
     assert abs(float(below - above)) < 1e-4
@@ -62,7 +62,7 @@ GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=GPU)])
-def test_a_batch_gives_what_convolutions_give(device: str) -> None:
+def test_batches_agree_with_the_numpy_version(device: str) -> None:
     images = torch.rand(4, 3, 33, 47, generator=torch.Generator().manual_seed(0))
     ours = jnd_map(images.to(device)).cpu()
     assert ours.shape == (4, 1, 33, 47)

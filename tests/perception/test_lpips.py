@@ -8,8 +8,10 @@ from homing.errors import HomingError
 from homing.perception.lpips import load_lpips
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning:torchvision")  # where the authors' code is called as it is
-def test_is_the_authors_and_grows_with_the_noise(torch_home: Path, flower, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.filterwarnings("ignore::UserWarning:torchvision")  # from the authors' code
+def test_equals_the_authors_code_and_grows_with_noise(
+    torch_home: Path, flower, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import lpips
 
     monkeypatch.setenv("TORCH_HOME", str(torch_home))
@@ -23,16 +25,16 @@ def test_is_the_authors_and_grows_with_the_noise(torch_home: Path, flower, monke
         assert distance(image, much) == pytest.approx(float(theirs(2 * image[None] - 1, 2 * much[None] - 1)), rel=1e-4)
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "lpips", None)
     with pytest.raises(HomingError, match=r"pip install 'homing\[lpips\]'"):
         load_lpips()
 
 
-def test_without_weights_and_network_it_says_where_to_put_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_error_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     for name in ("https_proxy", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nobody answers
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # no server listens there
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with pytest.raises(HomingError) as raised:
@@ -42,7 +44,9 @@ def test_without_weights_and_network_it_says_where_to_put_them(tmp_path: Path, m
     assert "\n" not in str(raised.value)
 
 
-def test_damaged_weights_are_to_be_removed(tmp_path: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_weights_error_names_the_file(
+    tmp_path: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (file,) = (torch_home / "hub" / "checkpoints").iterdir()
     damaged = tmp_path / "hub" / "checkpoints" / file.name
     damaged.parent.mkdir(parents=True)

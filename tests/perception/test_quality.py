@@ -14,7 +14,7 @@ from homing.perception import measure
 
 @settings(deadline=None, max_examples=20)
 @given(noise=st.floats(0.002, 0.2), seed=st.integers(0, 1000), height=st.integers(32, 90))
-def test_psnr_and_linf_agree_with_others(noise: float, seed: int, height: int) -> None:
+def test_psnr_and_linf_agree_with_scikit_image_and_numpy(noise: float, seed: int, height: int) -> None:
     rng = np.random.default_rng(seed)
     first = rng.random((3, height, 64), dtype=np.float32)
     second = (first + noise * rng.standard_normal(first.shape)).clip(0, 1).astype(np.float32)
@@ -34,20 +34,20 @@ def test_ssim_agrees_with_scikit_image(flower, noise: float) -> None:
     assert measure(first, second).ssim == pytest.approx(expected, abs=4e-3)
 
 
-def test_equal_photos_are_infinitely_near(flower) -> None:
+def test_equal_photos_have_infinite_psnr(flower) -> None:
     quality = measure(flower.pixels(), flower.pixels())
     assert math.isinf(quality.psnr)
     assert quality.ssim == pytest.approx(1.0, abs=1e-5)
     assert quality.linf == 0
 
 
-def test_other_sizes_are_refused() -> None:
+def test_different_sizes_are_refused() -> None:
     with pytest.raises(HomingError, match="same size, got 40×32 and 41×32"):
         measure(torch.zeros(3, 32, 40), torch.zeros(3, 32, 41))
 
 
 @pytest.mark.parametrize(("height", "width"), [(32, 4000), (375, 500), (33, 40)])
-def test_bands_of_rows_give_the_ssim_of_the_whole(height: int, width: int) -> None:
+def test_ssim_in_bands_equals_ssim_of_the_whole_image(height: int, width: int) -> None:
     rng = torch.Generator().manual_seed(height)
     first = torch.rand(3, height // 4 + 1, width // 4, generator=rng, dtype=torch.float64)
     first = torch.nn.functional.interpolate(first[None], (height, width), mode="bicubic")[0].clamp(0, 1)

@@ -1,1 +1,1 @@
-"""Files, addresses, threads and devices: what every package builds on."""
+"""Files, addresses, threads and devices."""

@@ -18,7 +18,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
 def default_device() -> torch.device:
-    """A GPU if there is one."""
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -26,14 +26,14 @@ def supports_bfloat16(device: torch.device) -> bool:
     """Whether the device supports bfloat16 in hardware."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
-    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # newer PyTorch knows
+    can = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}  # only in recent PyTorch
     return bool(can.get("avx512_bf16") or can.get("amx_bf16"))
 
 
 def compile_on_gpu(
     function: Callable[..., Tensor], device: torch.device, *, dynamic: bool | None = None
 ) -> Callable[..., Tensor]:
-    """The function, compiled on a GPU. Older ones and installations without a compiler do without: the same, later."""
+    """Compile a function for a GPU; return it unchanged on a CPU, an old GPU, or without Triton."""
     can = device.type == "cuda" and find_spec("triton") is not None
     if not can or torch.cuda.get_device_capability(device) < (7, 0):
         return function
@@ -43,27 +43,27 @@ def compile_on_gpu(
 
 @cache
 def tune_malloc() -> None:
-    """Let this process keep what it frees, up to half a gigabyte, and all threads draw from that. glibc, so Linux.
+    """Make malloc keep up to 512 MB of freed memory in one arena for all threads. Only with glibc, on Linux.
 
-    A network frees each of its layers and asks for the next: to be given fresh pages took a third of the time.
+    A network frees and allocates memory in each layer; fresh pages took a third of the time.
     """
     if platform.libc_ver()[0] != "glibc":
         return
     library = ctypes.CDLL(None)
-    # Older ones take no more than 32 MB for the first; without it the others would make things worse.
+    # Older glibc accepts at most 32 MB as the first setting; without it the others slow the process down.
     if any(library.mallopt(_MMAP_THRESHOLD, size * 2**20) for size in (128, 32)):
         library.mallopt(_TRIM_THRESHOLD, 512 * 2**20)
         library.mallopt(_ARENA_MAX, 1)
 
 
 def to_device(numbers: np.ndarray, device: torch.device) -> Tensor:
-    """An array on the device; the host does not wait for it, so that a GPU never runs out of work."""
+    """Copy an array to the device without waiting for it, so that a GPU always has work."""
     tensor = torch.from_numpy(numbers)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def to_numpy(tensors: Sequence[Tensor]) -> list[np.ndarray]:
-    """Arrays of tensors on one device; the host waits for it once."""
+    """Convert tensors on one device to arrays, with one synchronization."""
     if not tensors or not tensors[0].is_cuda:
         return [tensor.numpy() for tensor in tensors]
     copies = [torch.empty_like(each, device="cpu", pin_memory=True).copy_(each, non_blocking=True) for each in tensors]
@@ -75,7 +75,7 @@ def hardware() -> str:
     """The processor's name and number of cores, and the GPU's name if there is one."""
     names = [platform.processor() or platform.machine()]
     about = Path("/proc/cpuinfo")
-    if about.exists():  # Linux's own answer is the architecture alone
+    if about.exists():  # platform.processor() returns only the architecture on Linux
         lines = (line.partition(":") for line in about.read_text().splitlines())
         names = [value.strip() for key, _, value in lines if key.strip() == "model name"][:1] or names
     names[0] += f", {os.cpu_count()} cores"
@@ -85,6 +85,6 @@ def hardware() -> str:
 
 
 def memory_in_use(*, peak: bool = False) -> int:
-    """Bytes that this process holds, or the most it has held; getrusage would count what its parent held too. Linux."""
+    """Resident memory of this process, or its peak, in bytes (Linux); getrusage includes the parent's peak."""
     lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
     return next(1024 * int(words[1]) for words in lines if words[0] == ("VmHWM:" if peak else "VmRSS:"))

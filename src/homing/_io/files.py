@@ -21,7 +21,7 @@ import numpy as np
 from homing.errors import HomingError
 
 TEMPORARY_NAME = re.compile(r"\.[0-9a-f]{16}\.tmp")
-"""The names of what is being written: hidden, so that what a kill leaves is taken for nothing else."""
+"""Names of temporary files: hidden, so that files left by a killed process are recognized."""
 
 
 def temporary_path(path: Path) -> Path:
@@ -30,9 +30,9 @@ def temporary_path(path: Path) -> Path:
 
 
 def write_atomically(path: Path, data: bytes, *, new: bool = False) -> None:
-    """Write a file so that a crash at any instant leaves the old one or the new one, on disk, whole.
+    """Write a file atomically: after a crash at any time, either the old or the new file is complete on disk.
 
-    A `new` file is not written over one that somebody put there meanwhile: FileExistsError.
+    With `new`, raise FileExistsError instead of replacing a file.
     """
     temporary = temporary_path(path)
     try:
@@ -51,7 +51,7 @@ def write_atomically(path: Path, data: bytes, *, new: bool = False) -> None:
 
 
 def _hard_link(temporary: Path, path: Path) -> bool:
-    """Give a file a second name that nobody else has; False on disks that cannot, such as FAT."""
+    """Give a file a second, new name; False on file systems without hard links, such as FAT."""
     try:
         os.link(temporary, path)
     except OSError as error:
@@ -62,7 +62,7 @@ def _hard_link(temporary: Path, path: Path) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing; their names are on disk by then."""
+    """Make a folder and its missing parents, and flush their names to disk."""
     missing = list(takewhile(lambda each: not each.exists(), (folder, *folder.parents)))
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
@@ -71,9 +71,9 @@ def make_folder(folder: Path) -> None:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """A draft to fill, which takes the folder's name when it is done: the folder appears whole or not at all.
+    """Fill a temporary folder that is renamed to `path` at the end, so that the folder appears complete or not at all.
 
-    What stands under the name must be an empty folder, or nothing.
+    `path` must be an empty folder or not exist.
     """
     draft = temporary_path(path)
     try:
@@ -88,9 +88,9 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def folder_size(folder: Path) -> int:
-    """How much the files in a folder take, at any depth, but for those that somebody removes meanwhile."""
+    """Total size in bytes of the files in a folder, at any depth; files removed meanwhile are skipped."""
     total = 0
-    for inside, _, names in os.walk(folder):  # unlike rglob it passes over folders that vanish
+    for inside, _, names in os.walk(folder):  # unlike rglob, it skips folders that disappear
         for name in names:
             with suppress(FileNotFoundError):
                 total += Path(inside, name).stat().st_size
@@ -98,7 +98,7 @@ def folder_size(folder: Path) -> int:
 
 
 def prepare_output_folder(folder: Path) -> None:
-    """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
+    """Make the output folder; HomingError, before any work, if it is not writable."""
     try:
         make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
@@ -108,19 +108,19 @@ def prepare_output_folder(folder: Path) -> None:
 
 
 def prepare_output_file(file: Path, suffix: str) -> None:
-    """Make the folder of one result; says at once that it cannot be written, or has a name as of another kind of file.
+    """Make the folder of one output file; HomingError, before any work, if the file cannot be written.
 
-    A result may be written over an earlier one, but never over a photo or a part of a collection.
+    The suffix must match, so that no photo and no part of a collection is overwritten.
     """
     if file.suffix.lower() != suffix:
-        raise HomingError(f"what is written ends in {suffix}, got {file}; choose another name")
+        raise HomingError(f"the name of the output file must end in {suffix}, got {file}; choose another name")
     if file.is_dir():
         raise HomingError(f"cannot write {file}: it is a folder; choose another name")
     prepare_output_folder(file.parent)
 
 
 def is_case_insensitive(folder: Path) -> bool:
-    """Whether names that differ in case alone are one name in a folder, as on FAT."""
+    """Whether names in a folder are case-insensitive, as on FAT."""
     probe = temporary_path(folder / "probe")
     probe.touch(exist_ok=False)
     try:
@@ -131,7 +131,7 @@ def is_case_insensitive(folder: Path) -> bool:
 
 @contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
-    """Say in one line which file could not be written, and why."""
+    """Turn an OSError into a one-line HomingError that names the file."""
     try:
         yield
     except OSError as error:
@@ -139,14 +139,14 @@ def report_write_errors(path: Path) -> Iterator[None]:
 
 
 def read_safetensors_metadata(data: bytes, key: str) -> dict[str, Any]:
-    """What the bytes of a safetensors file say about it under this key, as JSON; ValueError or KeyError if nothing."""
+    """JSON metadata of a safetensors file under this key; ValueError or KeyError if there is none."""
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
     metadata: dict[str, Any] = json.loads(header["__metadata__"][key])
     return metadata
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; where the system has no way to, they are when it says so."""
+    """Flush the names in a folder to disk. Windows has no way to do this."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -157,9 +157,9 @@ def fsync_folder(folder: Path) -> None:
 
 
 def create_memmap(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
-    """An array of zeros in a file, mapped into memory. The room is taken at once: a disk that fills up later kills."""
+    """A memory-mapped file of zeros. Disk space is allocated now, because a full disk later kills the process."""
     if math.prod(shape) * np.dtype(dtype).itemsize > shutil.disk_usage(path.parent).free:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # before numbers too large for NumPy get there
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # before NumPy fails on sizes too large for it
     array = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
     if hasattr(os, "posix_fallocate"):
         try:

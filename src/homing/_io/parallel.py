@@ -22,17 +22,17 @@ from homing.errors import HomingError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MIN_ITEMS_FOR_PROCESSES = 2000  # items from which on processes, which take seconds to start, pay off
-CHUNK_SIZE = 16  # items that travel together: one by one they would spend longer on the way than in the work
+MIN_ITEMS_FOR_PROCESSES = 2000  # below it, starting processes, which takes seconds, costs more than it saves
+CHUNK_SIZE = 16  # items per message; single items would take longer to send than to process
 
 
 def prefetch_map(
     work: Callable[[Item], Result], items: Iterable[Item], *, threads: int | None = None, persistent: bool = False
 ) -> Iterator[Result]:
-    """Like map, in one thread per core or so many; at most one result per thread waits, so memory stays bounded.
+    """Like map, in `threads` threads, by default one per core. Memory is bounded: at most one result per thread waits.
 
-    `persistent` threads are the same in every call with as many: for work that keeps state by thread, as PyTorch does
-    on a GPU. Closing the iterator does not wait for running work.
+    `persistent` threads are reused by later calls with as many threads: for work that keeps state per thread, such as
+    PyTorch on a GPU. Closing the iterator does not wait for running work.
     """
     threads = threads or cores()
     pool = nullcontext(_persistent_pool(threads)) if persistent else _ContextThreadPool(threads)
@@ -40,14 +40,14 @@ def prefetch_map(
 
 
 def pipelined_map(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Like map, one after the other in one thread: the next items come while it works on those before."""
+    """Like map, in one background thread, while the caller produces the next items."""
     yield from _prefetch(_ContextThreadPool(1), work, items, max_pending=2)
 
 
 def parallel_map(work: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
-    """The same for short work on many items, which threads would spend waiting for each other: in processes.
+    """Like map, in processes if there are many items: for short work that threads would do one at a time.
 
-    The work is a function of a module, its items and results are things that can be pickled.
+    The work is a module-level function; items and results can be pickled.
     """
     if len(items) < MIN_ITEMS_FOR_PROCESSES:
         yield from prefetch_map(work, items)
@@ -61,9 +61,9 @@ def parallel_map(work: Callable[[Item], Result], items: list[Item]) -> Iterator[
 def process_map(
     work: Callable[[Item], Result], items: Iterable[Item], *, modules: Sequence[str], processes: int | None = None
 ) -> Iterator[Result]:
-    """Like map, in so many processes, or one per core. All must be things that can be pickled.
+    """Like map, in `processes` processes, by default one per core. Work, items and results must be picklable.
 
-    The work travels once to each process. The modules it needs, its own among them, are imported once for all.
+    The work is sent once to each process. `modules`, including the module of the work, are imported once for all.
     """
     processes = processes or cores()
     forked = "forkserver" in get_all_start_methods()
@@ -81,7 +81,7 @@ class _ContextThreadPool(ThreadPoolExecutor):
     """Threads that run each call in a copy of the caller's context."""
 
     def submit(self, work: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
-        """In a copy of the context: it can be entered only once at a time."""
+        """Submit a call in a copy of the context, because a context can be entered only once at a time."""
         return super().submit(copy_context().run, partial(work, *args, **kwargs))
 
 
@@ -115,7 +115,7 @@ def _prefetch(
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """Ctrl-C is heard at once, but raised when this is left: inside of a pool it may leave a lock shut for ever."""
+    """Delay KeyboardInterrupt until the end of the block: inside a pool it could leave a lock held forever."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -132,7 +132,7 @@ def _interrupts_deferred() -> Iterator[None]:
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is on_interrupt:  # what heard it may have put another in its place
+        if signal.getsignal(signal.SIGINT) is on_interrupt:  # the handler may have been replaced meanwhile
             signal.signal(signal.SIGINT, before)
     if raised:
         raise raised[0]
@@ -142,11 +142,11 @@ def _map_chunk(work: Callable[[Item], Result], chunk: list[Item]) -> list[Result
     return [work(item) for item in chunk]
 
 
-_work: Callable[[Any], Any]  # of this process, where it is a worker
+_work: Callable[[Any], Any]  # set in worker processes
 
 
 def _init_worker(work: Callable[[Any], Any]) -> None:
-    """A worker leaves interrupts and messages to its parent, and cores to the other workers."""
+    """Set up a worker: no interrupts, no warnings of Pillow, one thread."""
     import torch
 
     global _work

@@ -17,13 +17,13 @@ from homing._io.files import folder_size, make_folder, prepare_output_folder, wr
 from homing.errors import HomingError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
-# Where a file is there when all of it is: elsewhere others would see halves.
+# Schemes where a file appears only when it is complete.
 _ATOMIC_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "http", "https", "memory")
 _HTTP_SCHEMES = ("http", "https")
 _LOCAL_URL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-# Who asks, before the host: on the web a token may be all of it, elsewhere there is a password in it or it is a part of
-# the place, such as the container in abfs://container@account. In an archive or in memory it would be a file's name.
+# Credentials in front of the host. On the web they may be a token alone; in other schemes they contain a password,
+# because a plain name is part of the address, as in abfs://container@account. In archives it would be a file's name.
 _CREDENTIALS = re.compile(
     r"\b(?!(?:zip|tar|libarchive|memory|dir|github)://)([a-z][a-z0-9+.-]*://)"
     r"(?:(?<=http://)|(?<=https://)|(?=[^/\s@]*:))[^/\s]+@",
@@ -37,9 +37,9 @@ _SECRET_PARAMETER = re.compile(
 
 @dataclass(frozen=True, order=True, repr=False)
 class Address:
-    """A file or folder that is not on this machine, or inside an archive: SCHEME://…, or SCHEME://…::ADDRESS.
+    """A remote file or folder, or one inside an archive: SCHEME://…, or SCHEME://…::ADDRESS.
 
-    As a text, which messages and catalogs hold, it is without passwords and signatures.
+    As a string, as in messages and catalogs, it has no passwords and signatures.
     """
 
     url: str
@@ -62,18 +62,18 @@ class Address:
 
     @property
     def pure_path(self) -> PurePosixPath:
-        """From the scheme to the name, as a path: s3:/bucket/photos/beach.jpg."""
+        """The address as a path: s3:/bucket/photos/beach.jpg."""
         inner = str(self).partition("::")[0]
         return PurePosixPath(inner.partition("?")[0] if self.scheme in _HTTP_SCHEMES else inner)
 
     @property
     def name(self) -> str:
-        """The last part of it."""
+        """The last part of the path."""
         return self.pure_path.name
 
     @property
     def suffix(self) -> str:
-        """The suffix of the name, with its dot."""
+        """The suffix of the name, including the dot."""
         return self.pure_path.suffix
 
     def read_bytes(self) -> bytes:
@@ -84,23 +84,23 @@ class Address:
             return data
 
     def write(self, data: bytes, *, new: bool) -> None:
-        """Put a file there, whole or not at all; a `new` one not over another: FileExistsError."""
+        """Write the file atomically; with `new`, FileExistsError if it exists."""
         system, path = self._filesystem()
         with _as_os_error():
-            if self.scheme in _HTTP_SCHEMES:  # a PUT, for which fsspec leaves out what it is asked for otherwise
+            if self.scheme in _HTTP_SCHEMES:  # fsspec ignores `mode` for HTTP
                 system.pipe_file(path, data, headers={"If-None-Match": "*"} if new else {})
             else:
                 system.pipe_file(path, data, mode="create" if new else "overwrite")
 
     def is_dir(self) -> bool:
-        """Whether there are files below it."""
+        """Whether the address is a folder that has files."""
         system, path = self._filesystem()
         with _as_os_error():
-            system.invalidate_cache()  # what was listed before may have changed: others write there, too
+            system.invalidate_cache()  # other processes may have changed the listing
             return bool(system.isdir(path))
 
     def exists(self) -> bool:
-        """Whether there is a file or a folder; OSError if nobody can tell, where fsspec would say no."""
+        """Whether a file or folder exists; OSError if that is unknown, where fsspec returns False."""
         system, path = self._filesystem()
         with _as_os_error():
             system.invalidate_cache()
@@ -113,20 +113,20 @@ class Address:
             return True
 
     def size(self) -> int:
-        """How many bytes the files below it take."""
+        """Total size in bytes of the files in the folder."""
         system, path = self._filesystem()
         with _as_os_error():
             system.invalidate_cache()
             return int(system.du(path))
 
     def remove(self) -> None:
-        """Delete the file, or all files below it."""
+        """Delete the file, or all files in the folder."""
         system, path = self._filesystem()
         with _as_os_error():
             system.rm(path, recursive=True)
 
     def is_file(self) -> bool:
-        """Whether there is a file: asked anew, as others write, and not answered by no where nobody answers."""
+        """Whether the file exists now; OSError if that is unknown."""
         system, path = self._filesystem()
         with _as_os_error():
             if self.scheme in _HTTP_SCHEMES:
@@ -138,21 +138,21 @@ class Address:
                 return False
 
     def files(self) -> Iterator[PurePosixPath]:
-        """The files below it, at any depth, by their names relative to it."""
+        """Files in the folder at any depth, by names relative to it."""
         system, path = self._filesystem()
-        if self.scheme in _HTTP_SCHEMES and "?" in path:  # whose links lead to places below the query
-            raise HomingError(f"{self}: a web page with a query is not read as a folder; name its photos one by one")
+        if self.scheme in _HTTP_SCHEMES and "?" in path:  # its links are not below the query
+            raise HomingError(f"{self}: a web page with a query cannot be read as a folder; give its photos one by one")
         with _as_os_error():
             found = system.find(path)
         start = path.rstrip("/")
         for file in found:
             name = PurePosixPath(file.removeprefix(start).lstrip("/"))
-            if ".." in name.parts:  # what is released of it would be written somewhere else
-                raise HomingError(f"{self} holds a file whose name leads out of it, {name}; it is not read")
+            if ".." in name.parts:  # its released file would be written outside the output folder
+                raise HomingError(f"{self} contains a file whose name leads outside it, {name}; it is not read")
             yield name
 
     def names(self) -> list[str]:
-        """What lies in it, files and folders; what a console puts there to show an empty folder is nothing."""
+        """Names of the files and folders in it, without the placeholder that consoles create for an empty folder."""
         system, path = self._filesystem()
         if not self.exists():
             return []
@@ -162,7 +162,7 @@ class Address:
         return [name for each in found if (name := each.removeprefix(start))]
 
     def _filesystem(self) -> tuple[Any, str]:
-        """The file system of it, and its path there."""
+        """The file system of the address, and the path in it."""
         from fsspec.core import url_to_fs
 
         try:
@@ -171,7 +171,7 @@ class Address:
             extras = [_EXTRAS[scheme] for scheme in re.findall(r"(\w+)://", self.url.lower()) if scheme in _EXTRAS]
             hint = f"get it: {install_command(extras[0])}" if extras else one_line(error)
             raise HomingError(f"{self}: the library for such addresses is missing; {hint}") from error
-        except Exception as error:  # whatever a library says about settings and rights
+        except Exception as error:  # libraries raise many types for settings and permissions
             raise HomingError(f"{self}: cannot be reached: {one_line(error)}") from error
         return system, str(path)
 
@@ -180,7 +180,7 @@ Location = Path | Address
 
 
 def location(text: str | Location) -> Location:
-    """What a user named: an address, or a path; file:// is a path."""
+    """Parse a path or an address; file:// gives a path."""
     if isinstance(text, Address):
         return text
     name = os.fspath(text)
@@ -190,46 +190,46 @@ def location(text: str | Location) -> Location:
 
 
 def stored_path(where: Location) -> str:
-    """A place as it is written down: an address without secrets, a path from the root on."""
+    """The location as it is stored: an address without secrets, or an absolute path."""
     return str(where) if isinstance(where, Address) else os.path.abspath(where)
 
 
 def is_inside(where: Location, folder: Location) -> bool:
-    """Whether a place is a folder or lies in it, however the two are spelled."""
+    """Whether a location is a folder or inside it, after links are resolved."""
     if isinstance(where, Path) and isinstance(folder, Path):
         return Path(os.path.realpath(where)).is_relative_to(os.path.realpath(folder))
     return f"{where}/".startswith(str(folder).rstrip("/") + "/")
 
 
 def path_exists(where: Location) -> bool:
-    """Whether there is anything under this name."""
+    """Whether a file, folder or link exists at the location."""
     return where.exists() if isinstance(where, Address) else os.path.lexists(where)
 
 
 def list_names(where: Location) -> list[str]:
-    """What lies in a folder, by names; nothing where there is none."""
+    """Names of the files and folders in a folder; empty if it does not exist."""
     if isinstance(where, Address):
         return where.names()
     return [each.name for each in where.iterdir()] if where.exists() else []
 
 
 def total_size(where: Location) -> int:
-    """How many bytes the files in a folder take, at any depth."""
+    """Total size in bytes of the files in a folder, at any depth."""
     return where.size() if isinstance(where, Address) else folder_size(where)
 
 
 def prepare_output_location(out: Location) -> None:
-    """Make the folder that results go into; says at once, before the work, that nothing can be written there."""
+    """Make the output folder; HomingError, before any work, if files cannot be written there."""
     if isinstance(out, Path):
         prepare_output_folder(out)
     elif out.scheme not in _ATOMIC_SCHEMES:
         raise HomingError(
-            f"cannot write into {out}: files appear whole only with {', '.join(_ATOMIC_SCHEMES)}; choose one"
+            f"cannot write into {out}: atomic writes are supported only with {', '.join(_ATOMIC_SCHEMES)}; choose one"
         )
 
 
 def write_file(where: Location, data: bytes, *, new: bool) -> None:
-    """Write a file that is seen whole or not at all; a `new` one not over another: FileExistsError."""
+    """Write a file atomically; with `new`, FileExistsError if it exists."""
     if isinstance(where, Address):
         where.write(data, new=new)
     else:
@@ -239,7 +239,7 @@ def write_file(where: Location, data: bytes, *, new: bool) -> None:
 
 @contextmanager
 def _as_os_error() -> Iterator[None]:
-    """Whatever a library raises about a far file is an OSError here, with its reason in one line."""
+    """Turn any error of a remote file system into an OSError with a one-line reason."""
     try:
         yield
     except Exception as error:
@@ -251,7 +251,7 @@ def _as_os_error() -> Iterator[None]:
 
 
 def one_line(error: Exception) -> str:
-    """The text of an error in one line, without secrets."""
+    """The text of an error on one line, without secrets."""
     return _without_secrets(" ".join(str(error).split())) or type(error).__name__
 
 

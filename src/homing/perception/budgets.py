@@ -16,11 +16,11 @@ from homing.errors import HomingError, UnknownNameError
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
 from homing.perception.quality import rms
 
-# Inverse to what each channel adds to luminance: blue may move most.
+# Inverse to each channel's share of luminance: blue may change most.
 _CHANNEL_WEIGHTS = tuple(0.072 / share for share in LUMA)
-# The paper's alpha counts in pixels divided by ImageNet's standard deviations; ours are in [0, 1].
+# The paper's alpha applies to pixels divided by ImageNet's standard deviations; here pixels are in [0, 1].
 _IMAGENET_STD = (0.229, 0.224, 0.225)
-# After the loop most of the change sits near its bound; this share of it is what a PSNR is first met with.
+# Optimized changes are mostly close to their bound. The first strength meets the PSNR for this share of the bound.
 TYPICAL_SHARE = 0.8
 
 
@@ -30,21 +30,21 @@ def _as_tensor(values: tuple[float, ...], device: torch.device) -> Tensor:
 
 
 def is_grayscale(images: Tensor) -> Tensor:
-    """Which of (B, 3, H, W) images are gray throughout: (B,)."""
+    """Which of (B, 3, H, W) images are entirely gray: (B,)."""
     red, green, blue = images.unbind(dim=1)
     return ((red == green) & (green == blue)).all(dim=2).all(dim=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(ABC):
-    """Pixels move by at most alpha · H, where `H` is a map of the photo: each kind of budget has its own.
+    """Bound on the change of each pixel: alpha · H, where the map H of the photo depends on the kind of budget.
 
-    Give `psnr` (in dB; the strength is then found for each photo, on the file as written) or `alpha`.
+    Takes either `alpha` or `psnr`, in dB; the strength is then found for each photo, on the written file.
     """
 
     name: ClassVar[str]
-    label: ClassVar[str]  # in sentences
-    channels: ClassVar[tuple[float, ...]]  # how far each may move where the map is 1
+    label: ClassVar[str]  # used in sentences
+    channels: ClassVar[tuple[float, ...]]  # bound of each channel where the map is 1
 
     psnr: float | None = None
     alpha: float | None = None
@@ -59,24 +59,24 @@ class Budget(ABC):
 
     @abstractmethod
     def maps(self, images: Tensor) -> Tensor:
-        """How the bound is spread over (B, 3, H, W) images: (B, 1, H, W)."""
+        """The map H of (B, 3, H, W) images: (B, 1, H, W)."""
 
     def pixel_bound(self, image: Tensor) -> Tensor:
-        """How far each pixel of a (3, H, W) image may move either way, in [0, 1] units: (3, H, W).
+        """The bound of each pixel of a (3, H, W) image in [0, 1], in either direction: (3, H, W).
 
-        All channels of an image without color have the same bound, as they are to move as one.
+        In a gray image all channels have the same bound, so that it stays gray.
         """
         return self.pixel_bounds(image[None])[0]
 
     def pixel_bounds(self, images: Tensor) -> Tensor:
-        """The same of (B, 3, H, W) images."""
+        """The pixel bounds of (B, 3, H, W) images: (B, 3, H, W)."""
         channels, luma = _as_tensor(self.channels, images.device), _as_tensor(LUMA, images.device)
         gray = (channels @ luma).expand(3)  # the same change of luminance
         unscaled = torch.where(is_grayscale(images)[:, None], gray, channels)[:, :, None, None] * self.maps(images)
         return unscaled * self._strengths(unscaled)
 
     def _strengths(self, unscaled: Tensor) -> Tensor | float:
-        """Of (B, 3, H, W) unscaled bounds, (B, 1, 1, 1): as much as meets the budget."""
+        """The factor of (B, 3, H, W) unscaled bounds that meets the budget: (B, 1, 1, 1), or a number."""
         if self.alpha is not None:
             return self.alpha
         assert self.psnr is not None
@@ -91,10 +91,10 @@ class Budget(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class JND(Budget):
-    """Pixels move in proportion to the just-noticeable-difference map.
+    """Pixel bounds in proportion to the just-noticeable-difference map.
 
-    `alpha` is the paper's strength, 3 by default there; their network reads every fourth pixel or so, ours reads all,
-    so that the same alpha costs some dB more here.
+    `alpha` is the paper's strength (3 by default there). The paper's network reads about every fourth pixel and
+    homing's reads all of them, so the same alpha costs a few dB more here.
     """
 
     name = "jnd"
@@ -102,28 +102,28 @@ class JND(Budget):
     channels = tuple(unit * share for unit, share in zip(_IMAGENET_STD, _CHANNEL_WEIGHTS, strict=True))
 
     def maps(self, images: Tensor) -> Tensor:
-        """The map with the constants that the authors used."""
+        """The JND map with the constants of the authors' code."""
         return jnd_map(images)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedJND(JND):
-    """The same with the map as the paper prints it: in flat mid-tones pixels may hardly move."""
+    """JND with the map printed in the paper, where pixels in flat mid-tones hardly change."""
 
     name = "jnd-printed"
     label = "printed JND"
 
     def maps(self, images: Tensor) -> Tensor:
-        """The map with the constants that were printed."""
+        """The JND map with the constants printed in the paper."""
         return jnd_map(images, PRINTED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniformJND(JND):
-    """Ours: the same map, and all channels may move by the same.
+    """The JND map with the same bound for all channels.
 
-    In the paper blue may move five times as far as green. The eye hardly sees it, but a PSNR counts it like any other
-    channel, networks look at it least, and JPEG takes most of it away. An `alpha` costs as many dB as that of JND.
+    In the paper blue may change five times as much as green. The eye hardly sees it, but PSNR weights all channels
+    equally, networks depend least on blue, and JPEG removes most of it. An `alpha` costs as many dB as with JND.
     """
 
     name = "jnd-uniform"
@@ -133,7 +133,7 @@ class UniformJND(JND):
 
 @dataclass(frozen=True, kw_only=True)
 class Linf(Budget):
-    """Every channel of every pixel may move by the same, wherever it is; `alpha` counts in steps of 1/255."""
+    """The same bound for every channel of every pixel; `alpha` is in steps of 1/255."""
 
     name = "linf"
     label = "L∞"
@@ -145,7 +145,7 @@ class Linf(Budget):
 
 
 BUDGETS: dict[str, type[Budget]] = {kind.name: kind for kind in (JND, PrintedJND, UniformJND, Linf)}
-"""Every kind of budget by name."""
+"""Kinds of budgets by name."""
 
 
 def budget_named(name: str) -> type[Budget]:

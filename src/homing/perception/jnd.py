@@ -1,7 +1,8 @@
-"""The just-noticeable-difference map: how large a change of each pixel the eye does not see.
+"""The just-noticeable-difference map: the largest change of each pixel that the eye does not see.
 
-Luminance adaptation and contrast masking (Chou & Li 1995, combined as Wu et al. 2017). The authors of Active Image
-Indexing printed other constants than they used: their formula drops the +3 of the dark branch and so jumps at 127.
+Luminance adaptation and contrast masking (Chou & Li 1995, combined as Wu et al. 2017). The constants printed in the
+Active Image Indexing paper differ from those of its code: the printed formula omits the +3 of the dark branch and so
+is discontinuous at 127.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ LUMA = (0.299, 0.587, 0.114)
 
 
 class Constants(NamedTuple):
-    """What the two variants do not share; levels are of 255."""
+    """Constants that differ between the two variants, on a scale of 0 to 255."""
 
-    patch: tuple[int, int, int]  # the weights of the squares of 5, 3 and 1 pixels whose mean is the background
-    dark: float  # bound left where the dark branch ends
-    masking: float  # how much texture hides
-    floor: float  # the least bound anywhere
+    patch: tuple[int, int, int]  # weights of the 5 × 5, 3 × 3 and 1 × 1 sums whose mean is the background
+    dark: float  # bound at the end of the dark branch
+    masking: float  # strength of contrast masking
+    floor: float  # minimum bound
 
 
 USED = Constants(
     patch=(1, 1, -2),  # the inner ring counts twice, the pixel itself not at all
     dark=3,
     masking=0.117,
-    floor=5,  # in flat mid-tones the model alone would leave almost no bound
+    floor=5,  # without it the bound in flat mid-tones is almost zero
 )
-# "The mean of a local patch" is all that is said of the background.
+# The paper defines the background only as "the mean of a local patch".
 PRINTED = Constants(patch=(1, 0, 0), dark=0, masking=0.115, floor=0)
 
 
@@ -40,11 +41,11 @@ def jnd_map(images: Tensor, constants: Constants = USED) -> Tensor:
     red, green, blue = images.chunk(3, dim=1)
     luma = (LUMA[0] * red).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2]).mul_(255)
     background, squared = _background_and_contrast(luma, constants.patch)
-    # In place, as nothing takes longer here than to get memory: 17 (1 − √(B/127)) + dark, and 3 (B − 127)/128 + 3.
+    # 17 (1 − √(B/127)) + dark, and 3 (B − 127)/128 + 3; in place, because allocating memory takes longest here.
     dark = (background.clamp(min=0) / 127).sqrt_().mul_(-17).add_(17 + constants.dark)
     bright = (background - 127).mul_(3 / 128).add_(3)
     adaptation = torch.where(background < 127, dark, bright)
-    # The contrast to the power of 2.4, over its square + 26².
+    # contrast^2.4 / (contrast² + 26²)
     masking = squared.pow(1.2).mul_(16 * constants.masking).div_(squared.add_(26**2))
     combined = torch.minimum(adaptation, masking).mul_(-0.3).add_(adaptation).add_(masking)
     return combined.clamp_(min=constants.floor).div_(255)
@@ -53,9 +54,9 @@ def jnd_map(images: Tensor, constants: Constants = USED) -> Tensor:
 def _background_and_contrast(luma: Tensor, patch: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
     """The mean around each pixel of (B, 1, H, W), and the squared length of its Sobel gradient.
 
-    Sums of shifted slices: on a CPU several times as fast as convolutions of one channel.
+    Sums of shifted slices are several times as fast on a CPU as single-channel convolutions.
     """
-    wide = F.pad(luma, (2, 2, 2, 2), mode="replicate")  # so that a frame is not taken for an edge
+    wide = F.pad(luma, (2, 2, 2, 2), mode="replicate")  # so that the border is not an edge
     near = wide[..., 1:-1, 1:-1]
     of_five, of_three, of_one = patch
     total = _sum(_sum(wide, 3, 5), 2, 5).mul_(of_five).add_(luma, alpha=of_one)
@@ -77,6 +78,6 @@ def _sum(plane: Tensor, axis: int, count: int) -> Tensor:
 
 
 def _shifted(plane: Tensor, axis: int, count: int) -> list[Tensor]:
-    """A pixel's neighbors along an axis, first to last, for all pixels that have so many."""
+    """The `count` neighbors of each pixel along an axis, first to last, where all of them exist."""
     size = plane.shape[axis] - count + 1
     return [plane.narrow(axis, start, size) for start in range(count)]

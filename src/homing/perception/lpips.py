@@ -18,7 +18,7 @@ Distance = Callable[[Tensor, Tensor], float]
 
 
 def load_lpips() -> Distance:
-    """What measures LPIPS, with AlexNet, between two (3, H, W) images of one size: 0 where they are equal."""
+    """Load LPIPS with AlexNet: a function of two (3, H, W) images of one size, 0 if they are equal."""
     lpips = load_extra("lpips", extra="lpips")
     from torchvision.models import AlexNet_Weights
 
@@ -26,13 +26,13 @@ def load_lpips() -> Distance:
     file = Path(torch.hub.get_dir(), "checkpoints", Path(address).name)
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="torchvision")  # lpips asks for weights in an old way
+            warnings.filterwarnings("ignore", module="torchvision")  # lpips uses a deprecated argument
             network = lpips.LPIPS(net="alex", verbose=False).to(default_device())
     except OSError as error:
         reason = getattr(error, "reason", error)
         raise HomingError(
             f"LPIPS needs AlexNet's weights, which could not be downloaded: {reason}; "
-            f"get {address} where there is a network, and put it at {file}"
+            f"download {address} on a connected machine and put it at {file}"
         ) from error
     except (RuntimeError, EOFError, UnpicklingError) as error:
         raise HomingError(f"AlexNet's weights, which LPIPS needs, are damaged; remove {file}") from error

@@ -1,4 +1,4 @@
-"""Quality metrics of two photos: PSNR, SSIM and the largest change of a pixel."""
+"""Quality metrics of a changed photo: PSNR, SSIM and the largest change of a pixel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homing.errors import HomingError
 
 _RADIUS, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
 _STABILIZERS = (0.01**2, 0.03**2)
-# Pixels that are compared at a time: on a CPU what is made of them stays in the cache.
+# Pixels per band; on a CPU the intermediate results of a band fit in the cache.
 _BAND, _BAND_ON_GPU = 48_000, 8_000_000
 
 
@@ -40,9 +40,9 @@ def rms(changes: Tensor) -> Tensor:
 
 
 def psnr_batch(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[float]:
-    """Peak signal-to-noise ratio in dB of pairs of (3, H, W) images, infinite where they are equal.
+    """Peak signal-to-noise ratio in dB of pairs of (3, H, W) images, infinite if they are equal.
 
-    All lie on one device, which is waited for once.
+    All images are on one device, which is synchronized once.
     """
     with torch.inference_mode():
         errors = torch.stack(map_by_shape(_errors, firsts, seconds)).tolist() if firsts else []
@@ -58,7 +58,7 @@ def measure(first: Tensor, second: Tensor) -> Quality:
 
 
 def measure_batch(firsts: Sequence[Tensor], seconds: Sequence[Tensor]) -> list[Quality]:
-    """The same of many pairs of images on one device, which is waited for once."""
+    """Quality of many pairs of (3, H, W) images on one device, which is synchronized once."""
     with torch.inference_mode():
         measured = torch.stack(map_by_shape(_measured, firsts, seconds)).tolist() if firsts else []
     return [_quality(first.numel(), *each) for each, first in zip(measured, firsts, strict=True)]
@@ -89,12 +89,12 @@ def _errors(first: Tensor, second: Tensor) -> Tensor:
 
 
 def psnr_from_error(error: float, count: int) -> float:
-    """The PSNR of so many pixels with this sum of squared errors."""
+    """The PSNR of `count` values with this sum of squared errors."""
     return 10 * math.log10(count / error) if error else math.inf
 
 
 def _bands(first: Tensor, second: Tensor, radius: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-    """Both (B, 3, H, W) in bands of rows, with so many rows around each, mirrored at the ends."""
+    """Split two (B, 3, H, W) batches into bands of rows, with `radius` mirrored rows around each band."""
     count, _, height, width = first.shape
     rows = max((_BAND_ON_GPU if first.is_cuda else _BAND) // (count * width), 16)
     for top in range(0, height, rows):
@@ -110,14 +110,14 @@ def _bands(first: Tensor, second: Tensor, radius: int = 0) -> Iterator[tuple[Ten
 def _similarity(first: Tensor, second: Tensor) -> Tensor:
     """SSIM of every pixel, (B, 3, H - 10, W), of (B, 3, H, W).
 
-    As kornia's, whose window is not separable and many times as slow on a CPU.
+    Equal to kornia's, which uses a non-separable window and is many times slower on a CPU.
     """
     window = torch.arange(-_RADIUS, _RADIUS + 1, device=first.device, dtype=first.dtype)
     window = torch.softmax(-(window**2) / (2 * _SIGMA**2), dim=0).expand(12, 1, 1, -1)
     squares = (first * first).addcmul_(second, second)
     fields = F.pad(torch.cat([first, second, squares, first * second], dim=1), (_RADIUS, _RADIUS, 0, 0), mode="reflect")
-    # On a CPU convolutions of single channels are fast where the channels lie side by side, and nothing else is. A GPU
-    # would then plan them anew for every size of photo, which takes longer than they do.
+    # On a CPU, depthwise convolutions are fast only in channels-last memory. On a GPU that format makes cuDNN plan
+    # them again for every size of photo, which takes longer than the convolutions.
     fields = fields if fields.is_cuda else fields.contiguous(memory_format=torch.channels_last)
     means = F.conv2d(F.conv2d(fields, window.transpose(2, 3), groups=12), window, groups=12)
     one, other, squares, products = means.contiguous().chunk(4, dim=1)
