@@ -188,7 +188,7 @@ def test_a_photo_too_large_for_the_memory_fails_alone(
         patch.setattr("homing.collection._release_job.activate_batch", greedy)
         (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
     assert outcome.state == "failed"
-    assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the memory there is"
+    assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the available memory"
     monkeypatch.setattr(collection.extractor.__class__, "resize", greedy)
     assert [each.state for each in collection.add(photos / "flower.jpg")] == ["failed"]
 

@@ -59,7 +59,7 @@ def test_a_photo_too_large_for_the_memory_fails(
     monkeypatch.setattr("homing.evaluation.protocol.release.activate_batch", lambda *_, **__: torch.empty(2**55))
     release_result = released(originals, tmp_path / "out", extractor, codebook)
     assert not release_result.files
-    assert release_result.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the memory there is"
+    assert release_result.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the available memory"
 
 
 def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(

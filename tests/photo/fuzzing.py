@@ -1,4 +1,4 @@
-"""Files of every format homing reads, damaged at random, and a process that reads them so that a crash is seen."""
+"""Randomly damaged files of every supported format, and a process that reads them, so that crashes are detected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.photo.photo_files import cmyk_profile, exif, heic_of_10_bits, lossles
 from homing.errors import PhotoError
 from homing.photo import Photo
 
-LONGEST = 10.0  # seconds for a file
+LONGEST = 10.0  # seconds per file
 _EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 20_000, 100_000)
 
 
@@ -32,7 +32,7 @@ Read = Callable[[bytes], tuple[str, str]]
 
 
 class Verdict(NamedTuple):
-    """What came of a file."""
+    """Result of reading a file."""
 
     kind: str  # decoded, refused, raised, hung or crashed
     words: str
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
 
 @cache
 def seeds() -> dict[str, bytes]:
-    """Sound files, two or more of each format."""
+    """Valid files of each format."""
     picture, gray = scene(48, 64), scene(48, 64)[..., 0]
     made = {
         "jpeg": saved(picture, "JPEG", exif=exif(6), icc_profile=wide_gamut()),
@@ -80,7 +80,7 @@ def seeds() -> dict[str, bytes]:
 
 
 def damaged(number: int) -> tuple[str, bytes]:
-    """The mutated file of this number, and the name of what it was made of; the same every time."""
+    """The name of a seed file and a mutation of it, determined by the number."""
     rng = random.Random(number)
     name = rng.choice(sorted(seeds()))
     data = bytearray(seeds()[name])
@@ -88,12 +88,12 @@ def damaged(number: int) -> tuple[str, bytes]:
         if data:
             data = rng.choice(_MUTATIONS)(data, rng)
     if name.startswith("png") and rng.random() < 0.7:
-        data = _with_checksums(data)  # else nearly all are refused for a checksum
+        data = _with_checksums(data)  # otherwise most files are refused for their checksum
     return name, bytes(data)
 
 
 def _place(data: bytearray, rng: random.Random) -> int:
-    """Anywhere, but mostly where a file says what it is."""
+    """A random offset, more often in the header."""
     return rng.randrange(min(len(data), rng.choice((64, 300, len(data)))))
 
 
@@ -104,7 +104,7 @@ def _flip(data: bytearray, rng: random.Random) -> bytearray:
 
 
 def _extreme(data: bytearray, rng: random.Random) -> bytearray:
-    """A number in it becomes very large, or nothing: widths, counts and offsets among them."""
+    """Set a number, such as a width, a count or an offset, to an extreme value."""
     at, size = _place(data, rng), rng.choice((1, 2, 4))
     order = rng.choice(("little", "big"))
     data[at : at + size] = (rng.choice(_EXTREMES) % (1 << 8 * size)).to_bytes(size, order)
@@ -143,7 +143,7 @@ def _scribble(data: bytearray, rng: random.Random) -> bytearray:
 
 
 def _graft(data: bytearray, rng: random.Random) -> bytearray:
-    """Its beginning, and the end of another file."""
+    """Join the start of the file and the end of another file."""
     other = rng.choice(list(seeds().values()))
     return data[: _place(data, rng)] + other[rng.randrange(len(other)) :]
 
@@ -164,7 +164,7 @@ def _with_checksums(data: bytearray) -> bytearray:
 
 
 def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float = LONGEST) -> Iterator[Verdict]:
-    """Read each file in another process; it is started anew after a file that took it down, or too long."""
+    """Read each file in another process, which is restarted after a crash or a timeout."""
     worker, pipe = _start(read or read_one)
     try:
         for data in files:
@@ -181,7 +181,7 @@ def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float =
 
 
 def read_one(data: bytes) -> tuple[str, str]:
-    """Decode a file, show it and write it again."""
+    """Decode a file, get its pixels and encode it again."""
     try:
         photo = Photo.decode(data, "a")
         photo.pixels()
@@ -189,7 +189,7 @@ def read_one(data: bytes) -> tuple[str, str]:
     except PhotoError as error:
         good = str(error).startswith("a: ") and "\n" not in str(error)
         return "refused" if good else "raised", str(error)
-    except Exception:  # noqa: BLE001 - which is what is looked for
+    except Exception:  # noqa: BLE001 - any other exception is a bug that this test looks for
         return "raised", traceback.format_exc()
     return "decoded", photo.format
 
@@ -211,13 +211,13 @@ def _start(read: Read) -> tuple[BaseProcess, Connection]:
     worker = context.Process(target=_work, args=(there, read), daemon=True)
     worker.start()
     there.close()
-    here.recv()  # it has imported everything now: time counts from here
+    here.recv()  # imports are done; timing starts here
     return worker, here
 
 
 def _work(pipe: Connection, read: Read) -> None:
     warnings.filterwarnings("ignore")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff and libpng print what they find odd
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libtiff and libpng print warnings
     pipe.send("ready")
     while True:
         pipe.send(read(pipe.recv()))

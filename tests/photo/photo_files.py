@@ -1,4 +1,4 @@
-"""Real files, made in memory."""
+"""Photo files made in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def noise(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> np.ndarray:
 
 
 def scene(height: int = 96, width: int = 128) -> np.ndarray:
-    """Soft colors with some detail, as in a photo: (H, W, 3), uint8."""
+    """Smooth colors with some detail, like a photo: (H, W, 3), uint8."""
     small = Image.fromarray(noise(12, 16, 3)).resize((width, height), Image.Resampling.BICUBIC)
     return np.asarray(small)
 
@@ -75,9 +75,9 @@ def opened(data: bytes) -> Image.Image:
     return Image.open(BytesIO(data))
 
 
-@cache  # LittleCMS writes the time into it
+@cache  # LittleCMS writes the current time into the profile
 def wide_gamut() -> bytes:
-    """A matrix profile that is not sRGB: LittleCMS's sRGB with red and green primaries swapped, and another name."""
+    """A matrix profile other than sRGB: sRGB of LittleCMS with swapped red and green primaries, and renamed."""
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
     for row in range(struct.unpack_from(">I", profile, 128)[0]):
         at = 132 + 12 * row
@@ -87,12 +87,12 @@ def wide_gamut() -> bytes:
 
 
 def gray_profile() -> bytes:
-    """A profile for gray of gamma 1."""
+    """A gray profile with gamma 1."""
     return _profile(b"mntr", b"GRAY", b"XYZ ", {b"kTRC": b"curv" + struct.pack(">2IH", 0, 1, 256)})
 
 
 def cmyk_profile() -> bytes:
-    """A profile that makes gray of any ink: darker the more there is."""
+    """A CMYK profile where every ink is gray: more ink is darker."""
     ramp = bytes(range(256))
     corners = b"".join(bytes([255 - 60 * bin(corner).count("1"), 128, 128]) for corner in range(16))
     identity = struct.pack(">9i", *(65536 * (i % 4 == 0) for i in range(9)))
@@ -114,7 +114,7 @@ def _profile(kind: bytes, space: bytes, connection: bytes, tags: dict[bytes, byt
 
 
 def heic_of_10_bits(bits: int = 10) -> bytes:
-    """A HEIC file of 10 or 12 bits a channel: a scene, from black to white."""
+    """A HEIC file of 10 or 12 bits per channel: a scene from black to white."""
     levels = scene().astype(np.uint32)
     levels = ((levels - levels.min()) * 65535 // np.ptp(levels)).astype(np.uint16)
     buffer = BytesIO()

@@ -1,4 +1,4 @@
-"""Photos of any kind: what is taken, under which name, and what is refused before anything is done."""
+"""Photos in any form: accepted values, names, and values refused before any work."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ONE: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 @pytest.mark.parametrize("make", ONE.values(), ids=ONE.keys())
-def test_every_kind_of_photo_has_the_same_pixels(make: Callable[[np.ndarray], Any]) -> None:
+def test_all_forms_of_a_photo_have_the_same_pixels(make: Callable[[np.ndarray], Any]) -> None:
     pixels = array()
     photo = make(pixels)
     assert is_one_photo(photo)
@@ -78,7 +78,7 @@ def test_every_kind_of_photo_has_the_same_pixels(make: Callable[[np.ndarray], An
         ),
     )
 )
-def test_the_file_of_an_array_holds_its_values(pixels: np.ndarray) -> None:
+def test_array_round_trips_through_its_file(pixels: np.ndarray) -> None:
     given = one(pixels)
     stored = Photo.decode(given.data, given.name).stored_pixels
     assert stored.dtype == pixels.dtype
@@ -87,7 +87,7 @@ def test_the_file_of_an_array_holds_its_values(pixels: np.ndarray) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(numpy_strategies.arrays(np.float32, (3, 32, 33), elements=st.floats(0, 1, width=32)))
-def test_a_tensor_of_floats_is_described_as_it_is_and_kept_with_8_bits(values: np.ndarray) -> None:
+def test_a_float_tensor_keeps_its_pixels_and_its_file_has_8_bits(values: np.ndarray) -> None:
     given = one(torch.from_numpy(values))
     np.testing.assert_array_equal(given.pixels().numpy(), values)
     kept = Photo.decode(given.data, given.name).pixels()
@@ -129,7 +129,7 @@ def test_modes_of_pil_images(mode: str) -> None:
     torch.testing.assert_close(one(image).pixels(), Photo.decode(file.getvalue(), "x.png").pixels())
 
 
-def test_paths_and_addresses_stay_what_they_are(tmp_path: Path) -> None:
+def test_paths_and_addresses_are_returned_as_locations(tmp_path: Path) -> None:
     photos = ["beach.jpg", tmp_path / "a.png", Address("s3://bucket/b.jpg"), "s3://bucket/c.jpg", "file:///d.jpg"]
     wanted = [Path("beach.jpg"), tmp_path / "a.png", Address("s3://bucket/b.jpg"), Address("s3://bucket/c.jpg")]
     wanted.append(Path("/d.jpg"))
@@ -160,7 +160,7 @@ def test_a_batch_of_tensors_is_several_photos() -> None:
         torch.testing.assert_close(load_pixels(photo), wanted)
 
 
-def test_a_photo_whose_pixels_were_changed_is_written_anew() -> None:
+def test_a_photo_with_changed_pixels_is_encoded_again() -> None:
     photo = Photo.decode(png(array()), "noise.png")
     changed = photo.with_change(torch.full((3, *SIZE), 0.1))
     assert one(photo).data == photo.data
@@ -235,21 +235,21 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "a hidden name": (lambda: {".hidden.png": array()}, "cannot be the name of a file"),
     "a long name": (lambda: {"a" * 300 + ".png": array()}, "cannot be the name of a file"),
     "an empty name": (lambda: {"": array()}, "cannot be the name of a file"),
-    "a name that is none": (lambda: {3: array()}, "names of photos are texts"),
+    "a name that is none": (lambda: {3: array()}, "names of photos must be strings"),
     "a name of another format": (lambda: {"beach.jpg": array()}, "name it 'beach.png'"),
-    "a name for a path": (lambda: {"beach.jpg": "sea.jpg"}, "a file has its own name"),
+    "a name for a path": (lambda: {"beach.jpg": "sea.jpg"}, "a file keeps its own name"),
     "a list in a dict": (lambda: {"beach.png": [array()]}, "a list within a list"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("make", "line"), HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_is_no_photo_is_refused_in_one_line(make: Callable[[], Any], line: str) -> None:
+def test_invalid_values_are_refused_with_a_one_line_error(make: Callable[[], Any], line: str) -> None:
     with pytest.raises(PhotoError, match=line) as refused:
         as_photos(make())
     assert "\n" not in str(refused.value)
 
 
-def test_a_refusal_says_what_is_accepted() -> None:
+def test_errors_list_the_accepted_values() -> None:
     for wrong in (None, [], array().astype(float), torch.rand(3, *SIZE) * 2):
         with pytest.raises(PhotoError) as refused:
             as_photos(wrong)
@@ -258,7 +258,7 @@ def test_a_refusal_says_what_is_accepted() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.integers(), st.floats(), st.booleans(), st.complex_numbers()))
-def test_arbitrary_values_are_refused_and_nothing_else_is_raised(value: object) -> None:
+def test_arbitrary_values_raise_photo_error(value: object) -> None:
     with pytest.raises(PhotoError):
         as_photos(value)
     with pytest.raises(PhotoError):

@@ -1,4 +1,4 @@
-"""CMYK stays CMYK, with its profile, in the formats that hold it."""
+"""CMYK stays CMYK, with its profile, in JPEG and TIFF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homing.photo import Photo
 
 
 def _inks(black: float = 0.5) -> np.ndarray:
-    """A scene as (H, W, 4) amounts of ink, with so much of its gray printed in black."""
+    """A scene as (H, W, 4) amounts of ink; `black` is the share of gray that is printed with black ink."""
     rest = 255 - scene().astype(float)
     share = black * rest.min(axis=2, keepdims=True)
     colors = (rest - share) * 255 / np.maximum(255 - share, 1)
@@ -34,7 +34,7 @@ def _jpeg(**settings: object) -> bytes:
 
 
 def _ycck() -> bytes:
-    """A file as Photoshop writes them: what is stored is inverted, and the Adobe segment says YCCK."""
+    """A file as Photoshop writes it: inverted values, and an Adobe segment that says YCCK."""
     return bytes(imagecodecs.jpeg8_encode(255 - _inks(), 90, colorspace="CMYK", outcolorspace="YCCK"))
 
 
@@ -54,7 +54,7 @@ FILES = {
 
 
 def _read(data: bytes) -> np.ndarray:
-    """The inks of a file as Pillow or tifffile reads them, of 8 bits."""
+    """The 8-bit inks of a file, read by Pillow or tifffile."""
     if data[:2] == b"\xff\xd8":
         return np.asarray(opened(data))
     inks = tifffile.imread(BytesIO(data))
@@ -87,33 +87,33 @@ def test_jpeg_files_keep_their_tables(data: bytes) -> None:
     assert len(Photo.decode(data, "a").encode()) == pytest.approx(len(data), rel=0.25)
 
 
-def test_the_profile_is_applied_to_what_is_shown() -> None:
+def test_pixels_applies_the_cmyk_profile() -> None:
     photo = Photo.decode(FILES["TIFF"], "a")
     profile = ImageCms.ImageCmsProfile(BytesIO(cmyk_profile()))
     expected = ImageCms.profileToProfile(_image(_inks()), profile, ImageCms.createProfile("sRGB"), outputMode="RGB")
     np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), np.asarray(expected) / 255, atol=1e-6)
 
 
-def test_without_a_profile_pillows_conversion_is_shown() -> None:
+def test_pixels_without_a_profile_uses_pillows_conversion() -> None:
     photo = Photo.decode(_tiff(_inks()), "a")
     expected = np.asarray(_image(_inks()).convert("RGB")) / 255
     np.testing.assert_allclose(photo.pixels().permute(1, 2, 0), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("black", [0.0, 0.5, 0.8])
-def test_a_change_lies_on_the_colored_inks(black: float) -> None:
+def test_a_change_is_applied_to_cyan_magenta_and_yellow(black: float) -> None:
     photo = Photo.decode(_tiff(_inks(black).astype(np.uint16) * 257), "a")
     change = 0.02 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0))
     moved = photo.with_change(change)
     np.testing.assert_array_equal(moved.stored_pixels[..., 3], photo.stored_pixels[..., 3])
     seen = moved.pixels() - photo.pixels()
-    free = (photo.pixels() > 0.1) & (photo.pixels() < 0.8)  # where no ink is all or nothing
+    free = (photo.pixels() > 0.1) & (photo.pixels() < 0.8)  # where no ink is clipped
     assert torch.corrcoef(torch.stack([seen[free], change[free]]))[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("target", ["jpeg", "tiff"])
 @pytest.mark.parametrize("name", ["JPEG", "TIFF"])
-def test_cmyk_goes_from_one_format_that_holds_it_to_another(name: str, target: str) -> None:
+def test_cmyk_is_kept_between_jpeg_and_tiff(name: str, target: str) -> None:
     photo = Photo.decode(FILES[name], "a")
     again = Photo.decode(photo.encode(target, finer=True), "b")
     assert (again.stored_pixels.shape[2], again.icc) == (4, cmyk_profile())
@@ -139,7 +139,7 @@ def test_alpha_of_a_cmyk_tiff_is_kept() -> None:
     assert (flat.pixels() - photo.pixels()).abs().mean() < 0.03
 
 
-def test_a_profile_for_rgb_in_a_cmyk_file_is_ignored_but_kept() -> None:
+def test_an_rgb_profile_in_a_cmyk_file_is_not_applied_but_kept() -> None:
     data = saved(noise(40, 50, 3), "JPEG", "CMYK", icc_profile=wide_gamut())
     photo = Photo.decode(data, "a")
     assert photo.icc is None

@@ -1,4 +1,4 @@
-"""Every file that is no good photo is refused with one line that begins with its path."""
+"""Invalid files are refused with a one-line error that begins with the path."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from homing.photo import Photo, format_name
 
 
 def _refusal(path: Path, data: bytes | None = None) -> str:
-    """What is said about a file, without its path."""
+    """The error of a file, without its path."""
     if data is not None:
         path.write_bytes(data)
     with pytest.raises(PhotoError) as caught:
@@ -41,7 +41,7 @@ def _animation(format: str) -> bytes:
     ("data", "words"),
     [
         (b"", "empty file"),
-        (b"just words, renamed", "not a photo, or damaged at its start; supported: JPEG, PNG"),
+        (b"just words, renamed", "not a photo, or its header is damaged; supported: JPEG, PNG"),
         (b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "damaged: "),
         (b"\0\0\0\x18ftyphevc\0\0\0\0msf1hevc", "one frame is expected, got a sequence"),
         (saved(scene(), "GIF"), "GIF is not supported; supported: JPEG"),
@@ -50,26 +50,26 @@ def _animation(format: str) -> bytes:
         (saved(scene().astype(np.float32)[..., 0], "TIFF"), "got mode F"),
     ],
 )
-def test_refused_with_these_words(tmp_path, data, words):
+def test_error_messages(tmp_path, data, words):
     assert words in _refusal(tmp_path / "a.jpg", data)
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF", "AVIF"])
-def test_more_than_one_frame(tmp_path, format):
+def test_animations_are_refused(tmp_path, format):
     assert _refusal(tmp_path / "a", _animation(format)).startswith(
-        "animated or of several pages: one frame is expected, got 2"
+        "animated or multi-page: one frame is expected, got 2"
     )
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF", "HEIC", "BMP"])
-def test_truncated(tmp_path, format):
+def test_truncated_files_are_refused(tmp_path, format):
     data = saved(noise(200, 200, 3), format)
     for part in (0.1, 0.5, 0.9):
         assert _refusal(tmp_path / "a", data[: int(len(data) * part)])
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
-def test_truncated_16_bit(tmp_path, format):
+def test_truncated_16_bit_files_are_refused(tmp_path, format):
     data = lossless(noise(200, 200, 3, dtype=np.uint16), format)
     assert _refusal(tmp_path / "a", data[: len(data) // 2]).startswith("damaged: ")
 
@@ -87,7 +87,7 @@ def test_too_large_is_refused_before_any_pixel_is_decoded(tmp_path):
     assert _refusal(tmp_path / "a.tif", buffer.getvalue()).startswith("too large: 20000×20000")
 
 
-def test_not_a_file(tmp_path):
+def test_paths_that_are_no_regular_files_are_refused(tmp_path):
     fifo = tmp_path / "pipe.jpg"
     os.mkfifo(fifo)
     assert _refusal(fifo) == "not a regular file; a photo is expected"
@@ -96,14 +96,14 @@ def test_not_a_file(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_unreadable(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(saved(scene(), "PNG"))
     path.chmod(0)
     assert _refusal(path) == "cannot be read: Permission denied"
 
 
-def test_cannot_be_written():
+def test_images_too_large_for_a_format_are_refused():
     photo = Photo.decode(saved(np.zeros((32, 16384), np.uint8), "PNG"), "wide.png")
     with pytest.raises(PhotoError, match=r"^wide\.png: cannot be written as WEBP: "):
         photo.encode("webp")
@@ -125,7 +125,7 @@ SAMPLES += [saved(scene(), "BMP"), saved(scene(), "TIFF", "CMYK", compression="t
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @settings(deadline=None)
 @given(st.sampled_from(SAMPLES), st.integers(0, 10**6), st.binary(min_size=1, max_size=8), st.booleans())
-def test_damage_is_never_a_traceback(sample, place, noise_, near_the_start):
+def test_damaged_files_raise_only_photo_error(sample, place, noise_, near_the_start):
     at = place % (200 if near_the_start else len(sample))
     data = sample[:at] + noise_ + sample[at + len(noise_) :]
     try:

@@ -1,4 +1,4 @@
-"""Graphics of few colors are told from photos."""
+"""Graphics of few colors are distinguished from photos."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from homing.photo import Photo, graphic_colors
 
 
 def _page(size: tuple[int, int] = (600, 400)) -> Image.Image:
-    """A screenshot of text with smooth edges."""
+    """A screenshot of antialiased text."""
     image = Image.new("RGB", size, "white")
     pen = ImageDraw.Draw(image)
     for row in range(12):
@@ -34,18 +34,18 @@ def _photos() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize(("name", "array"), _photos().items(), ids=_photos())
-def test_photos_are_no_graphics(name: str, array: np.ndarray) -> None:
+def test_photos_are_not_graphics(name: str, array: np.ndarray) -> None:
     for mode in ("L", None):
         for format in ("PNG", "JPEG", "BMP"):
             assert _colors(array, format, mode) is None, (name, mode, format)
 
 
 @pytest.mark.parametrize("path", sorted(CAMERA.parent.rglob("*.jpg")), ids=lambda path: path.stem)
-def test_photos_of_cameras_are_no_graphics(path) -> None:
+def test_camera_photos_are_not_graphics(path) -> None:
     assert graphic_colors(Photo.load(path)) is None
 
 
-def test_thumbnails_and_photos_on_white_are_no_graphics() -> None:
+def test_thumbnails_and_photos_on_white_are_not_graphics() -> None:
     assert _colors(np.asarray(Image.fromarray(skimage.data.astronaut()).resize((32, 32)))) is None
     product = np.full((600, 600, 3), 255, np.uint8)
     product[200:400, 200:400] = skimage.data.astronaut()[:200, :200]
@@ -66,21 +66,21 @@ def test_black_and_white_is_a_graphic(format: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
-def test_text_with_smooth_edges_is_a_graphic(mode: str) -> None:
+def test_antialiased_text_is_a_graphic(mode: str) -> None:
     page = np.asarray(_page())
     assert len(np.unique(page.reshape(-1, 3), axis=0)) > 256, "more colors than a palette has"
     assert _colors(page, mode=mode)
     assert _colors(page, "WEBP", lossless=True)
 
 
-def test_a_drawing_on_a_transparent_ground_is_a_graphic() -> None:
+def test_hidden_colors_of_transparent_pixels_do_not_count() -> None:
     hidden = np.random.default_rng(0).integers(0, 255, (200, 200, 4), dtype=np.uint8)
     hidden[..., 3] = 0
     hidden[50:150, 50:150] = (200, 30, 30, 255)
     assert _colors(hidden) == 2
 
 
-def test_16_bits_count_as_8() -> None:
+def test_16_bits_are_reduced_to_8_before_counting() -> None:
     levels = np.repeat(scene().astype(np.uint16) * 257, 2, axis=0)
     assert graphic_colors(Photo.decode(saved(scene(), "PNG"), "a")) is None
     few = (levels // 30_000 * 30_000)[..., 0]

@@ -1,4 +1,4 @@
-"""Everything in the file that is not pixels is in the new file too."""
+"""A written file keeps the metadata of the original."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_camera_exif_survives_another_format(path, target):
     photo = Photo.load(path)
     before, after = opened(photo.data).getexif(), opened(photo.encode(target)).getexif()
     for ifd in (34665, 34853):
-        # as text, because some GPS values are 0/0; without 40965, which is an offset in the file
+        # compared as strings, because some GPS values are 0/0; tag 40965 is an offset in the file
         old, new = ({k: repr(v) for k, v in e.get_ifd(ifd).items() if k != 40965} for e in (before, after))
         assert new == old
     assert (after.get(272), after.get(274, 1)) == (before.get(272), before.get(274, 1))
@@ -75,7 +75,7 @@ def test_jpeg_drops_mpf_and_adobe_segments():
     assert opened(written).format == "JPEG"
 
 
-def test_png_keeps_chunks_of_the_picture_and_drops_those_of_the_coding():
+def test_png_keeps_metadata_chunks_and_drops_coding_chunks():
     kept = [(b"gAMA", b"\0\0\xb1\x8f"), (b"tEXt", b"Title\0x"), (b"iTXt", b"XML:com.adobe.xmp\0\0\0\0\0" + XMP)]
     kept += [(b"pHYs", bytes(8) + b"\1"), (b"tIME", bytes([7, 232, 1, 1, 1, 1, 1])), (b"eXIf", exif(5)[6:])]
     dropped = [(b"bKGD", bytes(6)), (b"sBIT", b"\x08\x08\x08"), (b"unSF", b"unsafe to copy")]
@@ -132,7 +132,7 @@ def test_webp_stays_lossless_or_lossy():
 
 
 @pytest.mark.parametrize("target", ["png", "tif", "jpg"])
-def test_carried_into_other_formats(target):
+def test_metadata_is_kept_in_other_formats(target):
     source = saved(scene(), "JPEG", icc_profile=wide_gamut(), xmp=XMP, dpi=(200, 200))
     if target == "jpg":
         source = Photo.decode(source, "a").encode("tif")
@@ -142,7 +142,7 @@ def test_carried_into_other_formats(target):
     assert written.info["dpi"] == pytest.approx((200, 200), abs=0.1)
 
 
-def test_damaged_exif_is_no_reason_to_refuse():
+def test_photos_with_damaged_exif_are_decoded():
     for block in (b"Exif\0\0II*\0", b"Exif\0\0MM\0*\xff\xff\xff\xff", b"Exif\0\0II*\0\x08\0\0\0\xff\xff\x12\x01\x03\0"):
         data = saved(scene(), "WEBP", exif=block)
         photo = Photo.decode(data, "a")

@@ -1,4 +1,4 @@
-"""pixels() is what a viewer shows; with_change() adds to what is stored."""
+"""Photo.pixels() and Photo.with_change()."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from homing.photo import Photo
     ("format", "mode"),
     [*((format, "RGB") for format in ("JPEG", "PNG", "WEBP", "TIFF", "AVIF")), ("PNG", "P"), ("TIFF", "P")],
 )
-def test_pixels_stands_upright(orientation, format, mode):
+def test_pixels_are_upright(orientation, format, mode):
     data = saved(scene(), format, mode, exif=exif(orientation))
     image = opened(data)
-    image.load()  # turns a TIFF upright already
+    image.load()  # Pillow already turns TIFF upright here
     expected = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
     photo = Photo.decode(data, "a")
     assert photo.orientation == orientation
@@ -89,7 +89,7 @@ def test_with_change_stays_within_the_change(dtype, channels, orientation, stren
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_with_change_moves_the_place_that_is_seen(orientation):
+def test_with_change_follows_the_orientation(orientation):
     photo = Photo.decode(saved(np.full((40, 50, 3), 100, np.uint8), "PNG", exif=exif(orientation)), "a")
     change = torch.zeros_like(photo.pixels())
     change[0, 2, 5] = 10 / 255
@@ -110,12 +110,12 @@ def test_photo_cannot_be_changed_in_place():
             array[0] = 0
 
 
-def test_sha256_is_that_of_the_file():
+def test_sha256_is_the_hash_of_the_file():
     data = saved(scene(), "PNG")
     assert Photo.decode(data, "a").sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_threads_get_the_same_answers():
+def test_decoding_and_encoding_are_thread_safe():
     files = [saved(scene(), format, icc_profile=wide_gamut()) for format in ("JPEG", "PNG", "WEBP", "TIFF")] * 4
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda data: Photo.decode(data, "a").encode(), files))

@@ -1,4 +1,4 @@
-"""Files written quickly have the pixels of those written with care."""
+"""quick=True writes files with the same pixels."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_quick_files_have_the_same_pixels(data: bytes, finer: bool) -> None:
             np.testing.assert_array_equal(quick.alpha, careful.alpha)
 
 
-def test_what_is_not_quick_is_smaller() -> None:
+def test_careful_files_are_smaller() -> None:
     photo = Photo.decode(FILES["PNG"], "a")
     assert len(photo.encode()) < len(photo.encode(quick=True))
 
 
 @pytest.mark.parametrize("name", ["baseline 4:4:4", "baseline 4:2:0", "progressive 4:2:0"])
-def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
+def test_jpeg_huffman_tables_are_optimized(name: str) -> None:
     photo = Photo.decode(FILES[name], "a")
     image = opened(FILES[name])
     plain, small = (
@@ -55,8 +55,8 @@ def test_a_jpeg_file_is_as_small_as_it_can_be(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(200, 200, 3), (200, 200)])
-def test_a_photo_that_becomes_far_larger_is_written_all_the_same(shape: tuple[int, ...]) -> None:
-    """Optimized tables need the file in a buffer of two bytes a pixel: noise in color does not fit."""
+def test_a_photo_that_becomes_much_larger_is_written(shape: tuple[int, ...]) -> None:
+    """Optimized tables need the whole file in a buffer of two bytes per pixel; color noise does not fit."""
     photo = Photo.decode(saved(np.full(shape, 128, np.uint8), "JPEG", quality=100, subsampling=0), "flat")
     moved = photo.with_change(0.5 * torch.randn(3, 200, 200))
     for finer in (False, True):

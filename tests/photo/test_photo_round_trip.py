@@ -1,4 +1,4 @@
-"""Lossless formats give back every pixel; lossy ones keep what they can."""
+"""Round trips: lossless formats keep every pixel, lossy formats most of the quality."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_lossless_formats_keep_every_pixel(format, dtype, channels, size, target
 
 @pytest.mark.parametrize("format", ["WEBP", "BMP", "PNG", "TIFF"])
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA"])
-def test_pixels_stay_where_nothing_is_lossy(format, mode):
+def test_lossless_files_keep_pixels_in_every_mode(format, mode):
     array = noise(40, 50, 4)
     settings = {"lossless": True, "exact": True} if format == "WEBP" else {}
     photo = Photo.decode(saved(array, "PNG", mode), "a")
@@ -97,7 +97,7 @@ def test_jpeg_keeps_tables_subsampling_and_size(subsampling, progressive):
 
 
 @pytest.mark.parametrize("quality", [60, 99])
-def test_finer_jpeg_is_closer_and_never_coarser_than_its_own_tables(quality):
+def test_finer_jpeg_has_less_loss_and_finer_tables(quality):
     photo = Photo.decode(saved(noise(64, 64, 3), "JPEG", quality=quality), "a")
 
     def loss(data: bytes) -> float:
@@ -110,15 +110,15 @@ def test_finer_jpeg_is_closer_and_never_coarser_than_its_own_tables(quality):
     assert all(a <= b for a, b in zip(fine, own, strict=True))
 
 
-def test_finer_jpeg_keeps_the_steps_that_a_photo_lies_on():
-    """Tables that only are finer would round a photo of much texture by more than a change of 43.8 dB may."""
+def test_finer_jpeg_tables_divide_the_original_steps():
+    """Other fine tables would change a textured photo by more than the budget of 43.8 dB."""
     photo = Photo.decode(saved(noise(64, 64, 3), "JPEG", quality=90, subsampling=0), "a")
     error = Photo.decode(photo.encode(finer=True), "b").stored_pixels.astype(int) - photo.stored_pixels
-    assert np.square(error).mean() < 1  # 48 dB; those of quality 96 cost 12
+    assert np.square(error).mean() < 1  # 48 dB; the tables of quality 96 give an error of 12
 
 
 @pytest.mark.parametrize("progressive", [False, True])
-def test_jpeg_of_pure_noise_at_full_quality_is_written(progressive):
+def test_jpeg_of_noise_at_quality_100_is_written(progressive):
     """Pillow's buffer is too small for such a file when its Huffman tables are optimized."""
     data = saved(noise(300, 300, 3), "JPEG", quality=100, subsampling=0)
     assert Photo.decode(Photo.decode(data, "a").encode(finer=progressive), "b").stored_pixels.shape == (300, 300, 3)
@@ -126,7 +126,7 @@ def test_jpeg_of_pure_noise_at_full_quality_is_written(progressive):
 
 @pytest.mark.parametrize("format", SUFFIXES)
 @pytest.mark.parametrize("target", SUFFIXES)
-def test_every_format_into_every_other(format, target):
+def test_every_format_converts_to_every_other(format, target):
     photo = Photo.decode(Photo.decode(saved(scene(), "PNG", exif=exif(6)), "a").encode(format), "b")
     again = Photo.decode(photo.encode(target.lower(), finer=True), "c")
     assert again.format == target
@@ -135,7 +135,7 @@ def test_every_format_into_every_other(format, target):
 
 
 @pytest.mark.parametrize("target", SUFFIXES)
-def test_16_bits_alpha_into_every_format(target):
+def test_16_bits_with_alpha_convert_to_every_format(target):
     photo = Photo.decode(lossless(np.dstack([scene(), scene()[..., :1]]).astype(np.uint16) * 257, "PNG"), "a")
     again = Photo.decode(photo.encode(target, finer=True), "b")
     assert again.stored_pixels.dtype == (np.uint16 if target in ("PNG", "TIFF", "HEIC") else np.uint8)
@@ -143,7 +143,7 @@ def test_16_bits_alpha_into_every_format(target):
         assert again.alpha is None
     else:
         scale = np.iinfo(again.stored_pixels.dtype).max // 255
-        # libheif has no setting for alpha without loss.
+        # libheif has no setting for lossless alpha.
         most = 2 * scale if target == "HEIC" else 0
         assert np.abs(again.alpha.astype(int) - scene()[..., 0].astype(int) * scale).max() <= most
     assert (again.pixels() - photo.pixels()).abs().mean() < 0.01

@@ -65,7 +65,7 @@ def test_running_out_of_memory_names_the_photo() -> None:
 
     with closing(Executors()) as executors:
         for work in (executors.decode("wide.tif", 1, too_large), executors.report("wide.tif", too_large)):
-            with pytest.raises(PhotoError, match=r"^wide\.tif: too large for the memory there is$"):
+            with pytest.raises(PhotoError, match=r"^wide\.tif: too large for the available memory$"):
                 asyncio.run(work)
 
 

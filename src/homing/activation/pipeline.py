@@ -107,6 +107,6 @@ def run_batch(
         if not ran_out_of_memory(error):
             raise
     if len(batch) == 1:
-        return [(batch[0][0], PhotoError(f"{photos[0].name}: too large for the memory there is"))]
+        return [(batch[0][0], PhotoError(f"{photos[0].name}: too large for the available memory"))]
     half = len(batch) // 2
     return [*run_batch(batch[:half], activate_batch), *run_batch(batch[half:], activate_batch)]

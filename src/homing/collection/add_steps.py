@@ -71,7 +71,7 @@ def decode(photo: ReadPhoto, resize: Callable[[Photo], Tensor]) -> DecodedPhoto 
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
-        return failed(photo.path, PhotoError("too large for the memory there is"))
+        return failed(photo.path, PhotoError("too large for the available memory"))
 
 
 def describe_all(photos: Sequence[DecodedPhoto], extractor: Extractor, codebook: Codebook) -> list[DescribedPhoto]:

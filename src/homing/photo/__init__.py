@@ -1,4 +1,4 @@
-"""File <-> Photo; nothing of the file is lost."""
+"""Read photos from files and write them back, with their metadata."""
 
 from homing.photo._decode import image_size
 from homing.photo._jpeg import JpegTables

@@ -40,7 +40,7 @@ def is_srgb(pixels: np.ndarray, icc: bytes | None) -> bool:
 def to_srgb(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
     """Convert (H, W, C) code values to sRGB.
 
-    They become three channels of 8 bits where there is a profile to apply; CMYK without one is converted plainly.
+    A profile gives three channels of 8 bits. CMYK without a profile is converted by Pillow's formula.
     """
     transform = _srgb_transform(pixels, icc)
     if pixels.shape[2] == CMYK_CHANNELS:
@@ -54,7 +54,7 @@ def to_srgb(pixels: np.ndarray, icc: bytes | None) -> np.ndarray:
 
 
 def cmyk_image(pixels: np.ndarray) -> Image.Image:
-    """(H, W, 4) amounts of ink as a Pillow image of 8 bits."""
+    """(H, W, 4) amounts of ink as an 8-bit Pillow image."""
     return Image.frombytes("CMYK", pixels.shape[1::-1], to_8_bit(pixels).tobytes())
 
 

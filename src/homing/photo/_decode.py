@@ -23,7 +23,7 @@ from homing.photo.formats import SUFFIXES
 
 SMALLEST = 32
 
-# These libraries log oddities of a file, which would be printed. Real problems are raised as errors too.
+# These libraries log minor faults of a file to stderr. Real problems are also raised as errors.
 for _library in ("PIL", "tifffile"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
@@ -64,7 +64,7 @@ def image_size(data: bytes, name: str) -> tuple[int, int]:
 
 
 def file_format(data: bytes, name: str) -> str:
-    """The format of a photo's file, a key of `SUFFIXES`, by its header; refuses what is no photo."""
+    """The format of a photo's file, a key of `SUFFIXES`, from its header; PhotoError if it is not a photo."""
     with _one_line_errors(data, name):
         if is_tiff(data):
             with tifffile.TiffFile(BytesIO(data)) as file:
@@ -88,7 +88,7 @@ def _one_line_errors(data: bytes, name: str) -> Iterator[None]:
     try:
         yield
     except UnidentifiedImageError as error:
-        raise UnsupportedError(f"{name}: not a photo, or damaged at its start; {_SUPPORTED}") from error
+        raise UnsupportedError(f"{name}: not a photo, or its header is damaged; {_SUPPORTED}") from error
     except Image.DecompressionBombError as error:
         raise TooLargeError(f"{name}: too large: {reason(error)}") from error
     except DECODE_ERRORS as error:
@@ -110,7 +110,7 @@ def _other_file(data: bytes, name: str) -> Decoded:
 
 
 def _format_and_frames(image: Image.Image) -> tuple[str, int]:
-    # The further pictures of an MPO are previews or the other eye of a stereo camera.
+    # The other pictures of an MPO are previews, or the second view of a stereo camera.
     format = "JPEG" if image.format == "MPO" else str(image.format)
     return format, 1 if format == "JPEG" else getattr(image, "n_frames", 1)
 
@@ -149,7 +149,7 @@ def _planes(image: Image.Image, name: str) -> np.ndarray:
     if image.mode == "CMYK":
         return np.asarray(image)
     if not (gray or color):
-        raise PhotoError(f"{name}: 8 or 16 bits a channel, gray or color, are expected; got mode {image.mode}")
+        raise PhotoError(f"{name}: 8 or 16 bits per channel, gray or color, are expected; got mode {image.mode}")
     target = ("L" if gray else "RGB") + ("A" if image.has_transparency_data else "")
     return np.asarray(image if image.mode == target else image.convert(target))
 
@@ -168,7 +168,7 @@ def _decoded(
 def _check(name: str, format: str, size: tuple[int, int], frames: int) -> None:
     """Refuse several frames, unsupported formats and small images, from the header alone."""
     if frames > 1:
-        raise PhotoError(f"{name}: animated or of several pages: one frame is expected, got {frames}")
+        raise PhotoError(f"{name}: animated or multi-page: one frame is expected, got {frames}")
     if format not in SUFFIXES:
         raise UnsupportedError(f"{name}: {format} is not supported; {_SUPPORTED}")
     if min(size) < SMALLEST:

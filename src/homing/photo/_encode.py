@@ -55,7 +55,7 @@ def _write_jpeg(photo: Photo, finer: bool) -> bytes:
 
 
 def _write_webp(photo: Photo, finer: bool) -> bytes:
-    # Lossy WebP halves the colors: only what was lossy WebP before can be written so without a loss that shows.
+    # Lossy WebP halves the resolution of color: only a photo that was lossy WebP before loses nothing visible.
     lossless = finer if photo.format != "WEBP" else _is_lossless_webp(photo.data)
     quality = 98 if finer else 90
     image, carried = _without_gray_profile(photo)
@@ -67,12 +67,12 @@ def _write_avif(photo: Photo, finer: bool) -> bytes:
     if finer:
         settings["subsampling"] = "4:4:4"
     if photo.alpha is not None:
-        settings["advanced"] = {"a:cq-level": "0"}  # alpha without loss
+        settings["advanced"] = {"a:cq-level": "0"}  # lossless alpha
     return _save(image, "AVIF", quality=98 if finer else 90, **settings)
 
 
 def _write_heic(photo: Photo, finer: bool) -> bytes:
-    # Gray with alpha is read as RGB, where a profile for gray would be broken.
+    # Gray with alpha is decoded as RGB, for which a gray profile is invalid.
     plain = _in_srgb(photo) if photo.icc and photo.alpha is not None and photo.stored_pixels.shape[2] == 1 else photo
     return _heif.write(_planes(plain), photo.data, plain.icc, photo.orientation, finer)
 
@@ -95,7 +95,7 @@ def _write_bmp(photo: Photo) -> bytes:
     image = Image.fromarray(np.ascontiguousarray(upright(to_8_bit(_planes(plain)), photo.orientation)))
     if photo.alpha is None:
         return _save(image, "BMP", dpi=dpi)
-    # Pillow writes no alpha that it would read again, so this is a header with channel masks (BITMAPV4HEADER).
+    # Pillow cannot read back the alpha it writes, so this writes a header with channel masks (BITMAPV4HEADER).
     image = image.convert("RGBA")
     rows = image.transpose(Image.Transpose.FLIP_TOP_BOTTOM).tobytes("raw", "BGRA")
     per_meter = [round(value / 0.0254) for value in dpi]
@@ -121,13 +121,13 @@ def _image(photo: Photo) -> Image.Image:
 
 
 def _in_srgb(photo: Photo) -> Photo:
-    """The photo with its profile applied, in 8 bits a channel."""
+    """The photo with its profile applied, at 8 bits per channel."""
     pixels = np.broadcast_to(to_8_bit(to_srgb(photo.stored_pixels, photo.icc)), (*photo.stored_pixels.shape[:2], 3))
     return replace(photo, stored_pixels=pixels, alpha=None if photo.alpha is None else to_8_bit(photo.alpha), icc=None)
 
 
 def _without_gray_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
-    """The photo and its metadata for a format that stores gray as RGB, where a profile for gray would be broken."""
+    """The photo and its metadata for a format that stores gray as RGB, for which a gray profile is invalid."""
     carried = _metadata_arguments(photo)
     if photo.icc is None or photo.stored_pixels.shape[2] == 3:
         return _image(photo), carried
@@ -135,7 +135,7 @@ def _without_gray_profile(photo: Photo) -> tuple[Image.Image, dict[str, Any]]:
 
 
 def _flattened(photo: Photo) -> Image.Image:
-    """The photo in 8 bits without alpha."""
+    """The 8-bit photo on white, without alpha."""
     if _is_cmyk(photo):
         inks = to_8_bit(photo.stored_pixels)
         if photo.alpha is not None:
@@ -168,7 +168,7 @@ def is_lossless(photo: Photo) -> bool:
 
 
 def _is_lossless_webp(data: bytes) -> bool:
-    """Whether the pixels are in a VP8L chunk."""
+    """Whether a WebP file has its pixels in a VP8L chunk."""
     position = 12
     while position + 8 <= len(data) and data[position : position + 4] not in (b"VP8 ", b"VP8L"):
         (size,) = struct.unpack_from("<I", data, position + 4)

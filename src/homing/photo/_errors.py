@@ -1,11 +1,11 @@
-"""The errors that decoding libraries raise for damaged files, and their text in one line."""
+"""Errors that decoding libraries raise for damaged files."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 
-# Pillow, tifffile and imagecodecs document no error classes for damaged files: their parsers let these through.
+# Pillow, tifffile and imagecodecs document no error classes for damaged files; their parsers raise all of these.
 # (tifffile.TiffFileError is a ValueError, the codec errors of imagecodecs are RuntimeErrors.)
 DECODE_ERRORS = (
     OSError,

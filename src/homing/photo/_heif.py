@@ -1,4 +1,4 @@
-"""HEIC and HEIF: read and written by libheif, through pillow-heif."""
+"""Read and write HEIC and HEIF with libheif, through pillow-heif."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from homing.photo._metadata import Metadata, is_heif
 from homing.photo._orientation import upright
 
 _QUALITY, _FINER_QUALITY = 80, 95
-# x265's slower presets take four times as long and more, for files a little smaller.
+# Slower presets of x265 take at least four times as long for slightly smaller files.
 _PRESET = "ultrafast"
-# Properties of the picture that stay true when its pixels change a little.
+# Properties of a picture that stay valid after a small change of its pixels.
 _KEPT = (
     *("nclx_profile", "pixel_aspect_ratio", "content_light_level", "mastering_display_colour_volume"),
     *("ambient_viewing_environment", "nominal_diffuse_white_luminance"),
@@ -24,22 +24,22 @@ _KEPT = (
 
 
 class Header(NamedTuple):
-    """What a file says about its primary picture before it is decoded."""
+    """Properties of a file's primary picture, read without decoding it."""
 
     size: tuple[int, int]
     """Width and height, upright."""
     pictures: int
-    """How many the file holds."""
+    """Number of pictures in the file."""
     auxiliary: list[str]
     """Names of the maps that belong to the primary picture: depth, HDR gain map."""
     bits: int
-    """Of a channel."""
+    """Bits per channel."""
     mode: str
     """L, LA, RGB, RGBA or RGBa."""
     chroma: int | None
     """420, 422 or 444."""
     metadata: Metadata
-    """EXIF and XMP state no orientation: libheif turns the pixels upright."""
+    """EXIF and XMP without an orientation, because libheif turns the pixels upright."""
 
 
 def header(data: bytes, name: str) -> Header:
@@ -79,7 +79,7 @@ def planes(data: bytes, name: str) -> np.ndarray:
 def write(levels: np.ndarray, original: bytes, icc: bytes | None, orientation: int, finer: bool) -> bytes:
     """A HEIF file of (H, W) or (H, W, 2 to 4) pixels with this profile and the metadata of an original file.
 
-    The pixels are written upright, and EXIF and XMP state no orientation.
+    Pixels are written upright; EXIF and XMP hold no orientation.
     """
     metadata, before = Metadata.of(original), _properties(original)
     info: dict[str, Any] = {"exif": metadata.exif, "xmp": metadata.xmp}
@@ -112,7 +112,7 @@ def write(levels: np.ndarray, original: bytes, icc: bytes | None, orientation: i
 
 
 def _properties(original: bytes) -> Mapping[str, Any]:
-    """The properties of the primary picture of an original file; none if it is no HEIF file."""
+    """The properties of the primary picture of an original file; empty if it is not a HEIF file."""
     if not is_heif(original):
         return {}
     file = pillow_heif.open_heif(original)
@@ -122,5 +122,5 @@ def _properties(original: bytes) -> Mapping[str, Any]:
 
 def _open(data: bytes, name: str) -> pillow_heif.HeifFile:
     if pillow_heif.get_file_mimetype(data).endswith("-sequence"):
-        raise PhotoError(f"{name}: animated or of several pages: one frame is expected, got a sequence")
+        raise PhotoError(f"{name}: animated or multi-page: one frame is expected, got a sequence")
     return pillow_heif.open_heif(data, convert_hdr_to_8bit=False, hdr_to_16bit=False)

@@ -1,4 +1,4 @@
-"""TIFF directories (of TIFF files and EXIF blocks), copied entry by entry without understanding the values."""
+"""TIFF directories (of TIFF files and EXIF blocks), copied entry by entry without interpreting the values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Directory:
 
     @classmethod
     def read(cls, stream: bytes) -> Directory:
-        """The first directory of a TIFF file or an EXIF block; what is damaged is left out, as viewers do."""
+        """The first directory of a TIFF file or an EXIF block; damaged entries are skipped, as in viewers."""
         stream = stream.removeprefix(b"Exif\0\0")
         order = ">" if stream[:2] == b"MM" else "<"
         try:
@@ -72,7 +72,7 @@ class Directory:
         return (x / x_unit * per_inch, y / y_unit * per_inch) if x and x_unit and y and y_unit else None
 
     def with_values(self, icc: bytes | None, xmp: bytes | None, dpi: tuple[float, float] | None) -> Directory:
-        """These entries and what a TIFF file keeps in tags and other formats keep elsewhere."""
+        """Add the metadata that a TIFF file stores in tags and other formats store elsewhere."""
         added = [Entry(XMP, _BYTE, len(xmp), xmp)] if xmp else []
         added += [Entry(ICC, _UNDEFINED, len(icc), icc)] if icc else []
         if dpi and X_RESOLUTION not in self:
@@ -82,12 +82,12 @@ class Directory:
         return Directory(self.order, (*self.entries, *added))
 
     def without(self, tags: Iterable[int]) -> Directory:
-        """The entries with other tags."""
+        """All entries except those with these tags."""
         dropped = set(tags)
         return Directory(self.order, tuple(entry for entry in self.entries if entry.tag not in dropped))
 
     def pack(self, at: int) -> bytes:
-        """The directory as it stands at this offset of a file, its values and subdirectories behind it."""
+        """The bytes of the directory at this offset of a file, followed by its values and subdirectories."""
         return _pack(self.entries, at, self.order)
 
     def exif(self) -> bytes:
@@ -109,18 +109,18 @@ def _read(stream: bytes, start: int, order: str, big: bool, depth: int) -> tuple
             tag, type_, count, cell = struct.unpack_from(order + row, stream, first + number * step)
             size = _SIZES.get(type_, 0) * count
             if tag in entries or size > left:
-                continue  # a tag given twice, or values that overlap: together larger than the file
+                continue  # a repeated tag, or overlapping values: together larger than the file
             offset = _integer(cell, order)
             value = cell[:size] if size <= len(cell) else stream[offset : offset + size]
             children: tuple[Entry, ...] = ()
-            # A directory lies at most two levels below the first; a deeper one can only be a loop.
+            # A directory is at most two levels below the first; anything deeper is a loop.
             if tag in _POINTERS and size <= len(cell) and depth < 2:
                 children = _read(stream, _integer(value, order), order, big, depth + 1)
             if 0 < size == len(value) and (children or (tag not in _POINTERS and type_ <= _LAST_VALUE)):
                 entries[tag] = Entry(tag, type_, count, value, children)
                 left -= size
     except struct.error:
-        pass  # the end of a damaged file: what was read before it is good
+        pass  # the end of a truncated file: the entries before it are valid
     return tuple(entries.values())
 
 

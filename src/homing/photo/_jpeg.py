@@ -1,4 +1,4 @@
-"""JPEG: written with a photo's own tables; segments spliced byte for byte."""
+"""Write JPEG with a photo's own tables, and copy its segments byte for byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JpegTables(NamedTuple):
     quantization: _TABLES
     """For each component, the 64 quantization steps, row by row."""
     sampling: tuple[int, int]
-    """How many rows and columns of pixels share one color."""
+    """Number of rows and of columns of pixels that share one color."""
 
 
 class _Settings(NamedTuple):
@@ -65,7 +65,7 @@ def _output_tables(original: bytes, finer: bool) -> tuple[_TABLES, int]:
 
 
 def save(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
-    """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a like file, where one is known."""
+    """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a similar file, if known."""
     # For optimized tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
     if like is None or like > image.width * image.height:
         plain = _save(image, **settings)
@@ -74,11 +74,11 @@ def save(image: Image.Image, like: int | None = None, progressive: bool = False,
     try:
         return _save(image, optimize=True, progressive=progressive, **settings)
     except OSError:
-        return _save(image, **settings)  # the image is far from the one that the like file was of
+        return _save(image, **settings)  # the image differs strongly from that of the similar file
 
 
 def _as_ycck(image: Image.Image) -> Image.Image:
-    """A CMYK image whose planes Pillow writes as the components of YCCK, which it cannot write by itself.
+    """A CMYK image whose planes Pillow writes as the components of YCCK, which it does not support itself.
 
     Pillow stores 255 minus each plane. In YCCK the first three are YCbCr of the inks, the fourth is 255 minus black.
     """
@@ -99,7 +99,7 @@ def _save(image: Image.Image, **settings: Any) -> bytes:
 
 
 def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
-    """The quantization table of each component; of gray and RGB a repeated last one is left out, as in files."""
+    """The quantization table of each component; for gray and RGB a repeated last table is omitted, as in files."""
     tables = [list(header.quantization[layer[3]]) for layer in header.layer]
     while 1 < len(tables) < _CMYK_COMPONENTS and tables[-1] == tables[-2]:
         tables.pop()
@@ -114,7 +114,7 @@ def _fine_tables() -> _TABLES:
         return _tables(header)
 
 
-@lru_cache(maxsize=16)  # a photo is written several times in a row, by each of some threads
+@lru_cache(maxsize=16)  # each of several threads writes a photo several times in a row
 def _settings(original: bytes) -> _Settings:
     with Image.open(BytesIO(original)) as header:
         assert isinstance(header, JpegImagePlugin.JpegImageFile)
@@ -126,7 +126,7 @@ def _settings(original: bytes) -> _Settings:
 
 
 def _splice(metadata: list[bytes], encoded: bytes) -> bytes:
-    """The APPn and COM segments of one file, and everything else of another."""
+    """Combine the APPn and COM segments of one file with everything else of another."""
     coding = [whole for marker, whole in _segments(encoded) if not _is_metadata(marker)]
     pixels = encoded[2 + sum(len(whole) for _, whole in _segments(encoded)) :]
     return b"".join([encoded[:2], *metadata, *coding, pixels])
@@ -137,9 +137,9 @@ def _is_metadata(marker: int) -> bool:
 
 
 def _is_stale(segment: bytes, cmyk: bool) -> bool:
-    """Whether a segment would be wrong in the new file: it describes another coding, or pictures that are gone."""
+    """Whether a segment is invalid in the new file: it describes another coding, or pictures that are dropped."""
     marker, body = segment[1], segment[4:]
-    # Pillow writes YCbCr, whatever the original's Adobe segment says; CMYK is written as it says.
+    # Pillow always writes YCbCr for RGB, so the original's Adobe segment may be wrong; for CMYK it stays valid.
     return (marker == _APP14 and not cmyk) or (marker == _APP2 and body.startswith(b"MPF\0"))
 
 

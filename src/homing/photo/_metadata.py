@@ -10,7 +10,7 @@ from PIL import Image
 
 from homing.photo._ifd import ICC, PHOTOMETRIC, XMP, Directory
 
-# Tags that say how the pixels of one TIFF file are stored, or that hold further pixels (thumbnails, layers).
+# Tags that describe how a TIFF file stores its pixels, or that hold other pixels (thumbnails, layers).
 LAYOUT = frozenset(
     {*range(254, 260), 262, 263, *range(264, 267), 273, 277, 278, 279, 284, *range(288, 293), 301, 317, 318, 319, 320}
     | {*range(321, 326), 330, 332, 334, 336, 338, 339, 340, 341, 347, *range(512, 522), *range(529, 533), 37724}
@@ -31,7 +31,7 @@ class Metadata:
 
     @classmethod
     def of(cls, data: bytes) -> Metadata:
-        """The metadata of a file's bytes; a profile for CMYK is left out, as most formats hold no CMYK."""
+        """The metadata of a file's bytes; a CMYK profile is omitted, because most formats do not support CMYK."""
         if is_tiff(data):
             tags = Directory.read(data)
             described = tags.without(LAYOUT | {XMP, ICC, _IPTC, _PHOTOSHOP})
@@ -45,7 +45,7 @@ class Metadata:
             return cls(exif or None, info.get("xmp"), info.get("icc_profile"), None)
         with Image.open(BytesIO(data)) as image:
             if image.format == "PNG":
-                image.load()  # its chunks may stand behind the pixels
+                image.load()  # metadata chunks may follow the pixels
             info = image.info
             exif = info.get("exif", b"").removeprefix(b"Exif\0\0")
             icc = None if image.mode == "CMYK" else info.get("icc_profile")
@@ -53,7 +53,7 @@ class Metadata:
 
 
 def _sensible(dpi: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The resolution, if every format can hold it."""
+    """The resolution, if every format can store it."""
     return (float(dpi[0]), float(dpi[1])) if dpi and all(1 <= value <= 60_000 for value in dpi) else None
 
 

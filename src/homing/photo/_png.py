@@ -1,4 +1,4 @@
-"""PNG chunks: read, kept or made for a new file; pixels of 8 and 16 bits."""
+"""Read and write PNG chunks, and pixels of 8 and 16 bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from homing.photo._metadata import Metadata
 
 _PIXELS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
-# Chunks that stay valid when pixels or the color type change a little.
+# Chunks that stay valid after a small change of the pixels or of the color type.
 _COPIED = {
     *(b"iCCP", b"sRGB", b"gAMA", b"cHRM", b"cICP", b"mDCV", b"cLLI"),
     *(b"pHYs", b"eXIf", b"iTXt", b"tEXt", b"zTXt", b"tIME", b"sPLT"),
@@ -28,7 +28,7 @@ class _Chunk(NamedTuple):
 
 
 def is_16_bit(data: bytes) -> bool:
-    """Whether a PNG file stores 16 bits a channel (Pillow would silently make it 8)."""
+    """Whether a PNG file stores 16 bits per channel (Pillow silently reduces it to 8)."""
     return data[24] == 16
 
 
@@ -38,12 +38,12 @@ def exif(data: bytes) -> bytes:
 
 
 def copied_chunks(data: bytes) -> bytes:
-    """The chunks of a file that a changed copy keeps; unknown ones where they are marked as safe to copy."""
+    """The chunks that a changed copy of a file keeps, including unknown chunks marked as safe to copy."""
     return b"".join(c.whole for c in _chunks(data) if c.type in _COPIED or (c.type not in _PIXELS and c.type[3] & 32))
 
 
 def new_chunks(metadata: Metadata) -> bytes:
-    """Chunks for what another format's file said."""
+    """Chunks for the metadata of a file of another format."""
     made = []
     if metadata.icc:
         made.append((b"iCCP", b"ICC\0\0" + zlib.compress(metadata.icc)))

@@ -1,4 +1,4 @@
-"""TIFF: read and written by tifffile, tags copied as they are."""
+"""Read and write TIFF with tifffile, with tags copied as they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOSSLESS = {1: None, 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits
 
 
 def is_plain(page: tifffile.TiffPage) -> bool:
-    """Whether `planes` reads it: gray, RGB or CMYK of 8 or 16 bits."""
+    """Whether `planes` supports a page: gray, RGB or CMYK of 8 or 16 bits."""
     return (
         page.photometric in (_GRAY_ON_WHITE, _GRAY, _RGB, CMYK)
         and (page.bitspersample, page.dtype) in ((8, np.uint8), (16, np.uint16))
@@ -29,7 +29,7 @@ def is_plain(page: tifffile.TiffPage) -> bool:
 
 
 def planes(page: tifffile.TiffPage) -> np.ndarray:
-    """(H, W, 1 to 5): gray, RGB or CMYK, and alpha where the file says that it is alpha."""
+    """(H, W, 1 to 5): gray, RGB or CMYK, and alpha if an extra channel is marked as alpha."""
     levels: np.ndarray = page.asarray()
     if page.planarconfig == _SEPARATE and page.samplesperpixel > 1:
         levels = np.moveaxis(levels, 0, -1)
@@ -52,7 +52,7 @@ def planes(page: tifffile.TiffPage) -> np.ndarray:
 def write(original: bytes, levels: np.ndarray, alpha: bool, cmyk_profile: bytes | None) -> bytes:
     """A TIFF file of (H, W) or (H, W, 2 to 5) pixels with the tags of an original file of any format.
 
-    The profile is that of CMYK pixels.
+    `cmyk_profile` is the color profile of CMYK pixels.
     """
     colors = (levels.shape[2] if levels.ndim == 3 else 1) - alpha
     tags, compression = _tags(original, cmyk_profile)
@@ -73,7 +73,7 @@ def write(original: bytes, levels: np.ndarray, alpha: bool, cmyk_profile: bytes 
 
 
 def _tags(original: bytes, cmyk_profile: bytes | None) -> tuple[Directory, str | None]:
-    """The tags of an original that hold for any pixels, and the compression to use."""
+    """The tags of an original that do not depend on its pixels, and the compression to use."""
     if not is_tiff(original):
         metadata = Metadata.of(original)
         tags = Directory.read(metadata.exif or b"").without(LAYOUT)
@@ -84,7 +84,7 @@ def _tags(original: bytes, cmyk_profile: bytes | None) -> tuple[Directory, str |
 
 
 def _with_tags(data: bytes, tags: Directory) -> bytes:
-    """A TIFF file whose directory is replaced by one at its end that has these tags too."""
+    """Replace the directory of a TIFF file by one at its end that also has these tags."""
     written = Directory.read(data)
     own = written.without(entry.tag for entry in tags.entries)
     end = len(data) + len(data) % 2

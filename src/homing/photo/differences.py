@@ -12,7 +12,7 @@ from PIL import Image, JpegImagePlugin
 from homing.photo import _heif, _png
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
 
-_GROWTH = 1.5  # times the original's size, from which on it is worth a sentence
+_GROWTH = 1.5  # larger files than this factor times the original are reported
 _PALETTE, _BILEVEL, _GRAY, _RGB, _CMYK = "palette", "black and white", "gray", "RGB", "CMYK"
 _KINDS = {"1": _BILEVEL, "L": _GRAY, "LA": _GRAY, "I;16": _GRAY, "P": _PALETTE, "PA": _PALETTE, "CMYK": _CMYK}
 _TIFF_KINDS = {0: _GRAY, 1: _GRAY, 3: _PALETTE, CMYK: _CMYK}
@@ -20,7 +20,7 @@ _TIFF_ALPHA = (1, 2)
 
 
 class _Header(NamedTuple):
-    """What the header of a file says about its pixels."""
+    """Properties of a file's pixels, read from its header."""
 
     format: str
     kind: str
@@ -36,9 +36,9 @@ class _Header(NamedTuple):
 
 
 def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
-    """Short sentences about what was written differently than in the original file, apart from moved pixels.
+    """Sentences on differences of a written file from the original, other than the change of the pixels.
 
-    Only headers are read. `name` is for messages.
+    Only headers are read. `name` is used in messages.
     """
     if before == after:
         return []
@@ -56,9 +56,9 @@ def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
     elif old.kind != new.kind:
         yield f"{'a palette' if old.kind == _PALETTE else old.kind} became {new.kind}."
     elif old.icc and not new.icc:
-        yield "the color profile was applied to the pixels and dropped."
+        yield "the color profile was applied to the pixels and removed."
     if old.bits > max(new.bits, 8):
-        yield f"{old.bits} bits a channel became {new.bits}."
+        yield f"{old.bits} bits per channel became {new.bits}."
     if old.alpha and not new.alpha:
         yield "transparent areas became white."
 
@@ -84,7 +84,11 @@ def _losses(old: _Header, new: _Header) -> Iterator[str]:
         yield f"{lost} was dropped."
     if old.pictures > new.pictures:
         count = old.pictures - new.pictures
-        yield f"{count} further {'picture' if count == 1 else 'pictures'} in the file dropped."
+        yield (
+            "1 other picture in the file was dropped."
+            if count == 1
+            else (f"{count} other pictures in the file were dropped.")
+        )
     for lost in sorted(set(old.auxiliary) - set(new.auxiliary)):
         yield f"{lost} was dropped."
 
@@ -151,5 +155,5 @@ def _metadata(metadata: Metadata) -> frozenset[str]:
 
 
 def _size(count: int) -> str:
-    """A number of bytes in words: 70 KB, 1.0 MB."""
+    """A number of bytes with a unit: 70 KB, 1.0 MB."""
     return f"{count / 1e6:.1f} MB" if count >= 999_500 else f"{max(1, round(count / 1e3))} KB"

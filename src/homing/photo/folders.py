@@ -14,7 +14,7 @@ from homing.errors import HomingError
 _PHOTO_SUFFIXES = {
     *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".tif", ".tiff", ".avif", ".bmp"),
     *(".heic", ".heif", ".hif"),
-    ".gif",  # not supported, but listed, so that the user sees an error instead of a missing file
+    ".gif",  # not supported, but listed, so that the user sees an error for it
 }
 
 
@@ -30,7 +30,7 @@ class FoundPhoto(Generic[LocationT]):
 
 
 LocalPhoto = FoundPhoto[Path]
-"""One on this machine."""
+"""A photo's file on this machine."""
 
 
 @overload
@@ -42,7 +42,7 @@ def find_photos(paths: Iterable[str | Location]) -> list[FoundPhoto[Location]]: 
 def find_photos(paths: Iterable[Any]) -> list[Any]:
     """The files given and the photos in the folders given, each once, in the order given.
 
-    Texts may be addresses: s3://bucket/photos.
+    A string may be an address such as s3://bucket/photos.
     """
     found: list[FoundPhoto[Location]] = []
     for path in map(location, paths):
@@ -54,7 +54,7 @@ def find_photos(paths: Iterable[Any]) -> list[Any]:
 
 
 def each_once(photos: Iterable[FoundPhoto[Location]]) -> list[FoundPhoto[Location]]:
-    """Photos without those whose file is the same as that of an earlier one."""
+    """Drop photos whose file is also that of an earlier photo."""
     found: dict[str, FoundPhoto[Location]] = {}
     for photo in photos:
         found.setdefault(_identity(photo.path), photo)
@@ -69,7 +69,7 @@ def _identity(path: Location) -> str:
 def _photos_at(path: Location) -> list[FoundPhoto[Location]]:
     """The photo, or the photos of the folder, that a user named."""
     if isinstance(path, Address) and path.suffix.lower() in _PHOTO_SUFFIXES:
-        return [FoundPhoto(path, Path(path.name))]  # to ask a web server whether it is a folder is to fetch it
+        return [FoundPhoto(path, Path(path.name))]  # asking a web server whether this is a folder would download it
     if path.is_dir():
         if isinstance(path, Address):
             photos: list[FoundPhoto[Location]] = [FoundPhoto(path / name, Path(name)) for name in _remote_photos(path)]
@@ -93,7 +93,7 @@ def _remote_photos(folder: Address) -> list[PurePosixPath]:
 
 
 def _files(folder: Path, seen: set[Path]) -> Iterator[Path]:
-    """The files under a folder that are not hidden; a folder that links back to one above it is entered once."""
+    """The files under a folder that are not hidden; a folder that links to a parent folder is entered once."""
     real = folder.resolve()
     if real in seen:
         return

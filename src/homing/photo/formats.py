@@ -13,11 +13,11 @@ _SHORT = {"JPG": "JPEG", "TIF": "TIFF", "HEIF": "HEIC", "HIF": "HEIC"}
 
 
 QUICK_FORMATS = ("PNG",)
-"""The formats that can be written with less effort: a larger file of the same pixels."""
+"""The formats that can be written faster, as a larger file with the same pixels."""
 
 
 def format_name(name: str) -> str:
-    """The format a user means by `name`: any case, "jpg" and "tif" too."""
+    """The format called `name` in any case; "jpg", "tif", "heif" and "hif" are accepted too."""
     upper = name.upper()
     format = _SHORT.get(upper, upper)
     if format not in SUFFIXES:

@@ -1,4 +1,4 @@
-"""Graphics of few colors: logos, line art, screenshots of text. Photos are never among them."""
+"""Detect graphics of few colors: logos, line art, screenshots of text."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from homing.photo.photo import Photo
 
 _FEW = 256
 _FEW_GRAYS = 16  # a gray photo of 8 bits has up to 256
-_PIXELS_PER_COLOR = 40  # so that a thumbnail is not taken for a graphic
+_PIXELS_PER_COLOR = 40  # prevents a thumbnail of few pixels from counting as a graphic
 _SAMPLE = 65_536
-_NEAR = 6  # pixels: half the distance between the strokes of small letters
-_TEXTURE = 0.01  # the share of pixels far from any flat area that a graphic has at most
+_NEAR = 6  # in pixels, half the distance between the strokes of small letters
+_TEXTURE = 0.01  # maximum share of a graphic's pixels that are far from any flat area
 
 
 def graphic_colors(photo: Photo) -> int | None:
     """The number of colors of a graphic; None for a photo.
 
-    A graphic has few colors, or, in a file without loss, hardly a pixel that is not close to an exactly flat area.
+    A graphic has few colors, or, in a lossless file, almost all of its pixels are close to an exactly flat area.
     """
     pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _shown(photo, photo.alpha)
     codes = _packed(pixels)
@@ -35,14 +35,14 @@ def graphic_colors(photo: Photo) -> int | None:
 
 
 def _shown(photo: Photo, alpha: np.ndarray) -> np.ndarray:
-    """8-bit pixels in which all transparent ones have the same color."""
+    """8-bit pixels in which all transparent pixels have the same color."""
     pixels: np.ndarray = _color.to_8_bit(photo.stored_pixels).copy()
     pixels[alpha == 0] = 255
     return pixels
 
 
 def _packed(pixels: np.ndarray) -> np.ndarray:
-    """(H, W, C) 8-bit pixels as one number each."""
+    """Pack (H, W, C) 8-bit pixels into one number each: (H, W)."""
     codes = np.zeros(pixels.shape[:2], np.uint32)
     for channel in range(pixels.shape[2]):
         codes = codes << 8 | pixels[..., channel]
@@ -50,7 +50,7 @@ def _packed(pixels: np.ndarray) -> np.ndarray:
 
 
 def _texture(codes: np.ndarray) -> float:
-    """The share of pixels that are not close to a square of 3 pixels of one color."""
+    """The share of pixels that are not close to any 3 × 3 block of one color."""
     same = np.ones(codes.shape, bool)
     same[:, 1:] &= codes[:, 1:] == codes[:, :-1]
     same[1:] &= codes[1:] == codes[:-1]
@@ -64,7 +64,7 @@ def _texture(codes: np.ndarray) -> float:
 
 
 def _widened(mask: np.ndarray, axis: int) -> np.ndarray:
-    """A mask and what lies next to it along an axis."""
+    """Dilate a mask by `_NEAR` pixels along an axis."""
     wide: np.ndarray = mask.copy()
     size = mask.shape[axis]
     for step in range(1, _NEAR + 1):

@@ -1,4 +1,4 @@
-"""Photos of any kind that Python users hold: paths, addresses, files in memory, images, arrays and tensors."""
+"""Photos as Python users give them: paths, addresses, files in memory, images, arrays and tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from homing.photo.formats import SUFFIXES
 from homing.photo.photo import Photo
 
 PhotoLike = str | Location | bytes | bytearray | memoryview | BinaryIO | Image.Image | np.ndarray | Tensor | Photo
-"""One photo, whatever it is held in."""
+"""One photo in any accepted form."""
 PhotosLike = PhotoLike | Iterable[PhotoLike] | Mapping[str, PhotoLike]
 """One photo, several, or several with names."""
 
@@ -34,8 +34,8 @@ ACCEPTED = (
     "(H, W, 3) or (H, W) of uint8 or uint16, a tensor (3, H, W) or (1, H, W) of floats in [0, 1] or of uint8, or a "
     "homing.Photo; several are a list, a dict of names and photos, or a tensor (B, 3, H, W)"
 )
-_PIL_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # that a PNG file holds as they are
-_MAX_NAME_BYTES = 200  # file systems take 255, and temporary files have longer names
+_PIL_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # modes that a PNG file stores without conversion
+_MAX_NAME_BYTES = 200  # file systems accept 255, and temporary names are longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,13 @@ class MemoryPhoto:
     """A photo given in memory: as the bytes of a file, or as pixels, which become a PNG file."""
 
     given_name: str | None
-    """The name of the file it came from, or that the user gave it."""
+    """The name of its file, or the name that the user gave it."""
     content: bytes | np.ndarray | Tensor = field(repr=False)
     """The bytes of a file, (H, W) or (H, W, 3) code values, or a (3, H, W) tensor of floats in [0, 1]."""
 
     @cached_property
     def data(self) -> bytes:
-        """The file."""
+        """The bytes of the file."""
         if isinstance(self.content, bytes):
             return self.content
         return bytes(imagecodecs.png_encode(_to_code_values(self.content), level=1))
@@ -61,7 +61,7 @@ class MemoryPhoto:
 
     @cached_property
     def name(self) -> str:
-        """The name of the file: the one given, with the suffix of its format, or the start of its hash."""
+        """The given name with the suffix of the file's format, or the start of the file's hash."""
         format = file_format(self.data, self.given_name or "photo in memory")
         if self.given_name is None:
             return self.sha256[:16] + SUFFIXES[format]
@@ -73,14 +73,14 @@ class MemoryPhoto:
         return Photo.decode(self.data, self.name)
 
     def pixels(self) -> Tensor:
-        """What a viewer shows of it: (3, H, W) in [0, 1]; a tensor of floats as it is, not rounded to 8 bits."""
+        """Upright sRGB pixels, (3, H, W) in [0, 1]; those of a float tensor are not rounded to 8 bits."""
         if isinstance(self.content, Tensor):
             return self.content.expand(3, -1, -1).contiguous()
         return self.photo().pixels()
 
 
 def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
-    """The photos a user gave, in order; PhotoError if any of them cannot be one. No path is read yet."""
+    """The given photos, in order; PhotoError if any of them is not accepted. No path is read yet."""
     if isinstance(photos, Mapping):
         return _refuse_empty([_as_named_photo(name, photo) for name, photo in photos.items()])
     if is_one_photo(photos):
@@ -103,7 +103,7 @@ def is_one_photo(photos: PhotosLike) -> bool:
 
 
 def load_pixels(photo: Location | MemoryPhoto) -> Tensor:
-    """What a viewer shows of a photo: (3, H, W) in [0, 1]."""
+    """Upright sRGB pixels of a photo: (3, H, W) in [0, 1]."""
     return photo.pixels() if isinstance(photo, MemoryPhoto) else Photo.load(photo).pixels()
 
 
@@ -123,7 +123,7 @@ def _refused(photo: object) -> PhotoError:
 
 
 def _describe(photo: object) -> str:
-    """What a value is, in a few words."""
+    """Describe a value in a few words, for an error."""
     if isinstance(photo, np.ndarray):
         return f"an array of shape {photo.shape} and type {photo.dtype}"
     if isinstance(photo, Tensor):
@@ -135,10 +135,10 @@ def _describe(photo: object) -> str:
 
 def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
     if not isinstance(name, str):
-        raise PhotoError(f"the names of photos are texts, got {name!r}")
+        raise PhotoError(f"names of photos must be strings, got {name!r}")
     parsed = _as_photo(photo)
     if not isinstance(parsed, MemoryPhoto):
-        raise PhotoError(f"{parsed}: a file has its own name; only photos in memory are given one, got {name!r}")
+        raise PhotoError(f"{parsed}: a file keeps its own name; only photos in memory can be named, got {name!r}")
     if not _is_file_name(name):
         raise PhotoError(f"{name!r} cannot be the name of a file; choose a plain name such as beach.png")
     named = MemoryPhoto(name, parsed.content)
@@ -148,7 +148,7 @@ def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
 
 
 def _as_photo(photo: Any) -> Location | MemoryPhoto:
-    """One photo of a list, checked as far as that is possible without decoding a file."""
+    """Check one photo of a list, without decoding it."""
     if isinstance(photo, Address):
         return photo
     if isinstance(photo, str | os.PathLike):
@@ -172,7 +172,7 @@ def _as_photo(photo: Any) -> Location | MemoryPhoto:
 
 
 def file_of(photo: Photo) -> bytes:
-    """The file of a decoded photo: as it was read or, where its pixels were changed, written anew."""
+    """The file of a decoded photo: as it was read, or encoded again if its pixels were changed."""
     unchanged = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
     return photo.data if unchanged else photo.encode()
 
@@ -192,9 +192,9 @@ def _from_file(file: BinaryIO) -> MemoryPhoto:
     except (OSError, ValueError) as error:
         raise PhotoError(f"{shown}: the file object cannot be read: {error}") from error
     if not isinstance(data, bytes):
-        raise PhotoError(f"{shown}: the file object gives text, not bytes; open it in binary mode ('rb')")
+        raise PhotoError(f"{shown}: the file object returns text, not bytes; open it in binary mode ('rb')")
     if not data:
-        raise PhotoError(f"{shown}: the file object gives no bytes; if it was read before, seek(0) first")
+        raise PhotoError(f"{shown}: the file object returns no bytes; if it was read before, call seek(0) first")
     return _from_bytes(data, _base_name(name) if isinstance(name, str) else None)
 
 
@@ -207,7 +207,7 @@ def _from_pil(image: Image.Image) -> MemoryPhoto:
         )
     _check_size(image.width, image.height, name or "PIL image")
     if (frames := getattr(image, "n_frames", 1)) > 1:
-        raise PhotoError(f"{name or 'PIL image'}: animated or of several pages: one frame is expected, got {frames}")
+        raise PhotoError(f"{name or 'PIL image'}: animated or multi-page: one frame is expected, got {frames}")
     written = BytesIO()
     try:
         image.save(
@@ -219,7 +219,7 @@ def _from_pil(image: Image.Image) -> MemoryPhoto:
 
 
 def _checked_array(array: np.ndarray) -> np.ndarray:
-    """A copy of (H, W) or (H, W, 3) code values, which the caller may change afterwards."""
+    """Check (H, W) or (H, W, 3) code values, and copy them, because the caller may change the array later."""
     if array.dtype not in (np.uint8, np.uint16) or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
         raise _refused(array)
     _check_size(array.shape[1], array.shape[0], "array")
@@ -242,7 +242,7 @@ def _from_tensor(tensor: Tensor) -> MemoryPhoto:
         return MemoryPhoto(None, _to_height_width(values).copy())
     values = values.float().clone()
     least, most = float(values.min()), float(values.max())
-    if not (least >= 0 and most <= 1):  # also where they are not numbers
+    if not (least >= 0 and most <= 1):  # also false for NaN
         raise PhotoError(f"got {_describe(tensor)} with values from {least:g} to {most:g}, not in [0, 1]; {ACCEPTED}")
     return MemoryPhoto(None, values)
 

@@ -22,7 +22,7 @@ from homing.photo._decode import decode
 from homing.photo._orientation import stored, upright
 from homing.photo.formats import format_name
 
-_LEAST_SHINE = 0.25  # limits the change of the inks to four times the visible change
+_MIN_UNCOVERED = 0.25  # limits the change of the inks to four times the visible change
 
 
 def read_file(path: Location) -> bytes:
@@ -33,7 +33,7 @@ def read_file(path: Location) -> bytes:
         name = os.fsencode(str(path)).decode(errors="replace")
         raise PhotoError(f"{name}: the name is not valid UTF-8; rename the file") from None
     try:
-        # Asked before opening: to open a FIFO is to wait for its writer.
+        # Checked before opening, because opening a FIFO waits for its writer.
         if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
             raise PhotoError(f"{path}: not a regular file; a photo is expected")
         return path.read_bytes()
@@ -43,7 +43,7 @@ def read_file(path: Location) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Photo:
-    """A photo as stored in its file; `pixels()` gives it as a viewer shows it."""
+    """A photo as stored in its file; `pixels()` returns it as a viewer shows it."""
 
     name: str
     """Name used in messages: the path as given."""
@@ -52,9 +52,9 @@ class Photo:
     stored_pixels: np.ndarray = field(repr=False)
     """(H, W, C) in the file's own orientation and color space; C is 1, 3 or 4; uint8 or uint16.
 
-    1 is gray, 3 is RGB, 4 is CMYK: amounts of ink."""
+    1 is gray, 3 is RGB, 4 is CMYK (amounts of ink)."""
     alpha: np.ndarray | None = field(repr=False)
-    """(H, W), of the same type as the pixels."""
+    """(H, W), of the type of the pixels."""
     format: str
     """A key of `SUFFIXES`."""
     orientation: int
@@ -63,31 +63,31 @@ class Photo:
     """The color profile of the pixels; None means sRGB, or CMYK without one."""
 
     def __post_init__(self) -> None:
-        # Photos are shared between threads and kept as "before" beside "after".
+        # Photos are shared between threads, and a changed photo shares arrays with its original.
         for array in (self.stored_pixels, self.alpha):
             if array is not None:
                 array.setflags(write=False)
 
     @classmethod
     def load(cls, path: str | Location) -> Photo:
-        """The photo in the file at `path`, which may be an address such as https://host/beach.jpg."""
+        """Load the photo at `path`, which may be an address such as https://host/beach.jpg."""
         where = location(path)
         return cls.decode(read_file(where), str(where))
 
     @classmethod
     def decode(cls, data: bytes, name: str) -> Photo:
-        """The photo in the bytes of a file."""
+        """Decode the bytes of a file."""
         return cls(name, data, *decode(data, name))
 
     @cached_property
     def sha256(self) -> str:
-        """The hash of the file as it was."""
+        """The hash of the original file."""
         return sha256(self.data).hexdigest()
 
     def pixels(self, device: torch.device | None = None) -> Tensor:
-        """What a viewer shows: (3, H, W) in [0, 1], upright, sRGB, on white where it is transparent.
+        """The pixels as a viewer shows them: (3, H, W) in [0, 1], upright, sRGB, transparent areas on white.
 
-        It lies on `device`, or on the CPU, and is the same on each.
+        They are on `device`, by default the CPU, and are bitwise equal on every device.
         """
         shown = _to_unit_range(_color.to_srgb(self.stored_pixels, self.icc), device)
         if self.alpha is not None:
@@ -99,13 +99,13 @@ class Photo:
     def with_change(self, change: Tensor) -> Photo:
         """This photo with `change`, (3, H, W) in the frame and units of `pixels()`, added to its stored pixels.
 
-        The change is added to the native code values, not by way of sRGB, which would clip wide-gamut colors. In CMYK
+        The change is added to the native code values, not in sRGB, which would clip wide-gamut colors. In CMYK
         it is subtracted from cyan, magenta and yellow; black is not changed.
         """
         return apply_changes([self], [change])[0]
 
     def _levels(self, change: Tensor) -> Tensor:
-        """The code values (H, W, C) with the change, on its device."""
+        """The code values (H, W, C) after the change, on the device of the change."""
         height, width = upright(self.stored_pixels, self.orientation).shape[:2]
         if change.shape != (3, height, width):
             raise PhotoError(f"{self.name}: a change of {(3, height, width)} is expected, got {tuple(change.shape)}")
@@ -113,9 +113,9 @@ class Photo:
         if self.stored_pixels.shape[2] == 1:
             step = _divide(step.sum(dim=0, keepdim=True), 3)
         elif self.stored_pixels.shape[2] == _color.CMYK_CHANNELS:
-            # The change is divided by 1 - black, because black ink covers the others.
-            shine = 1 - _to_unit_range(self.stored_pixels[..., 3:], change.device)
-            step = torch.cat([-step / shine.clamp_(min=_LEAST_SHINE), torch.zeros_like(step[:1])])
+            # Black ink covers the others, so the change of these is divided by 1 - black.
+            uncovered = 1 - _to_unit_range(self.stored_pixels[..., 3:], change.device)
+            step = torch.cat([-step / uncovered.clamp_(min=_MIN_UNCOVERED), torch.zeros_like(step[:1])])
         levels = (
             (step * self._max_level)
             .add_(_to_chw(self.stored_pixels, change.device))
@@ -125,14 +125,14 @@ class Photo:
         return levels.to(torch.uint8 if self._max_level == 255 else torch.int32).permute(1, 2, 0).contiguous()
 
     def to_stored_orientation(self, image: Tensor) -> Tensor:
-        """A (C, H, W) image in the frame of `pixels()`, oriented as the file stores it."""
+        """Turn a (C, H, W) image from the orientation of `pixels()` to that of the file."""
         return stored(image.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
 
     def encode(self, format: str | None = None, finer: bool = False, quick: bool = False) -> bytes:
-        """The bytes of a file with these pixels and everything else of the original.
+        """The bytes of a file with these pixels and the metadata of the original.
 
-        `finer` spends more bytes where the format is lossy, so that less of a change is rounded away; `quick` spends
-        less time on making the file small, in the formats of `QUICK_FORMATS`: its pixels are the same.
+        `finer` uses more bytes in lossy formats, so that less of a change is lost to rounding. `quick` compresses
+        less but faster in the formats of `QUICK_FORMATS`; the pixels are equal.
         """
         return _encode.encode(self, format_name(format or self.format), finer, quick)
 
@@ -159,16 +159,16 @@ def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Ph
 
 
 def _to_chw(levels: np.ndarray, device: torch.device | None) -> Tensor:
-    """(H, W, C) code values as a (C, H, W) tensor: they travel as they are, and are rearranged on the device."""
-    known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # GPUs hardly know uint16
+    """(H, W, C) code values as a (C, H, W) tensor, rearranged on the device after the transfer."""
+    known = levels.astype(np.uint8 if levels.dtype == np.uint8 else np.int32)  # few GPU operations support uint16
     return to_device(known, device or torch.device("cpu")).permute(2, 0, 1).contiguous()
 
 
 def _to_unit_range(levels: np.ndarray, device: torch.device | None) -> Tensor:
-    """(H, W, C) code values as (C, H, W) shares of white."""
+    """(H, W, C) code values as (C, H, W) floats in [0, 1]."""
     return _divide(_to_chw(levels, device).float(), int(np.iinfo(levels.dtype).max))
 
 
 def _divide(values: Tensor, by: int) -> Tensor:
-    """Divide by a tensor. A GPU multiplies by the inverse of a plain number, which rounds differently."""
+    """Divide by a number, as a tensor: a GPU multiplies by the inverse of a scalar, which rounds differently."""
     return values.div_(torch.full((), by, dtype=values.dtype, device=values.device))

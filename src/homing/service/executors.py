@@ -69,4 +69,4 @@ async def _catch_out_of_memory(name: str, work: Awaitable[Result]) -> Result:
     except (MemoryError, RuntimeError) as error:
         if not ran_out_of_memory(error):
             raise
-        raise PhotoError(f"{name}: too large for the memory there is") from error
+        raise PhotoError(f"{name}: too large for the available memory") from error
