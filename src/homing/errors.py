@@ -35,7 +35,7 @@ class StorageUnavailableError(HomingError):
 
 
 class FormatError(CollectionError):
-    """A collection was made by a later homing than this one."""
+    """A collection has a format of an earlier or a later homing."""
 
 
 class BusyError(CollectionError):

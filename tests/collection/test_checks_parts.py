@@ -119,26 +119,28 @@ def test_rows_of_no_reference_are_found(own: Path) -> None:
     assert "row 99 of descriptors is of no reference" in finding.problem
 
 
+@pytest.mark.parametrize("version", [1, 3])
 @pytest.mark.parametrize("where", ["collection.toml", "catalog"])
-def test_a_later_format_is_left_alone(own: Path, where: str) -> None:
+def test_another_format_is_left_alone(own: Path, where: str, version: int) -> None:
     if where == "collection.toml":
-        (own / where).write_text("format = 2\nparts = ['who knows']\n")
+        (own / where).write_text(f"format = {version}\nparts = ['who knows']\n")
     else:
-        assert behind(own, "PRAGMA user_version") == [(1,)]
-        behind(own, "PRAGMA user_version = 2")
+        assert behind(own, "PRAGMA user_version") == [(2,)]
+        behind(own, f"PRAGMA user_version = {version}")
+    advice = "upgrade homing" if version == 3 else "make a new collection and add the photos to it"
     for attempt in (Collection.open, Collection.create, lambda path: check(path, repair=True)):
         if where == "catalog" and attempt == Collection.create:
             continue
-        with pytest.raises(CollectionError, match=r"has format 2, this homing reads format 1; upgrade homing"):
+        with pytest.raises(CollectionError, match=f"has format {version}, this homing reads format 2; {advice}"):
             attempt(own)
 
 
 def test_a_later_catalog_stays_as_it_is_with_damaged_settings_too(own: Path) -> None:
     behind(own, "DROP TABLE removed")
-    behind(own, "PRAGMA user_version = 2")
+    behind(own, "PRAGMA user_version = 3")
     (own / "collection.toml").write_text("rubbish")
     (finding,) = check(own, repair=True)
-    assert not finding.repaired and "has format 2" in finding.action
+    assert not finding.repaired and "has format 3" in finding.action
     assert (own / "collection.toml").read_text() == "rubbish"
     with pytest.raises(CollectionError, match="cannot be read, or is damaged"):
         Collection.open(own)
@@ -164,11 +166,13 @@ def test_a_catalog_that_cannot_be_opened_gets_one_line(tmp_path: Path) -> None:
     assert list(deep.iterdir()) == []
 
 
-def test_a_catalog_from_before_formats_were_kept_opens(own: Path) -> None:
-    behind(own, "PRAGMA user_version = 0")
-    assert check(own) == []
-    with Collection.open(own) as opened:
-        assert opened.info().photos == 10
+def test_a_collection_with_the_files_of_format_1_gets_one_line(own: Path) -> None:
+    (own / "catalog.sqlite").rename(own / "catalogue.sqlite")
+    settings = (own / "collection.toml").read_text().replace("format = 2", "format = 1")
+    (own / "collection.toml").write_text(settings)
+    for attempt in (Collection.open, check):
+        with pytest.raises(CollectionError, match="has format 1, this homing reads format 2; make a new collection"):
+            attempt(own)
 
 
 def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:

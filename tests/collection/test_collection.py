@@ -159,7 +159,7 @@ def test_another_codebook_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("file", "content", "message"),
-    [("collection.toml", b"format = 2\ncodebook='a'\nfingerprint='b'\nextractor='c'", "format 2"),
+    [("collection.toml", b"format = 3\ncodebook='a'\nfingerprint='b'\nextractor='c'", "format 3"),
      ("collection.toml", b"\xff\xfe", "damaged"),
      ("codebook", b"rubbish", "not a homing codebook"),
      ("distractors", b"rubbish", "does not hold distractors"),

@@ -115,25 +115,6 @@ def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
     assert first.false_match_probability > second.false_match_probability
 
 
-def test_a_catalog_that_knows_no_released_descriptors_is_searched_all_the_same(tmp_path: Path) -> None:
-    """As one of an earlier homing: what is activated from then on is known."""
-    made = tiny_photos(tmp_path / "photos", 12)
-    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as opened:
-        opened.activate(made[:6], tmp_path / "out", recipe=RECIPES[1])
-    with closing(sqlite3.connect(tmp_path / "c.homing" / "catalog.sqlite", isolation_level=None)) as database:
-        database.execute("DROP TABLE released_descriptors")
-    with Collection.open(tmp_path / "c.homing", extractor=tiny_extractor()) as opened:
-        assert opened.search(made[0], k=1)[0].state == "activated"
-        assert {len(rows) for rows in opened.folder.catalog.descriptors(np.arange(1, 7)).values()} == {1}
-        done = opened.activate(made[6:], tmp_path / "out", recipe=RECIPES[1])
-        known = opened.folder.catalog.descriptors(np.arange(7, 13))
-        assert [len(rows) == 2 for rows in known.values()] == [each.state == "activated" for each in done]
-        assert any(each.state == "activated" for each in done)
-        assert opened.check() == []
-        opened.remove(list(range(7, 13)))
-        assert opened.folder.catalog.descriptors(np.arange(7, 13)) == {}
-
-
 def test_a_released_descriptor_that_is_damaged_is_found_and_forgotten(tmp_path: Path) -> None:
     made = tiny_photos(tmp_path / "photos", 4)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as opened:

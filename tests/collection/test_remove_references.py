@@ -1,9 +1,7 @@
 """References that leave a collection leave no trace in any answer."""
 
 import shutil
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -153,13 +151,3 @@ def test_every_family_follows(spec: str, tmp_path: Path) -> None:
     assert all(int(photo[1:]) % 3 == 0 for row in answers[0] for photo, _ in row)
     with Collection.open(tmp_path / "c") as again:
         assert len(again.index) == 100
-
-
-def test_a_catalog_made_before_photos_could_be_removed(three: Collection, photos: Path) -> None:
-    path = three.folder.path
-    three.close()
-    with closing(sqlite3.connect(path / "catalog.sqlite")) as database:
-        database.executescript("DROP TABLE removed; DROP INDEX photos_by_source;")
-    with Collection.open(path, extractor=three.extractor) as opened:
-        opened.remove(1)
-        assert len(found(opened, photos / "flower.jpg")) == 2

@@ -40,14 +40,11 @@ CREATE TABLE releases (
 CREATE INDEX releases_by_hash ON releases (sha256);
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO metadata VALUES ('revision', '0');
-"""
-# What catalogs of an earlier homing lack: at which revision each reference went, so that an index follows without
-# being built anew; and how activated files are described.
-_SCHEMA_ADDITIONS = """
-CREATE TABLE IF NOT EXISTS removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS removed_by_revision ON removed (revision);
-CREATE INDEX IF NOT EXISTS photos_by_source ON photos (source);
-CREATE TABLE IF NOT EXISTS released_descriptors (  -- of activated files, fp16
+-- At which revision each reference was removed, so that an index follows without being rebuilt.
+CREATE TABLE removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
+CREATE INDEX removed_by_revision ON removed (revision);
+CREATE INDEX photos_by_source ON photos (source);
+CREATE TABLE released_descriptors (  -- of activated files, fp16
     photo INTEGER NOT NULL REFERENCES photos (id) ON DELETE CASCADE,
     sha256 TEXT NOT NULL,
     vector BLOB NOT NULL,
@@ -81,16 +78,8 @@ class Database:
     def create(self) -> None:
         """Make the tables of a new catalog."""
         with self._transaction() as connection:
-            for statement in (_SCHEMA + _SCHEMA_ADDITIONS).split(";\n"):
+            for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
-
-    def upgrade(self) -> None:
-        """Make what catalogs of an earlier homing lack."""
-        tables = {name for (name,) in self._fetch_all("SELECT name FROM sqlite_master")}
-        if "photos" in tables and not {"removed", "released_descriptors"} <= tables:
-            with self._transaction() as connection:
-                for statement in _SCHEMA_ADDITIONS.split(";\n"):
-                    connection.execute(statement)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FORMAT = 1
+FORMAT = 2  # 1 had other names of files, tables and columns
+
+
+def refuse_other_format(path: Path) -> None:
+    """Say so where the settings name another format; whatever else may be wrong with them is told elsewhere."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        _refuse_other_format(path, tomllib.loads((path / "collection.toml").read_text())["format"])
 
 
 def write_settings(path: Path, codebook: Codebook, distractors: bytes | None) -> None:
@@ -48,7 +55,7 @@ def read_settings(path: Location) -> dict[str, Any]:
         settings: dict[str, Any] = tomllib.loads(file.read_bytes().decode())
         if not isinstance(settings["format"], int) or settings["format"] < 1:
             raise ValueError(f"there is no format {settings['format']!r}")
-        _refuse_later(path, settings["format"])
+        _refuse_other_format(path, settings["format"])
         for name in ("codebook", "fingerprint", "extractor"):
             if not isinstance(settings[name], str):
                 raise ValueError(f"{name} is {settings[name]!r}")
@@ -66,18 +73,19 @@ def mark_format(catalog: Catalog) -> None:
 
 
 def open_catalog(path: Path) -> Catalog:
-    """The catalog of a collection; one that a later homing made is left alone."""
+    """The catalog of a collection; one of another format is left alone."""
     catalog = Catalog(path / "catalog.sqlite")
     try:
-        ((version,),) = catalog._fetch_all("PRAGMA user_version")  # 0 in those made before it was kept
-        _refuse_later(path / "catalog.sqlite", version)
-        catalog.upgrade()
+        ((version,),) = catalog._fetch_all("PRAGMA user_version")
+        if version:  # 0: a file that is no catalog, which its first reading finds out
+            _refuse_other_format(path / "catalog.sqlite", version)
     except CollectionError:
         catalog.close()
         raise
     return catalog
 
 
-def _refuse_later(path: Location, version: int) -> None:
-    if version > FORMAT:
-        raise FormatError(f"{path} has format {version}, this homing reads format {FORMAT}; upgrade homing")
+def _refuse_other_format(path: Location, version: int) -> None:
+    if version != FORMAT:
+        advice = "upgrade homing" if version > FORMAT else "make a new collection and add the photos to it"
+        raise FormatError(f"{path} has format {version}, this homing reads format {FORMAT}; {advice}")

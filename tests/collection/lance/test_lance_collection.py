@@ -163,7 +163,7 @@ def test_ids_that_can_be_none_name_none(pond: Collection, tmp_path: Path) -> Non
 def test_it_answers_all_that_a_catalog_is_asked() -> None:
     of_snapshots = {
         *("codes", "codes_revision", "set_code", "removed_since"),
-        *("get_metadata", "set_metadata", "create", "upgrade"),
+        *("get_metadata", "set_metadata", "create"),
     }
     asked = {name for name in dir(Catalog) if not name.startswith("_")}
     assert asked - of_snapshots <= set(dir(LanceCatalog))

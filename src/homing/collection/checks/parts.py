@@ -18,7 +18,7 @@ from homing.codebooks import Codebook, Distractors
 from homing.collection.checks.findings import STALE_SECONDS, Findings
 from homing.collection.folder import UPLOADS, Folder
 from homing.collection.generations import delete_path, deleted_generations, other_generations
-from homing.collection.settings import open_catalog, read_settings, write_settings
+from homing.collection.settings import open_catalog, read_settings, refuse_other_format, write_settings
 from homing.errors import CodebookError, CollectionError, FormatError
 
 _HASH = re.compile("[0-9a-f]{64}")
@@ -33,6 +33,7 @@ def refuse_if_no_collection(path: Path) -> None:
 def check_parts(path: Path, findings: Findings) -> bool:
     """Check settings, codebook and distractors; whether the collection can be opened now."""
     if not (path / "catalog.sqlite").is_file():
+        refuse_other_format(path)  # whose catalog has another name
         findings.report("catalog", f"{path / 'catalog.sqlite'} is missing", "restore it from a backup")
         return False
     if not _settings(path, findings):
