@@ -106,6 +106,15 @@ def test_invalid_activate_options_raise_a_one_line_error(released: homing.Client
         released.activate(photos / "rocket.jpg", tmp_path, format="gif")
 
 
+def test_graphics_are_activated_only_with_the_option(released: homing.Client, photos: Path, tmp_path: Path) -> None:
+    with Image.open(photos / "chelsea.png") as image:
+        image.resize((200, 150)).quantize(64).save(tmp_path / "palette.png")
+    (outcome,) = released.activate(tmp_path / "palette.png", tmp_path / "first", recipe="homing-fast")
+    assert outcome.state == "unchanged" and "graphic" in str(outcome.reason)
+    (outcome,) = released.activate(tmp_path / "palette.png", tmp_path / "second", recipe="homing-fast", graphics=True)
+    assert outcome.state == "activated"
+
+
 def test_two_photos_are_compared(released: homing.Client, photos: Path, copy: Path) -> None:
     near = released.compare(copy, photos / "rocket.jpg")
     assert not near.same_size and near.quality is None and near.aligned and near.false_match_probability < 0.01

@@ -17,15 +17,17 @@ from homing.service.schemas import PhotoOutcome
 from homing.service.state import Service
 from homing.service.uploads import Upload
 
-OPTION_FIELDS = ("recipe", "psnr", "format")
+OPTION_FIELDS = ("recipe", "psnr", "format", "graphics")
+_FLAGS = {"": False, "false": False, "true": True}
 
 
 @dataclass(frozen=True)
 class ActivateOptions:
-    """Options of an activation: recipe and file format."""
+    """Options of an activation: recipe, file format, and whether graphics of few colors are activated."""
 
     recipe: Recipe
     format: str | None
+    graphics: bool
 
     @classmethod
     def from_form(cls, values: Mapping[str, str]) -> ActivateOptions:
@@ -40,7 +42,10 @@ class ActivateOptions:
             except ValueError:
                 raise HomingError(f"psnr must be a number of dB, got {values['psnr']!a}") from None
             recipe = replace(recipe, budget=budget)
-        return cls(recipe, format_name(values["format"]) if values.get("format") else None)
+        graphics = values.get("graphics", "")
+        if graphics not in _FLAGS:
+            raise HomingError(f"graphics must be true or false, got {graphics!a}")
+        return cls(recipe, format_name(values["format"]) if values.get("format") else None, _FLAGS[graphics])
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,9 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
         out = service.upload_store.make_release_folder(upload)
         try:
             path = service.upload_store.save(upload)
-            (outcome,) = service.collection.activate(path, out, recipe=options.recipe, format=options.format)
+            (outcome,) = service.collection.activate(
+                path, out, recipe=options.recipe, format=options.format, graphics=options.graphics
+            )
             # Read now: later changes may remove or replace the file.
             data = read_file(outcome.released) if outcome.released is not None else b""
         finally:

@@ -93,14 +93,17 @@ class Client:
         recipe: str = "homing",
         psnr: float | None = None,
         format: str | None = None,
+        graphics: bool = False,
         report: OutcomeCallback | None = None,
     ) -> list[RemoteOutcome]:
         """Add photos and folders of photos, have them activated, and write what may be released into the folder `out`.
 
         Released files have the names they have in the folders given. A file there is not written over, unless it is the
-        same one. `report`, and what fails, are as in `add`.
+        same one. Graphics of few colors are released unchanged unless `graphics` is true. `report`, and what fails, are
+        as in `add`.
         """
-        folder, values = location(out), {"recipe": recipe, "psnr": psnr, "format": format}
+        values = {"recipe": recipe, "psnr": psnr, "format": format, "graphics": "true" if graphics else None}
+        folder = location(out)
         wanted = targets(find_photos(_as_list(photos)), folder, format_name(format) if format else None)
         prepare_output_location(folder)
         target_of = {path: target for target, path in wanted.items()}
