@@ -22,11 +22,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.service.server_process import serve
 
-PHOTO, EDIT = "chelsea.png", "meme"  # what is searched for: a photo of the demo, edited
+PHOTO, EDIT = "chelsea.png", "meme"  # the query: a photo of the demo, edited
 
 
 def main() -> None:
-    """Serve the demo's collection, search for a copy on the page, take its picture."""
+    """Serve the collection of the demo, search for an edited copy, and take a screenshot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("demo", type=Path, help="the folder that homing demo wrote")
     parser.add_argument("out", type=Path, help="the PNG to write")
@@ -45,10 +45,10 @@ def main() -> None:
 
 
 def take(chromium: str, address: str, copy: Path, out: Path) -> None:
-    """Search for a copy on the page, and take a picture of what it shows."""
+    """Search for a copy on the page, and take a screenshot of the result."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1180, "height": 820}, locale="en-GB", color_scheme="light")
+        page = browser.new_page(viewport={"width": 1180, "height": 820}, locale="en-US", color_scheme="light")
         page.goto(address)
         page.set_input_files("#search-file", copy)
         page.locator("#results h2").wait_for()

@@ -114,7 +114,7 @@ def test_variants_of_all_pictures_are_searched_for(
     tab = open_page(server.address)
     choose_files(tab, [incoming[0], tmp_path / "turned.jpg"])
     expect(tab.locator(".each li")).to_have_count(2)
-    tab.get_by_label("turned and mirrored").check()
+    tab.get_by_label("rotated and mirrored").check()
     expect(tab.locator("#results h2")).to_have_text("1 of 2 pictures has a match")
     assert shown_texts(tab)["turned.jpg"].endswith("atch: rocket.jpg")
 

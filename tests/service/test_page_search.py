@@ -53,7 +53,7 @@ def test_variants_are_searched_for_on_request(open_page: Open, server: Server, p
     tab.on("request", lambda request: asked.append(request.url))
     choose_files(tab, tmp_path / "turned.jpg")
     expect(tab.locator("#results h2")).to_be_visible()
-    tab.get_by_label("turned and mirrored").check()
+    tab.get_by_label("rotated and mirrored").check()
     expect(tab.locator("#results h2")).to_have_text("Match: chelsea.png")
     assert [url for url in asked if "variants=true" in url]
 
