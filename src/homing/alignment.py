@@ -64,7 +64,7 @@ def _features(image: Image.Image) -> tuple[np.ndarray, np.ndarray]:
     detector = load_extra("skimage.feature", extra="serve").SIFT()
     try:
         detector.detect_and_extract(np.asarray(image.convert("L")) / 255)
-    except RuntimeError:  # there are none
+    except RuntimeError:  # no keypoints
         return np.empty((0, 2)), np.empty((0, 128))
     return detector.keypoints[:, ::-1].astype(float), detector.descriptors
 

@@ -1,4 +1,4 @@
-"""Why a reference is found, or is not: where it lies in its cell, what lies beside it, which edits it survives."""
+"""Why a reference is found or not: its distance to the code, its cell, its neighbors, and the edits it survives."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ NEIGHBORS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where a file of a photo lies: how far from the photo's code, and by how much within its cell.
+    """The position of a file in the index: its distance to the photo's code, and its margin to the next cell.
 
-    The margin is how much farther the center of any other cell is than that of the photo's own, in squared distance:
-    below 0 the file lies in another cell. None where a codebook has no cells to choose from. The hash is that of the
-    file as it was recorded.
+    The margin is the squared distance to the nearest other cell center minus that to the photo's own: below 0 the file
+    falls into another cell. None if the codebook has fewer than two cells. `sha256` is that of the recorded file.
     """
 
     file: str
@@ -38,10 +37,10 @@ class Position:
 
 @dataclass(frozen=True, kw_only=True)
 class EditResult:
-    """Whether a copy, edited in one way, finds its photo first: with one probe, and by the default search.
+    """Whether the photo is the nearest match of a copy with one edit: with one probe, and with the default search.
 
-    `before` is with one probe as well, for a copy of the original: None where only that was released, or is left. The
-    chance is that of the photo in the default search, None where it was not first.
+    `before` is the result with one probe for a copy of the original; None if the original was released or is missing.
+    `false_match_probability` is that of the photo in the default search; None if it is not the nearest.
     """
 
     edit: str
@@ -53,7 +52,7 @@ class EditResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """All there is to say of one reference; positions of the original and of what was released of it."""
+    """The explanation of one reference, with positions of the original and of the released file."""
 
     id: int
     photo: str
@@ -63,11 +62,11 @@ class Explanation:
     released: Position | None
     neighbors: list[Match]
     edits: list[EditResult] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)  # files that are gone, are others by now, or cannot be read
+    missing: list[str] = field(default_factory=list)  # errors of files that are missing, changed or unreadable
 
 
 def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explanation:
-    """Explain a reference: its id, or the path of it or of what was released of it.
+    """Explain a reference, given by its id, its path, or the path of a file released of it.
 
     `edits` tries the fourteen edits of the paper on the released file.
     """
@@ -83,7 +82,7 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     if release and after:
         described = describe(collection.extractor, [after.pixels()])
         released_position = _position(book, described, stored, release.path, release.sha256)
-    out = after if release else before  # what others have copies of
+    out = after if release else before  # the file that was published
     found = collection.search_descriptors(stored, k=NEIGHBORS + 1, probes=1)[0]
     return Explanation(
         id=number,
@@ -103,12 +102,12 @@ def _find_id(collection: Collection, photo: str) -> int:
     if file.is_file():
         sha256 = hashlib.sha256(read_file(file)).hexdigest()
         ids = [known for known in (catalog.find(sha256) or catalog.find_released(sha256),) if known]
-    if not ids:  # a file that is gone, or is another by now, is known by its path
+    if not ids:  # a missing or changed file: look up its path
         ids = collection.find(int(photo) if photo.isdecimal() else photo).ids
     if len(ids) != 1:
         raise CollectionError(
-            f"{photo} is {'not one' if ids else 'no'} reference of {collection.folder.root}, nor was it released of "
-            "one; give the path or the id of a photo that was added"
+            f"{photo} is {'more than one reference' if ids else 'neither a reference nor a released file'} of "
+            f"{collection.folder.root}; give the path or the id of a photo that was added"
         )
     return ids[0]
 
@@ -117,7 +116,7 @@ def _stored_descriptor(collection: Collection, number: int) -> Tensor:
     """The descriptor (1, D) of the original."""
     try:
         vectors = collection.folder.catalog.descriptors(np.array([number])).get(number)
-    except ValueError:  # of NumPy: it is no whole number of values
+    except ValueError:  # NumPy: not a whole number of values
         vectors = None
     if vectors is None or vectors.shape[1] != collection.codebook.dim:
         path = collection.folder.root
@@ -128,14 +127,14 @@ def _stored_descriptor(collection: Collection, number: int) -> Tensor:
 
 
 def load_recorded(file: str, sha256: str, missing: list[str]) -> Photo | None:
-    """The photo in a file, if that is the one that was recorded; else why not is added to what is missing."""
+    """The photo in a file if it is the recorded one; otherwise None, and the reason is appended to `missing`."""
     try:
         photo = Photo.load(file)
     except PhotoError as error:
         missing.append(str(error))
         return None
     if photo.sha256 != sha256:
-        missing.append(f"{file}: is another file by now than the one that was recorded")
+        missing.append(f"{file}: has changed since it was recorded")
         return None
     return photo
 
@@ -156,9 +155,9 @@ def _margin(book: Codebook, descriptor: Tensor, original: Tensor) -> float | Non
 
 
 def edit_results(collection: Collection, number: int, out: Photo, original: Photo | None) -> list[EditResult]:
-    """What becomes of copies of the photo that is `out` in the world, by the edits of the paper.
+    """Results for copies of the released photo `out` with the edits of the paper.
 
-    Beside those of the original, where that is another.
+    With results for copies of the `original`, if it is another file.
     """
     now = _copies(collection, out)
     first = [_found_first(collection, now, number)]

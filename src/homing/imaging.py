@@ -60,9 +60,9 @@ def embed(image: Image.Image) -> str:
 def comparison(before: Tensor, after: Tensor) -> Image.Image:
     """Before, after and the magnified difference side by side, each with a caption."""
     panels = {
-        "as it was": to_image(before),
-        "as released": to_image(after),
-        f"difference x{MAGNIFY}": difference(before, after),  # Pillow's own font has no ×
+        "original": to_image(before),
+        "released": to_image(after),
+        f"difference x{MAGNIFY}": difference(before, after),  # Pillow's default font has no ×
     }
     width, height = max(before.shape[2], _NARROWEST), before.shape[1]
     sheet = Image.new("RGB", (len(panels) * (width + _GAP) - _GAP, height + _CAPTION), "white")

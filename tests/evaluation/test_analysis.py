@@ -8,7 +8,7 @@ from statistics import fmean
 import faiss
 import numpy as np
 import pytest
-from tests.conftest import train
+from tests.conftest import descriptors, train
 from tests.evaluation.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
@@ -16,6 +16,7 @@ from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.analysis import UNRELATED_PAIRS, unrelated_distances
+from homing.evaluation.protocol.descriptor_set import DescriptorSet
 
 PHOTOS, DISTRACTORS = 5, 40
 RECIPES = ("passive", "paper-fast")
@@ -178,7 +179,7 @@ def test_the_report_says_it_in_words(workspace: Path, out: Path, results: dict) 
     assert "0.87" in (out / "cells.md").read_text()  # the paper's p_f
     output = (workspace / "output.txt").read_text()
     assert f"{results['rows'][1]['released'][0]:.3f}" in output
-    assert "answers unchanged" in output
+    assert "other photos: same results" in output
 
 
 def test_an_index_without_cells_has_no_failures(workspace: Path) -> None:
@@ -233,14 +234,23 @@ def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(workspace:
 
 def test_unrelated_pairs_are_drawn_once_each() -> None:
     rng = np.random.default_rng(0)
-    codes, distractors = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
-    book = train("Flat", dim=3)
-    drawn = unrelated_distances(book, codes, distractors)
+    originals, rows = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
+    book, distractors = train("Flat", dim=3), DescriptorSet(rows, 200, [])
+    drawn = unrelated_distances(book, originals, distractors)
     assert len(drawn) == UNRELATED_PAIRS
-    np.testing.assert_array_equal(drawn, unrelated_distances(book, codes, distractors))
-    assert drawn.mean() == pytest.approx(distances(distractors, codes).mean(), rel=0.03)
-    few = unrelated_distances(book, codes[:2], distractors[:3])
-    assert sorted(few) == pytest.approx(sorted(distances(distractors[:3], codes[:2]).ravel()), abs=1e-4)
+    np.testing.assert_array_equal(drawn, unrelated_distances(book, originals, distractors))
+    assert drawn.mean() == pytest.approx(distances(rows, originals).mean(), rel=0.03)
+    few = unrelated_distances(book, originals[:2], DescriptorSet(rows[:3], 3, []))
+    assert sorted(few) == pytest.approx(sorted(distances(rows[:3], originals[:2]).ravel()), abs=1e-4)
+
+
+def test_distances_to_distractors_known_by_code_only_are_to_their_codes() -> None:
+    book = train("PQ4x4", dim=8)
+    originals, others = (descriptors(count, seed=count, dim=8) for count in (5, 7))
+    codes = book.encode(others)
+    known = DescriptorSet(book.decode(codes).numpy(), 7, [], codes)
+    expected = np.square(originals.numpy()[:, None] - book.decode(codes).numpy()[None]).sum(axis=2)
+    assert sorted(unrelated_distances(book, originals.numpy(), known)) == pytest.approx(sorted(expected.ravel()))
 
 
 def test_a_recipe_that_is_none_gets_one_line(workspace: Path) -> None:

@@ -102,6 +102,28 @@ def test_the_last_is_checked_before_the_first_begins(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--codebook", "{book}"], "codebook 'mine' has no bundled distractors; give photos to search among with"),
+        (["--codebook", "homing-1", "--codebook", "{book}"], "codebook 'mine' has no bundled distractors"),
+        (
+            ["--index", "PQ4x4", "--train-photos", "{photos}"],
+            "a codebook trained with --index has no bundled distractors",
+        ),
+    ],
+)
+def test_without_bundled_distractors_photos_are_needed(
+    photos: Path, extractor, tmp_path: Path, more: list[str], line: str
+) -> None:
+    own = Codebook.train(descriptors(300, dim=512).numpy(), spec="PQ4x4", extractor=extractor, name="mine")
+    own.write(tmp_path / "mine.codebook")
+    filled = (each.format(book=tmp_path / "mine.codebook", photos=photos) for each in more)
+    with pytest.raises(HomingError, match=line):
+        homing("bench", "retrieval", "--photos", photos, "--out", tmp_path / "out", *filled)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["../mine", "a/b", ".."])
 def test_a_codebook_whose_name_leads_elsewhere_is_refused(
     photos: Path, others: Path, tmp_path: Path, name: str

@@ -47,7 +47,7 @@ def test_a_demo_is_not_written_over_something_else(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "demo.homing").mkdir()
     (tmp_path / "photos" / "mine.jpg").touch()
-    with pytest.raises(HomingError, match="holds something else than a demo"):
+    with pytest.raises(HomingError, match="is not empty and was not written by a demo"):
         run_demo(tmp_path, lambda: None)
     assert (tmp_path / "photos" / "mine.jpg").exists()
 
@@ -57,7 +57,7 @@ def test_a_new_demo_loses_no_photo_that_came_to_the_service(tmp_path: Path) -> N
     upload.parent.mkdir(parents=True)
     upload.touch()
     (tmp_path / MARK).touch()
-    with pytest.raises(HomingError, match="holds photos that came to the service"):
+    with pytest.raises(HomingError, match="holds photos uploaded to the service"):
         run_demo(tmp_path, lambda: None)
     assert upload.exists()
 

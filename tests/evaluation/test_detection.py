@@ -87,7 +87,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         assert [point["rate"] for point in row["recall_at_false_matches"]] == list(RATES)
     settings = results["settings"]
     assert (settings["photos"], settings["negatives"], settings["edits"]) == (4, len(NEGATIVES), list(EDITS))
-    assert settings["distractors"] == {"photos": len(BACKGROUND), "descriptors": COUNT}
+    assert settings["distractors"] == {"photos": len(BACKGROUND), "descriptors": COUNT, "bundled": False}
     assert results["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert results["seconds"] > 0
     (failure,) = results["failures"]
@@ -152,7 +152,10 @@ def test_the_curve_is_that_of_the_average_precision(out: Path) -> None:
 
 def test_the_table_is_for_people(out: Path) -> None:
     _, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
-    assert all(heading in headings for heading in ("µAP (95 % interval)", "recall at 50 %", "recall at 1 %", "gain"))
+    assert all(
+        heading in headings
+        for heading in ("µAP (95 % interval)", "recall at 50 % false matches", "recall at 1 % false matches", "gain")
+    )
     assert "published" not in headings  # the paper has nothing for these edits
     printed = (out.parent / "output.txt").read_text()
     for row, line in zip(read_results(out)["rows"], rows, strict=True):
@@ -254,7 +257,7 @@ def test_only_photos_that_are_searched_for_cannot_be_negatives(photos: Path, bac
 def test_negatives_that_cannot_be_read_are_not_enough(photos: Path, background: Path, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
-    with pytest.raises(HomingError, match=r"none of the 1 negatives can be read; the first says: .*bad\.jpg"):
+    with pytest.raises(HomingError, match=r"none of the 1 negatives can be read; the first error: .*bad\.jpg"):
         bench(photos, tmp_path / "bad", background, tmp_path / "out", "--distractors", 3)
 
 

@@ -72,9 +72,9 @@ def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
         assert gain["activated"] == pytest.approx(means[gain["spec"], "paper-fast"])
         assert f"{gain['activated'] - gain['passive']:+.3f}" in printed
     (flat,) = (line for line in (tmp_path / "out" / "gains.md").read_text().splitlines() if "| Flat |" in line)
-    assert "nothing to gain" in flat
+    assert "not supported" in flat
     table = (tmp_path / "out" / "table.md").read_text().splitlines()
     cells = [line.split("|")[2:4] for line in table if "small.pt" in line]
     without = {probes.strip() for index, probes in cells if "IVF" not in index and "none" not in index}
     assert without == {"–"}  # no cells, no probes
-    assert "nothing to gain" in printed
+    assert "not supported" in printed

@@ -196,7 +196,7 @@ def test_only_references_that_are_searched_for_must_be_there(disc21: Path, tmp_p
             lambda disc: (disc / "dev_ground_truth.csv").write_text("a,b,c\n"),
             "line 1: expected query,reference, got 'a,b,c'",
         ),
-        (lambda disc: (disc / "dev_ground_truth.csv").write_bytes(b"Q1,\xff\xfe\n"), "is no table of text"),
+        (lambda disc: (disc / "dev_ground_truth.csv").write_bytes(b"Q1,\xff\xfe\n"), "is not a CSV file"),
         (lambda disc: (disc / "dev_ground_truth.csv").write_text("Q1,\nQ2,\n"), "names no reference"),
         (lambda disc: [path.unlink() for path in (disc / "train").glob("*1?.jpg")], None),
     ],

@@ -124,7 +124,7 @@ def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
     assert "| L∞ with alpha 4 | 1 | 36.4 | 0.91 | 4 |" in table
     assert "L∞ at 34 dB" not in (out / "trade-off.md").read_text()
     svg = (out / "budgets.svg").read_text()
-    assert all(text in svg for text in ("as it was", "JND at 34 dB", "L∞ at 34 dB", "LPIPS"))
+    assert all(text in svg for text in ("original", "JND at 34 dB", "L∞ at 34 dB", "LPIPS"))
     assert len(re.findall("<image ", svg)) == 2 * 3
     # The first photo that was activated under both.
     printed = next(line for line in lines if line["recipe"] == "paper-fast-linf-34dB" and line["state"] == "activated")

@@ -8,6 +8,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.evaluation.protocol import references
+from homing.evaluation.protocol.descriptor_set import DescriptorSet
 from homing.evaluation.protocol.references import References
 
 PHOTOS, DISTRACTORS, DIM = 40, 1500, 32
@@ -19,7 +20,11 @@ def filled(spec: str) -> tuple[References, Codebook, np.ndarray]:
     book = Codebook.train(descriptors(1000, seed=1).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
     originals, distractors = descriptors(PHOTOS, seed=2), descriptors(DISTRACTORS, seed=3).numpy().astype(np.float16)
     everything = np.concatenate([originals.numpy(), distractors.astype(np.float32)])
-    return References(book, originals, distractors, torch.device("cpu")), book, everything
+    return (
+        References(book, originals, DescriptorSet(distractors, DISTRACTORS, []), torch.device("cpu")),
+        book,
+        everything,
+    )
 
 
 @pytest.fixture
@@ -58,6 +63,24 @@ def test_an_exact_search_is_that_of_a_flat_index(queries: np.ndarray, monkeypatc
     found = among.search(queries, 100, "exact")
     np.testing.assert_array_equal(found.ids, ids)
     np.testing.assert_allclose(found.distances, np.sqrt(squared), atol=1e-3)
+
+
+def test_distractors_known_by_code_only_keep_their_codes(queries: np.ndarray) -> None:
+    book = Codebook.train(descriptors(1000, seed=1).numpy(), spec="IVF16,PQ8x4", extractor=FakeExtractor(), name="test")
+    originals, codes = descriptors(PHOTOS, seed=2), book.encode(descriptors(DISTRACTORS, seed=3))
+    decoded = book.decode(codes)
+    assert (book.encode(decoded) != codes).any()  # encoding what was decoded would change some of them
+    known = DescriptorSet(decoded.numpy(), DISTRACTORS, [], codes)
+    among = References(book, originals, known, torch.device("cpu"))
+    theirs = book.new_faiss()
+    theirs.add_sa_codes(np.concatenate([book.encode(originals), codes]))
+    theirs.nprobe = 4
+    squared, _ = theirs.search(queries, 10)
+    np.testing.assert_allclose(among.search(queries, 10, 4).distances, np.sqrt(np.maximum(squared, 0)), atol=1e-3)
+    # Every other comparison is with the decoded descriptors.
+    points = np.concatenate([originals.numpy(), decoded.numpy()])
+    exact = np.sort(np.linalg.norm(queries[:, None] - points[None], axis=2), axis=1)[:, :10]
+    np.testing.assert_allclose(among.search(queries, 10, "exact").distances, exact, atol=1e-3)
 
 
 def test_no_more_is_found_than_there_is(queries: np.ndarray) -> None:

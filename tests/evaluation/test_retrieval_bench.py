@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 from PIL import Image
 from tests.evaluation.helpers import homing, skimage_photos
 
+from homing.collection import Collection
 from homing.edits import PAPER
 from homing.evaluation.protocol import copies, descriptor_set, release
+from homing.evaluation.protocol.release import ReleasedPhoto
+from homing.evaluation.retrieval import recall, search_copies
 
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
 COUNT = 40
@@ -56,7 +60,11 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         assert (row["psnr"] is not None and row["psnr"] >= 43.8) == activated
         assert row["activated"] == 4 * activated
     assert output["settings"]["photos"] == 4
-    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": FOUND}
+    assert output["settings"]["distractors"] == {
+        "photos": len(DISTRACTORS),
+        "descriptors": FOUND,
+        "bundled": False,
+    }
     assert output["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert set(output["versions"]) == {"homing", "torch", "faiss", "pillow", "python"}
     assert output["hardware"]
@@ -141,7 +149,10 @@ def test_a_second_run_does_nothing_again(
     output = json.loads(bench(photos, others, again, "--distractors", 3, "--limit", 1, *settings))
     assert done == ["to_image", "to_image"]  # another set of files; what was released of the one photo is still good
     assert len(list(again.glob("descriptors-*.npy"))) == 2
-    assert (output["settings"]["photos"], output["settings"]["distractors"]) == (1, {"photos": 2, "descriptors": 2})
+    assert (output["settings"]["photos"], output["settings"]["distractors"]) == (
+        1,
+        {"photos": 2, "descriptors": 2, "bundled": False},
+    )
 
 
 @pytest.mark.parametrize("stage", ["background", "activating", "editing"])
@@ -204,6 +215,29 @@ def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others:
     assert any("a-bad.png" in line for line in output["failures"])
 
 
+def test_without_distractor_photos_the_bundled_ones_are_searched(photos: Path, extractor, tmp_path: Path) -> None:
+    settings = ("--limit", 2, "--recipes", "passive", "--json")
+    output = json.loads(
+        homing("bench", "retrieval", "--photos", photos, "--out", tmp_path, "--probes", "1,16,exact", *settings)
+    )
+    assert output["settings"]["distractors"] == {"photos": 118_287, "descriptors": 118_287, "bundled": True}
+    assert "118,287 of them distractors bundled with the codebook, compared by their codes" in output["summary"]
+    assert output["failures"] == []
+    chosen = sorted(photos.iterdir())[:2]
+    with Collection.create(tmp_path / "c.homing", with_distractors=True, extractor=extractor) as collection:
+        collection.add(chosen)
+        search = {probes: partial(collection.search_descriptors, k=1, probes=probes) for probes in (1, 16)}
+        files = [ReleasedPhoto(str(photo), photo, seed) for seed, photo in enumerate(chosen)]
+        queries = search_copies(extractor, files, PAPER, search, lambda: None)
+    one_probe, sixteen_probes, exact = output["rows"]
+    for row in (one_probe, sixteen_probes):
+        assert row["recall"] == {edit.label: recall(queries, probes=row["probes"], edit=edit.label) for edit in PAPER}
+    assert exact["recall"]["identity"] == 1
+    few = ("--distractors", 500, "--probes", 1, *settings)
+    output = json.loads(homing("bench", "retrieval", "--photos", photos, "--out", tmp_path, *few))
+    assert output["settings"]["distractors"] == {"photos": 500, "descriptors": 500, "bundled": True}
+
+
 def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
     settings = ("--distractors", 20, "--probes", 1, "--recipes", "passive", "--json")
     train_photos = tmp_path / "taught"
@@ -226,7 +260,7 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
     (features,) = (tmp_path / "out").glob("descriptors-*.npy")
     output = json.loads(bench(photos, features, tmp_path / "out", *index, *settings))
     assert output["rows"][0]["recall"] == row["recall"]
-    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": 17}
+    assert output["settings"]["distractors"] == {"photos": len(DISTRACTORS), "descriptors": 17, "bundled": False}
     many = np.tile(np.load(features)[:17], (20, 1)).astype(np.float32)
     np.save(tmp_path / "many.npy", many + np.random.default_rng(0).normal(0, 0.005, many.shape))
     index = ("--index", "IVF4,PQ8x8", "--train-photos", tmp_path / "many.npy")

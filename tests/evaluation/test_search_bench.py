@@ -143,7 +143,7 @@ def test_tables_and_the_figure_are_for_people(workspace: Path, output: dict) -> 
 
 def test_wrong_calls_are_refused_before_any_work(workspace: Path, tmp_path: Path) -> None:
     train("PQ4x4").write(tmp_path / "flat.codebook")
-    with pytest.raises(HomingError, match=r"\(PQ4x4\) has no cells to choose from; measure one that begins with IVF"):
+    with pytest.raises(HomingError, match=r"\(PQ4x4\) has no cells to select; give a codebook of an IVF index"):
         bench(workspace, "--codebook", tmp_path / "flat.codebook", "--out", tmp_path / "out")
     with pytest.raises(HomingError, match="did you mean 'paper'"):
         bench(workspace, "--recipe", "papper", "--out", tmp_path / "out")

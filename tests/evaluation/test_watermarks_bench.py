@@ -35,7 +35,7 @@ PHOTOS = ["a", "b"]
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos, distractors, what an index learns from, a small network, and HiDDeN's networks that were taught nothing."""
+    """Photos, distractors, training photos, small networks, and untrained networks of HiDDeN."""
     folder = tmp_path_factory.mktemp("desk")
     small_network(folder)
     (folder / "12").mkdir()
@@ -179,8 +179,14 @@ def test_a_bundled_network_is_whitened_on_its_own_distractors(workspace: Path, t
         _ssl(setting, small, lambda *_: pytest.fail("described anew"))
 
 
+def test_a_network_without_bundled_distractors_needs_photos_to_be_whitened(workspace: Path, tmp_path: Path) -> None:
+    call = ("--photos", workspace / "photos", "--ssl-extractor", workspace / "small.pt", "--out", tmp_path / "out")
+    with pytest.raises(HomingError, match="has no bundled distractors to whiten SSL watermarks on"):
+        homing("bench", "watermarks", *call)
+
+
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "line"),
     [
         (("--watermarks", "ssl,hiden"), "did you mean 'hidden'"),
         (("--key", -1), "a key is a whole number"),
@@ -192,13 +198,13 @@ def test_a_bundled_network_is_whitened_on_its_own_distractors(workspace: Path, t
         ),
         (
             ("--distractor-photos", "{workspace}/rows.npy", "--ssl-extractor", "{workspace}/mid.pt"),
-            r"\(N, 48\) descriptors of .*mid.pt', got \(24, 108\) of float32; a folder of photos serves every network",
+            r"\(N, 48\) descriptors of .*mid.pt', got \(24, 108\) of float32; a folder of photos works with every",
         ),
     ],
 )
 def test_a_wrong_call_gets_one_line(
-    workspace: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, more: tuple, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homing.evaluation.protocol.config.describe_photos", lambda *_: pytest.fail("began"))
-    with pytest.raises(HomingError, match=says):
+    with pytest.raises(HomingError, match=line):
         bench(workspace, tmp_path / "out", *(str(each).format(workspace=workspace) for each in more))

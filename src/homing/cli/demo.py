@@ -30,7 +30,9 @@ def demo(
         return
     photos = len(result.outcomes)
     console.print(
-        f"Recall of edited copies: {photos} photos among {result.distractors:,} distractors.\n", highlight=False
+        f"{result.headline} (one probe).\n\n"
+        f"Recall by edit: {photos} photos among {result.distractors:,} distractors.\n",
+        highlight=False,
     )
     rows = table("edit", "passive,\none probe", "activated,\none probe", "passive,\ndefault", "activated,\ndefault")
     for edit, *recalls in result.rows():
@@ -41,6 +43,6 @@ def demo(
     console.print(
         f"\nMeans of the activated files: PSNR {result.mean('psnr'):.1f} dB, SSIM {result.mean('ssim'):.3f}, "
         f"L∞ {result.mean('linf'):.0f} of 255; {result.seconds_per_photo:.1f} s per photo.\n"
-        f"Pictures: {result.report}",
+        f"Report with pictures: {result.report}",
         highlight=False,
     )

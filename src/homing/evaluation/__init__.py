@@ -1,1 +1,1 @@
-"""Measuring: how many edited copies are found, and what it costs."""
+"""Benches, the demo and explanations: recall of edited copies, visual quality and speed."""

@@ -1,4 +1,4 @@
-"""The demo: a handful of real photos among tens of thousands of distractors, released passive and activated."""
+"""The demo: a few photos among the bundled distractors, released passive and activated, edited and searched for."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PHOTOS = {
     "sklearn.datasets.images": "china.jpg flower.jpg",
 }
 COLLECTION = "demo.homing"
-MARK = ".homing-demo"  # tells a demo's folder from one that holds somebody's photos
+MARK = ".homing-demo"  # marks a folder that a demo wrote and may overwrite
 ONE_PROBE, DEFAULT = 1, None
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo found."""
+    """The results of the demo."""
 
     passive: list[Query]
     activated: list[Query]
@@ -45,8 +45,14 @@ class DemoResult:
     seconds_per_photo: float
     report: Path
 
+    @property
+    def headline(self) -> str:
+        """The recall of all copies with one probe, activated and passive, in one sentence."""
+        activated, passive = (100 * recall(each, probes=ONE_PROBE) for each in (self.activated, self.passive))
+        return f"{activated:.0f} % of edited copies are found with activation, {passive:.0f} % without"
+
     def rows(self) -> Iterator[tuple[str, float, float, float, float]]:
-        """Edit, then recall passive and activated with one probe and with the default search; the mean comes last."""
+        """Edit, recall passive and activated with one probe, then with the default search; the mean is last."""
         for edit in (*(each.label for each in PAPER), None):
             recalls = [
                 recall(queries, probes=probes, edit=edit)
@@ -71,7 +77,7 @@ class DemoResult:
 
 
 def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
-    """Release, edit, search and report, into the folder `out`, which an earlier demo may have filled."""
+    """Release, edit, search, and write a report into the folder `out`; files of an earlier demo are replaced."""
     photos = demo_photos()
     _clear(out, photos)
     with Collection.create(out / COLLECTION, with_distractors=True) as collection:
@@ -97,12 +103,12 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
 
 
 def steps() -> int:
-    """How often `run_demo` reports progress."""
+    """The number of times that `run_demo` calls `advance`."""
     return 3 * sum(len(names.split()) for names in PHOTOS.values())
 
 
 def passive_and_released(outcomes: Iterable[Outcome]) -> tuple[list[ReleasedPhoto], list[ReleasedPhoto]]:
-    """The photos as they were, and as they were released; the seed of either is the photo's place among them all."""
+    """The original photos and their released files; the seed of both is the photo's position in the sorted list."""
     sorted_outcomes = sorted(outcomes, key=lambda outcome: outcome.photo)
     sources = [stored_path(each.photo) for each in sorted_outcomes]
     originals = [ReleasedPhoto(name, Path(name), seed) for seed, name in enumerate(sources)]
@@ -115,7 +121,7 @@ def passive_and_released(outcomes: Iterable[Outcome]) -> tuple[list[ReleasedPhot
 
 
 def demo_photos() -> dict[str, bytes]:
-    """The demo's photos by name, from the packages that carry them."""
+    """The demo's photos by name, from the packages that contain them."""
     try:
         return {
             name: files(package).joinpath(name).read_bytes()
@@ -123,17 +129,19 @@ def demo_photos() -> dict[str, bytes]:
             for name in names.split()
         }
     except ModuleNotFoundError as error:
-        raise HomingError(f"the demo's photos come with {error.name}; get them: {install_command('demo')}") from error
+        raise HomingError(
+            f"the demo's photos are part of {error.name}; install it: {install_command('demo')}"
+        ) from error
 
 
 def _clear(out: Path, names: Iterable[str]) -> None:
-    """Remove what an earlier demo wrote, and nothing else."""
+    """Remove the files of an earlier demo, and nothing else."""
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise HomingError(f"{out} holds something else than a demo; choose another folder with --out")
+        raise HomingError(f"{out} is not empty and was not written by a demo; choose another folder with --out")
     if any(file.is_file() for file in (out / COLLECTION / UPLOADS).rglob("*")):
         raise HomingError(
-            f"{out / COLLECTION} holds photos that came to the service, which a new demo would lose; move it away, or "
-            "choose another folder with --out"
+            f"{out / COLLECTION} holds photos uploaded to the service, which a new demo would delete; move it away, "
+            "or choose another folder with --out"
         )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -144,7 +152,7 @@ def _clear(out: Path, names: Iterable[str]) -> None:
         if (out / COLLECTION).exists():
             shutil.rmtree(out / COLLECTION)
     except OSError as error:
-        raise HomingError(f"cannot clear the last demo from {out}: {error.strerror}") from error
+        raise HomingError(f"cannot remove the files of the last demo from {out}: {error.strerror}") from error
 
 
 def _write(path: Path, data: bytes) -> None:

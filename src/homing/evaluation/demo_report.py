@@ -1,4 +1,4 @@
-"""The demo's page: one HTML file that holds its own pictures."""
+"""The demo's page: one HTML file with embedded pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _PhotoRow:
-    """One photo on the page: pictures as data addresses, and the copy that tells most."""
+    """One photo on the page: pictures as data URLs, and the copy with the largest difference in results."""
 
     outcome: Outcome
     pictures: dict[str, str]
@@ -48,7 +48,7 @@ def _photo_row(result: DemoResult, outcome: Outcome) -> _PhotoRow:
         "before": to_image(before),
         "after": to_image(after),
         f"difference ×{MAGNIFY}": difference(before, after),
-        "room (JND map)": jnd_picture(before),
+        "JND map": jnd_picture(before),
         f"copy: {activated.edit}": copy,
     }
     return _PhotoRow(
@@ -63,6 +63,6 @@ def _hardest_copy(result: DemoResult, source: str) -> tuple[Query, Query]:
         for passive, activated in zip(result.passive, result.activated, strict=True)
         if passive.source == source and passive.probes == 1
     ]
-    # The later the edit stands in the paper's table the harder it is: the last one won tells most.
-    found = [pair for pair in pairs if pair[1].is_correct and not pair[0].is_correct]
-    return (found or [pair for pair in pairs if pair[1].is_correct] or pairs)[-1]
+    # Edits are ordered from easy to hard: of the copies found only activated, the last is the hardest.
+    gained = [pair for pair in pairs if pair[1].is_correct and not pair[0].is_correct]
+    return (gained or [pair for pair in pairs if pair[1].is_correct] or pairs)[-1]

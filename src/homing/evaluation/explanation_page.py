@@ -12,9 +12,9 @@ from homing.imaging import MAGNIFY, difference, embed, to_image
 
 
 def write_page(explanation: Explanation, out: Path) -> None:
-    """The explanation as one HTML file with pictures of the photo, of those files that are there still."""
+    """Write the explanation as one HTML file, with pictures of the files that still exist."""
     images = {}
-    for name, position in (("as it was", explanation.original), ("as released", explanation.released)):
+    for name, position in (("original", explanation.original), ("released", explanation.released)):
         photo = position and load_recorded(position.file, position.sha256, [])
         if photo:
             images[name] = photo.pixels()

@@ -1,4 +1,4 @@
-"""The loop as the paper describes it, and as anybody would first write it: what the engine is compared with."""
+"""The paper's loop, implemented directly: the baseline of the speed bench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homing.perception.budgets import is_grayscale
 
 
 def plain(images: Sequence[Tensor], *, extractor: Extractor, objective: Objective, recipe: Recipe) -> list[Tensor]:
-    """The change of each (3, H, W) view, found by `plain_descent`."""
+    """The change of each (3, H, W) image, by `plain_descent`."""
     originals = [pixels.to(extractor.device) for pixels in images]
     pixel_bounds = [recipe.budget.pixel_bound(original) for original in originals]
     changes = plain_descent(originals, pixel_bounds, extractor=extractor, objective=objective, recipe=recipe)
@@ -29,13 +29,12 @@ def plain_descent(
     objective: Objective,
     recipe: Recipe,
 ) -> list[Tensor]:
-    """I = I_o + pixel_bound · tanh(δ), a δ as large as the photo, from 0; Adam; in single precision.
+    """I = I_o + pixel_bound · tanh(δ), with δ of the photo's size, initially 0; Adam, in single precision.
 
-    Of the recipe it reads steps, lr and image_weight: those of the paper are meant. The network is taken layer by layer
-    as its authors wrote it.
+    Only steps, lr and image_weight of the recipe are used, as in recipe paper. Layers of the network are not fused.
     """
     network = extractor.unfolded() if isinstance(extractor, NetworkExtractor) else extractor
-    # Else PyTorch rounds what convolutions multiply to 10 bits, on GPUs that are made for it.
+    # TF32 would round the inputs of convolutions to 10 bits on recent GPUs.
     with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         return _descent(originals, pixel_bounds, network, objective, recipe)
 
@@ -47,7 +46,7 @@ def _descent(
     objective: Objective,
     recipe: Recipe,
 ) -> list[Tensor]:
-    # Where there is no color, all channels move as one.
+    # Gray photos stay gray: one change for all channels.
     channels = [1 if is_grayscale(original[None]) else 3 for original in originals]
     deltas = [
         torch.zeros_like(pixel_bound[:count], requires_grad=True)

@@ -1,4 +1,4 @@
-"""The figures of the paper (Active Image Indexing, ICLR 2023), as printed, to set ours beside.
+"""The published figures of the paper (Active Image Indexing, ICLR 2023), to compare with.
 
 SSCD (ResNet-50, 288 px, 512-d) among a million references of DISC21; recall at rank 1 of 10,000 photos. Indexes are
 named by their FAISS factory strings.
@@ -15,9 +15,9 @@ from homing.evaluation.scores import Spread
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """One row: recall by edit, the mean as printed, and what a search, a vector and an activation cost.
+    """One row: recall by edit, the mean as printed, time of a search, size of a vector, and time of an activation.
 
-    The time of an activation is None where none took place or the paper gives none.
+    The time of an activation is None for passive photos, or if the paper does not report it.
     """
 
     index: str
@@ -43,7 +43,7 @@ class PublishedIndex:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedBudget:
-    """One photo, activated under one budget."""
+    """One photo, activated with one budget."""
 
     budget: str
     psnr: float
@@ -53,14 +53,14 @@ class PublishedBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedWatermark:
-    """One watermark: by edit, the share of copies whose bits are all read right."""
+    """One watermark: by edit, the share of copies whose bits are all decoded correctly."""
 
     name: str
     recall: Mapping[str, float]
     mean: float
 
 
-# The columns of the paper's tables; written out, so that figures stay with their edits whatever becomes of ours.
+# The columns of the paper's tables, written out: they must not change with homing's edits.
 _EDITS = (
     "identity",
     "contrast-0.5",
@@ -84,8 +84,8 @@ def _recall(printed: str) -> dict[str, float]:
     return {edit: int(percent) / 100 for edit, percent in zip(_EDITS, printed.split(), strict=True)}
 
 
-# Table "act_vs_pas_retrieval"; the last two rows and the times of activation are from "speedup" and "eot". The photos
-# searched for with 16 probes are those activated for one.
+# Table "act_vs_pas_retrieval"; the last two rows and the times of activation are from "speedup" and "eot". With 16
+# probes the photos are the same as with one.
 TABLE = (
     Published(
         index="Flat",
@@ -184,13 +184,13 @@ INDEXES = (
     PublishedIndex(index="PCA64,LSH", recipe="paper", mean=0.83, average_precision=0.39, search_ms=0.99),
 )
 
-# Table "watermarking", its rows that are no index's: identifiers of 20 bits, 1,000 photos.
+# Table "watermarking", without its index rows: identifiers of 20 bits, 1,000 photos.
 WATERMARKS = (
     PublishedWatermark(name="ssl", recall=_recall("100 98 53 98 63 85 13 0 0 15 11 0 46 7"), mean=0.42),
     PublishedWatermark(name="hidden", recall=_recall("94 87 36 85 55 0 81 0 0 0 92 44 77 16"), mean=0.48),
 )
 
-# By the names of homing.perception.Quality.
+# Keys are the fields of homing.perception.Quality.
 QUALITY = {"psnr": Spread(43.8, 2.2), "ssim": Spread(0.98, 0.01), "linf": Spread(14.5, 1.2)}
 
 # Appendix, figure "linf_vs_perc".
@@ -203,8 +203,8 @@ BUDGETS = (
 # 0.32, at which the precision drops.
 IVF_FAILURE = {"passive": 0.87, "paper": 0.68}
 
-# By the mean PSNR of the photos: by how much activation multiplies the µAP with IVF4096,PQ8x8 and one probe. The µAP
-# itself stands in a figure only.
+# By mean PSNR of the photos: the µAP divided by that of passive, with IVF4096,PQ8x8 and one probe. The µAP itself is in
+# a figure only.
 AVERAGE_PRECISION_GAIN = {43.8: 2.0, 30.0: 3.0}
 
 
@@ -216,7 +216,7 @@ class PublishedGain(NamedTuple):
 
 
 def published_gain(index: str, probes: int, recipe: str) -> PublishedGain | None:
-    """What the recipe gained for this index in the paper; the table of indexes has one probe where there are cells."""
+    """The paper's gain of a recipe for this index. In the table of indexes, those with cells have one probe."""
     rows: list[Published | PublishedIndex] = [row for row in TABLE if row.probes == probes]
     if probes == 1 or not index.startswith("IVF"):
         rows += INDEXES

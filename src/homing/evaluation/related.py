@@ -1,4 +1,4 @@
-"""Photos that are not unrelated: of the nearest pairs those that show one scene, however they came into one folder."""
+"""Find related photos: pairs of the same scene among the nearest pairs of a folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from homing.codebooks.pairs import nearest_pairs
 from homing.imaging import to_image
 from homing.photo import Photo
 
-MAX_PAIRS = 300  # pairs, the nearest: farther ones hardly ever show one scene, and it takes seconds to tell
+MAX_PAIRS = 300  # nearest pairs to check: farther ones rarely show the same scene, and each check takes seconds
 _SIDE = 256
 
 
 def related_pairs(photos: Sequence[Path], descriptors: np.ndarray, advance: Callable[[], None]) -> np.ndarray:
-    """Of the nearest pairs of photos, described each by one of (P, D), those (R, 2) that can be laid over each other.
+    """The pairs (R, 2) of photos that can be aligned, among the nearest pairs by their (P, D) descriptors.
 
-    `advance` is called for each pair that is looked at.
+    `advance` is called for each checked pair.
     """
     pairs = nearest_pairs(np.asarray(descriptors, dtype=np.float32), MAX_PAIRS)
     path_pairs = [(photos[one], photos[other]) for one, other in pairs]

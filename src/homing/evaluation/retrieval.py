@@ -1,4 +1,4 @@
-"""How many edited copies are found to a collection."""
+"""Recall of edited copies in a collection."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from homing.evaluation.protocol.copies import edited_copies
 from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.extractors import Extractor
 
-Probes = int | None  # None: as many as stay fast
+Probes = int | None  # None: the default number of probes
 Search = Callable[[Tensor], Sequence[Sequence[Match]]]
 
 
 @dataclass(frozen=True)
 class Query:
-    """One edited copy and what the search returned for it."""
+    """One edited copy and its matches."""
 
     source: str
     seed: int
@@ -31,7 +31,7 @@ class Query:
 
     @property
     def is_correct(self) -> bool:
-        """Whether the right photo is the nearest."""
+        """Whether the nearest match is the photo the copy was made of."""
         return bool(self.matches) and self.matches[0].photo == self.source
 
 
@@ -42,7 +42,7 @@ def search_copies(
     searches: Mapping[Probes, Search],
     advance: Callable[[], None],
 ) -> list[Query]:
-    """Edit each released file in each way and search for the copies, at each number of probes."""
+    """Edit each released file with each edit and search for the copies, at each number of probes."""
     batches = []
     for batch in edited_copies(extractor, released, edits):
         batches.append(batch)
@@ -58,7 +58,7 @@ def search_copies(
 
 
 def recall(queries: Sequence[Query], *, probes: Probes, edit: str | None = None) -> float:
-    """The share of copies whose own photo is the nearest, of one edit or of all."""
+    """The share of copies whose nearest match is correct, of one edit or of all."""
     return fmean(
         query.is_correct for query in queries if query.probes == probes and (edit is None or query.edit == edit)
     )

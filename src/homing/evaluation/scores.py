@@ -1,8 +1,8 @@
-"""From searches to numbers: recall, its uncertainty, precision, and what the cells of an index let through.
+"""Metrics of searches: recall and its intervals, precision, and cell failures.
 
-A search gives ids (Q, k) of the nearest references, nearest first and -1 where there are fewer, and their distances
-(Q, k). `own` (Q,) is the id of the reference each query is a copy of, -1 for a negative query: a photo that is no
-reference.
+A search returns ids (Q, k) of the nearest references, nearest first and -1 if there are fewer, and their distances
+(Q, k). `true_ids` (Q,) are the ids of the references that the queries are copies of; -1 for a negative query, a copy of
+a photo that is no reference.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from homing.errors import HomingError
 
 
 class Interval(NamedTuple):
-    """Where the true share probably lies."""
+    """A confidence interval of a share."""
 
     low: float
     high: float
 
 
 class RecallIntervals(NamedTuple):
-    """The interval of the recall of each edit, and of their mean."""
+    """Intervals of the recall of each edit, and of their mean."""
 
     by_edit: list[Interval]
     mean: Interval
 
 
 class Spread(NamedTuple):
-    """A mean over photos and its standard deviation; formatted as a number is, both of them."""
+    """A mean over photos and its standard deviation; a format applies to both."""
 
     mean: float
     deviation: float
@@ -41,7 +41,7 @@ class Spread(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """The recall when matches nearer than the threshold are accepted."""
+    """The recall if matches nearer than the threshold are accepted."""
 
     recall: float
     threshold: float
@@ -49,7 +49,7 @@ class OperatingPoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
-    """Precision and recall (T,) when pairs no farther than each of T growing thresholds are accepted."""
+    """Precision and recall (T,) if pairs up to each of T increasing thresholds are accepted."""
 
     thresholds: np.ndarray
     precision: np.ndarray
@@ -57,32 +57,32 @@ class PrecisionRecall:
 
     @property
     def average_precision(self) -> float:
-        """The precision at each threshold, weighted by how much the recall grows there: the µAP over all queries."""
+        """The µAP over all queries: the precision at each threshold, weighted by the increase of the recall."""
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
 
 def spread(values: np.ndarray | Sequence[float]) -> Spread:
-    """The spread of all values there are."""
+    """Mean and standard deviation of the values."""
     return Spread(float(np.mean(values, dtype=float)), float(np.std(values, dtype=float)))
 
 
 def rank_of(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
-    """The place (Q,) of each query's own reference, 0 for the nearest; -1 where it is not among the k, or is none."""
+    """The rank (Q,) of each query's reference, 0 for the nearest; -1 if not returned, or for a negative query."""
     hits = _hits(ids, true_ids)
     return np.where(hits.any(axis=1), hits.argmax(axis=1), -1)
 
 
 def recall_at(ranks: np.ndarray, k: int) -> float:
-    """The share of positive queries, of these ranks, whose own reference is among the k nearest."""
+    """The share of these ranks of positive queries that are among the k nearest."""
     _check_not_empty(len(ranks))
     return float(np.mean((ranks >= 0) & (ranks < k)))
 
 
 def recall_intervals(correct: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> RecallIntervals:
-    """The percentile bootstrap of the recall of P photos by E edits, from a (P, E) array of which copies came home.
+    """Percentile bootstrap intervals of the recall, from a (P, E) array: whether each copy of P photos was found.
 
-    It draws photos, not copies: those of one photo are not independent. The same photos are drawn for all edits, and
-    for all arrays of as many photos.
+    Photos are drawn, not copies, since copies of one photo are not independent. The same photos are drawn for all
+    edits, and for all arrays with the same number of photos.
     """
     photos, edits = correct.shape
     hits = _bootstrap_counts(photos, seed, rounds) @ correct.astype(float)
@@ -91,7 +91,7 @@ def recall_intervals(correct: np.ndarray, *, seed: int = 0, rounds: int = 1000, 
 
 
 def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
-    """The same of the gain in the mean recall, from two (P, E) arrays: each photo is compared with itself."""
+    """Percentile bootstrap interval of the gain in mean recall between two (P, E) arrays of the same photos."""
     photos, edits = after.shape
     gained = after.sum(axis=1, dtype=float) - before.sum(axis=1)
     return _central_interval(_bootstrap_counts(photos) @ gained / (photos * edits))
@@ -100,13 +100,13 @@ def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
 def precision_recall(ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray) -> PrecisionRecall:
     """Precision and recall of all returned pairs of query and reference, as in the Image Similarity Challenge 2021.
 
-    The recall is relative to all positive queries, also to those whose own reference was not returned.
+    The recall is relative to all positive queries, including those whose reference was not returned.
     """
     positives = int((true_ids >= 0).sum())
     _check_not_empty(positives)
     returned = ids >= 0
-    # Pairs at one distance are accepted together, or the order of the queries would matter. The challenge's script
-    # takes the wrong ones first instead: equal without ties, lower with them.
+    # Pairs of equal distance are accepted together, so that the order of the queries does not matter. The challenge's
+    # script takes wrong ones first: the same without ties, lower with them.
     thresholds, groups = np.unique(distances[returned], return_inverse=True)
     accepted = np.bincount(groups, minlength=len(thresholds)).cumsum()
     right = np.bincount(groups[_hits(ids, true_ids)[returned]], minlength=len(thresholds)).cumsum()
@@ -123,16 +123,16 @@ def average_precision_interval(
     rounds: int = 200,
     share: float = 0.95,
 ) -> Interval:
-    """The percentile bootstrap of the µAP. It draws photos, the positive and the negative ones apart, not queries.
+    """Percentile bootstrap interval of the µAP. Photos are drawn, positive and negative ones separately.
 
-    The queries are those of positive photos, then those of negative ones, as many side by side as there are edits.
+    Queries are ordered by photo, positive photos first, each with `edits` consecutive queries.
     """
     positives = int((true_ids >= 0).sum()) // edits
     negatives = len(true_ids) // edits - positives
     order = np.argsort(np.where(ids >= 0, distances, np.inf), axis=None)[: int((ids >= 0).sum())]
     sorted_distances, photo = distances.ravel()[order], order // (ids.shape[1] * edits)
     hits = np.flatnonzero(_hits(ids, true_ids).ravel()[order])
-    # Pairs at one distance are accepted together: up to where, in all pairs and among the hits.
+    # Pairs of equal distance are accepted together: the last position of each, in all pairs and among the hits.
     ends = np.searchsorted(sorted_distances, sorted_distances[hits], side="right") - 1
     last = np.searchsorted(hits, ends, side="right") - 1
     rng = np.random.default_rng(seed)
@@ -147,10 +147,10 @@ def average_precision_interval(
 def recall_at_false_match_rate(
     ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray, rate: float
 ) -> OperatingPoint:
-    """The share of positive queries whose nearest match is their own and accepted, and the threshold.
+    """The share of positive queries whose nearest match is correct and accepted, and the threshold.
 
-    A match nearer than the threshold is accepted; the threshold is the largest at which at most this rate of the
-    negative queries have an accepted match, infinite where all matches may be.
+    A match nearer than the threshold is accepted. The threshold is the largest at which at most this rate of the
+    negative queries has an accepted match; infinite if all matches are accepted.
     """
     if not 0 <= rate <= 1:
         raise HomingError(f"the rate of false matches must be from 0 to 1, got {rate:g}")
@@ -164,7 +164,7 @@ def recall_at_false_match_rate(
             f"a rate of false matches needs negative queries, got {len(true_ids)} queries, all of them of references; "
             "add queries of photos that are no references"
         )
-    # Whole numbers are divided, not multiplied: 0.29 × 100 falls short of 29.
+    # Division of whole numbers, not multiplication: 0.29 × 100 < 29 in floating point.
     allowed = int((np.arange(1, negatives + 1) / negatives <= rate).sum())
     threshold = float(false[allowed])
     accepted = _hits(ids, true_ids)[:, 0] & (nearest < threshold)
@@ -182,7 +182,10 @@ def false_match_interval(
     rounds: int = 200,
     share: float = 0.95,
 ) -> Interval:
-    """The percentile bootstrap of that recall, with photos and queries as for the µAP: each draw has its threshold."""
+    """Percentile bootstrap interval of the recall at a false-match rate; each draw has its own threshold.
+
+    Queries are ordered as for `average_precision_interval`.
+    """
     positives = int((true_ids >= 0).sum()) // edits
     nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
     correct, near = _hits(ids, true_ids)[: positives * edits, 0], nearest[: positives * edits]
@@ -199,9 +202,9 @@ def false_match_interval(
 
 
 def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
-    """The share (E,) of copies, cells (P, E), that fall into another cell than their original, cells (P,).
+    """The share (E,) of copies, in cells (P, E), that fall into another cell than their original, in cells (P,).
 
-    The paper's p_f (section 4): with one probe the recall is at most 1 - p_f.
+    This is the paper's p_f (section 4): with one probe the recall is at most 1 - p_f.
     """
     _check_not_empty(len(cells_of_originals))
     share: np.ndarray = (cells_of_copies != cells_of_originals[:, None]).mean(axis=0)
@@ -209,25 +212,25 @@ def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> 
 
 
 def _bootstrap_counts(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndarray:
-    """How often each of P photos is drawn in as many draws, (rounds, P)."""
+    """How often each of P photos is drawn in P draws: (rounds, P)."""
     _check_not_empty(photos)
     rng = np.random.default_rng(seed)
     return np.stack([_sample_counts(rng, photos) for _ in range(rounds)]).astype(float)
 
 
 def _central_interval(values: np.ndarray | Sequence[float], share: float = 0.95) -> Interval:
-    """Where this share of the values lies, as many below it as above."""
+    """The interval that contains this share of the values, with equal tails."""
     low, high = np.quantile(values, [(1 - share) / 2, (1 + share) / 2])
     return Interval(float(low), float(high))
 
 
 def _sample_counts(rng: np.random.Generator, count: int) -> np.ndarray:
-    """How often each of so many is drawn, in as many draws."""
+    """How often each of `count` items is drawn in `count` draws with replacement."""
     return np.bincount(rng.integers(max(count, 1), size=count), minlength=count)
 
 
 def _hits(ids: np.ndarray, true_ids: np.ndarray) -> np.ndarray:
-    """Which (Q, k) of the returned references are the query's own."""
+    """Whether each (Q, k) returned reference is the correct one."""
     hits: np.ndarray = (ids == true_ids[:, None]) & (ids >= 0)
     return hits
 

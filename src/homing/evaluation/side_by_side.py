@@ -1,4 +1,4 @@
-"""For a person to judge: queries beside what a search found for them, laid over each other where possible."""
+"""A page of queries next to their matches, aligned where possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from homing.photo import Photo
 
 @dataclass(frozen=True)
 class _Pair:
-    """A match in words and pictures; `remark` says what there is not, and why."""
+    """A match with its pictures; `note` explains missing pictures."""
 
     match: Match
     false_match_probability: str
@@ -36,7 +36,7 @@ def write_side_by_side(
     catalog: Catalog,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
-    """One HTML page of all queries with their matches; `advance` is called after each query."""
+    """Write an HTML page of all queries with their matches; `advance` is called after each query."""
     rows = []
     for query, matches in results:
         picture = make_thumbnail(Photo.load(query).pixels())
@@ -51,12 +51,12 @@ def _pair(query: Image.Image, match: Match, catalog: Catalog) -> _Pair:
     pictures: dict[str, Image.Image] = {}
     note = ""
     if match.state == "distractor":
-        note = "a distractor, of which there is a code and no picture"
+        note = "a distractor: the collection has its code, but no picture"
     else:
         try:
             photo = Photo.load(match.photo)
             if (match.id, photo.sha256) not in catalog.find_by_source(match.photo):
-                raise PhotoError(f"{match.photo}: is another file by now than the one that was added")
+                raise PhotoError(f"{match.photo}: has changed since it was added")
             pictures, note = _match_pictures(query, make_thumbnail(photo.pixels()))
         except PhotoError as error:
             note = str(error)
@@ -69,12 +69,12 @@ def _pair(query: Image.Image, match: Match, catalog: Catalog) -> _Pair:
 
 
 def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
-    """Pictures of a match by what they show; and what there is not, and why."""
+    """Pictures of a match by caption, and a note if the alignment failed."""
     overlay = overlay_photo(query, photo)
     if overlay is None:
-        return {"the match": photo}, "too little of the two agrees for them to be laid over each other"
+        return {"match": photo}, "too few common features to align the two photos"
     return {
-        "the match, and where the query lies in it": overlay.framed,
-        "the same part of it": overlay.overlay,
-        "what differs": overlay.difference,
+        "match, with the query's frame": overlay.framed,
+        "match, aligned with the query": overlay.overlay,
+        "difference": overlay.difference,
     }, ""

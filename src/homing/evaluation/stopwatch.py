@@ -1,4 +1,4 @@
-"""Where the time goes: seconds inside chosen functions, without a line of timing in them."""
+"""Time spent in chosen functions, measured by wrapping them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 
 
 class Stopwatch:
-    """Seconds by stage, added up over all threads.
+    """Seconds by stage, summed over all threads.
 
-    Stages have an order. What a later one does inside an earlier one is its own; what an earlier one does inside a
-    later one belongs to the one around it: a photo decoded again to check a file is a part of checking.
+    Stages have an order. A later stage inside an earlier one is counted on its own; an earlier stage inside a later one
+    belongs to the later one: decoding a file again during the release check counts as the check.
     """
 
     def __init__(self, stages: Sequence[str]) -> None:
         self.seconds = dict.fromkeys(stages, 0.0)
         self._order = list(stages)
-        self._open: ContextVar[tuple[str, ...]] = ContextVar("open", default=())  # which threads take along
+        self._open: ContextVar[tuple[str, ...]] = ContextVar("open", default=())  # inherited by threads
         self._lock = threading.Lock()
 
     def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, its time counted for this stage."""
+        """The function, wrapped so that its time counts for this stage."""
         position = self._order.index(stage)
 
         @wraps(function)
@@ -50,7 +50,7 @@ class Stopwatch:
 
     @contextmanager
     def timing(self, stages: Mapping[str, Sequence[Callable[..., Any]]]) -> Iterator[None]:
-        """Count every call of these functions and methods of homing while the context lasts."""
+        """Time every call of these functions and methods of homing inside the context."""
         with ExitStack() as stack:
             for stage, functions in stages.items():
                 for function in functions:
@@ -66,7 +66,7 @@ class Stopwatch:
 
 
 def _owners(function: Callable[..., Any]) -> list[tuple[Any, str]]:
-    """Where a method or function is found by those who call it: its class, or every module that imported it."""
+    """Where callers look up a method or function: its class, or every module that imported it."""
     module = sys.modules[function.__module__]
     if "." in function.__qualname__:
         owner, name = function.__qualname__.split(".")

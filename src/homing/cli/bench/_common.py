@@ -25,11 +25,20 @@ Photos = Annotated[
     Path, typer.Option(help="The photos to release, edit and search for. They must not be training photos.")
 ]
 DistractorPhotos = Annotated[
-    Path, typer.Option(help="Other photos to search among, the distractors: a folder, or a .npy file of descriptors.")
+    Path | None,
+    typer.Option(
+        help="Other photos to search among, the distractors: a folder, or a .npy file of descriptors. By default the "
+        "distractors bundled with the codebook: codes of the 118,287 photos of COCO train2017.",
+        show_default="bundled distractors",
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="The folder for results, and for intermediate files that the next run reuses.")]
 DistractorCount = Annotated[
-    int, typer.Option(help="How many distractors: whole distractor photos first, then random crops of them.")
+    int,
+    typer.Option(
+        help="How many distractors: whole distractor photos first, then random crops of them. Bundled ones: at most "
+        "all of them."
+    ),
 ]
 CodebookNames = Annotated[
     list[str] | None,

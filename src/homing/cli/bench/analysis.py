@@ -24,8 +24,8 @@ from homing.cli.bench._common import (
 def analysis(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipes: RecipeNames = "passive,paper",
@@ -39,7 +39,7 @@ def analysis(
 
     Example:
 
-        homing bench analysis --photos held-out/ --distractor-photos others/ --distractors 100000 --out analysis/
+        homing bench analysis --photos held-out/ --out analysis/
     """
     from homing.evaluation.benches.analysis import AnalysisBench, run_analysis_bench
     from homing.evaluation.benches.analysis_results import results, terminal_table

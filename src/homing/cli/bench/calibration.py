@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,6 @@ import typer
 from homing.cli._console import JsonFlag
 from homing.cli.bench._common import (
     CodebookNames,
-    DistractorPhotos,
     Out,
     check_out_folder,
     command_line,
@@ -20,12 +20,15 @@ from homing.cli.bench._common import (
 
 def calibration(
     context: typer.Context,
-    distractor_photos: DistractorPhotos,
+    distractor_photos: Annotated[
+        Path,
+        typer.Option(help="Unrelated photos to search for in each other: a folder, or a .npy file of descriptors."),
+    ],
     out: Out,
     distractors: Annotated[
         int,
         typer.Option(help="How many of these photos. One half is searched for in the other, and the other way round."),
-    ] = (20_000),
+    ] = 20_000,
     codebook: CodebookNames = None,
     exclude_related: Annotated[
         bool,

@@ -36,8 +36,8 @@ def detection(
     context: typer.Context,
     photos: Photos,
     negatives: Annotated[Path, typer.Option(help="Photos that are not references: their copies should not match.")],
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
@@ -61,7 +61,7 @@ def detection(
 
     Example:
 
-        homing bench detection --photos held-out/ --negatives more/ --distractor-photos others/ --out detection/
+        homing bench detection --photos held-out/ --negatives more/ --out detection/
     """
     from homing.edits import PAPER, parse
     from homing.evaluation.benches.detection import DetectionBench, run_detection_bench

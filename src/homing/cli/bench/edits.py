@@ -28,8 +28,8 @@ from homing.cli.bench._common import (
 def edits(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     probes: ProbesText = "1",
@@ -50,7 +50,7 @@ def edits(
 
     Example:
 
-        homing bench edits --photos held-out/ --distractor-photos others/ --families rotation,crop --out edits/
+        homing bench edits --photos held-out/ --families rotation,crop --out edits/
     """
     from homing.edits.sweeps import SWEEPS
     from homing.evaluation.benches.edits import EditsBench, run_edits_bench

@@ -26,8 +26,8 @@ from homing.errors import HomingError
 def quality(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipes: Annotated[str, typer.Option(help="Comma-separated recipes; list recipes with: homing recipes.")] = "paper",
@@ -57,7 +57,7 @@ def quality(
 
     Example:
 
-        homing bench quality --photos held-out/ --distractor-photos others/ --psnrs 46,40,34 --out quality/
+        homing bench quality --photos held-out/ --psnrs 46,40,34 --out quality/
     """
     from homing.evaluation.benches.quality import QualityBench, run_quality_bench
     from homing.evaluation.benches.quality_results import results, terminal_table

@@ -31,8 +31,8 @@ from homing.cli.bench._common import (
 def retrieval(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
@@ -48,7 +48,9 @@ def retrieval(
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
 
-    Example:
+    Examples:
+
+        homing bench retrieval --photos held-out/ --out retrieval/
 
         homing bench retrieval --photos held-out/ --distractor-photos others/ --distractors 100000 --out retrieval/
     """

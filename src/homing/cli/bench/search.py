@@ -24,8 +24,8 @@ from homing.cli.bench._common import (
 def search(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     recipe: Annotated[
@@ -44,7 +44,7 @@ def search(
 
     Example:
 
-        homing bench search --photos held-out/ --distractor-photos others/ --distractors 100000 --out search/
+        homing bench search --photos held-out/ --out search/
     """
     from homing.evaluation.benches.search import SearchBench, run_search_bench
     from homing.evaluation.benches.search_results import results, terminal_table

@@ -31,8 +31,8 @@ from homing.cli.bench._common import (
 def watermarks(
     context: typer.Context,
     photos: Photos,
-    distractor_photos: DistractorPhotos,
     out: Out,
+    distractor_photos: DistractorPhotos = None,
     distractors: DistractorCount = 300_000,
     codebook: CodebookNames = None,
     index: IndexSpecs = None,
@@ -56,7 +56,7 @@ def watermarks(
 
     Example:
 
-        homing bench watermarks --photos held-out/ --distractor-photos others/ --distractors 100000 --out watermarks/
+        homing bench watermarks --photos held-out/ --out watermarks/
     """
     from homing.evaluation.benches.watermarks import WatermarksBench, run_watermarks_bench
     from homing.evaluation.benches.watermarks_results import results, terminal_table

@@ -1,4 +1,4 @@
-"""The analysis bench: why released files are found, in distances to their codes and in cells of the index."""
+"""The analysis bench: distances of released files and copies to their codes, and cells of the index."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.evaluation.benches.compatibility import Compatibility, measure_compatibility
 from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
+from homing.evaluation.protocol.descriptor_set import DescriptorSet
 from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, Spread, ivf_failure, rank_of, recall_at, recall_intervals, spread
@@ -20,13 +21,13 @@ from homing.evaluation.scores import Interval, Spread, ivf_failure, rank_of, rec
 LABELS = [edit.label for edit in PAPER]
 UNRELATED_PAIRS = 10_000
 SEED = 0
-_DEPTH = 100  # the last rank that is told
-_IDENTITY = LABELS.index("identity")  # this copy is the released file itself
+_DEPTH = 100  # references that a search returns, and the last rank reported
+_IDENTITY = LABELS.index("identity")  # the released file itself
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisBench(BenchConfig):
-    """The setting and the ways to release; passive is always one, to compare with."""
+    """The configuration of the analysis bench; passive is always among the recipes, for comparison."""
 
     recipes: Sequence[str] = (PASSIVE, "paper")
 
@@ -37,13 +38,13 @@ class AnalysisBench(BenchConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisRow:
-    """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and what the cells let through, of one recipe.
+    """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and cell failures, of one recipe.
 
-    Distances are those an index finds: to signs, the number of bits that differ, or with RaBitQ what it estimates.
-    `released` are the files as they were written, `edited` their copies, `unrelated` the distractors. By edit: the mean
-    distance, the share of copies that leave the cell of their original (None for a codebook without cells), and the
-    recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` says that no copy was found in a cell
-    that is not its original's, so that the recall is at most one minus that share.
+    Distances are those an index computes: for sign codes (LSH) the number of bits that differ, for RaBitQ its estimate.
+    `released` are the files as written, `edited` their copies, `unrelated` the distractors. By edit: the mean distance,
+    the share of copies that fall into another cell than their original (None for a codebook without cells), and the
+    recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` is true if no copy was found in another
+    cell than its original's, so that the recall is at most one minus that share.
     """
 
     codebook: str
@@ -64,7 +65,7 @@ class AnalysisRow:
 
 @dataclass(frozen=True)
 class AnalyzedRecipe:
-    """A row and the copies (P, E) behind it: squared distance, whether in the original's cell, rank with one probe."""
+    """A row and its copies (P, E): squared distance, whether it is in the original's cell, rank with one probe."""
 
     row: AnalysisRow
     sources: list[str]
@@ -75,7 +76,7 @@ class AnalyzedRecipe:
 
 @dataclass(frozen=True)
 class CodebookAnalysis:
-    """What was found for one codebook; squared distances (N,) of unrelated pairs."""
+    """The results for one codebook; squared distances (N,) of unrelated pairs."""
 
     run: CodebookRun
     recipe_results: list[AnalyzedRecipe]
@@ -85,7 +86,7 @@ class CodebookAnalysis:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """What a bench found, codebook by codebook."""
+    """The results of the bench, one per codebook."""
 
     bench: AnalysisBench
     codebook_results: list[CodebookAnalysis]
@@ -93,12 +94,12 @@ class AnalysisResult:
 
     @property
     def rows(self) -> list[AnalysisRow]:
-        """The table."""
+        """The rows of all codebooks."""
         return [each.row for codebook_result in self.codebook_results for each in codebook_result.recipe_results]
 
 
 def run_analysis_bench(bench: AnalysisBench, progress: Progress) -> AnalysisResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     recipes = list(dict.fromkeys([PASSIVE, *bench.recipes]))
     codebook_results = [_measure(run, recipes) for run in codebook_runs(bench, progress)]
@@ -107,7 +108,7 @@ def run_analysis_bench(bench: AnalysisBench, progress: Progress) -> AnalysisResu
 
 def _measure(run: CodebookRun, recipes: Sequence[str]) -> CodebookAnalysis:
     recipes = run.supported_recipes(recipes)
-    unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors.descriptors)
+    unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors)
     recipe_results, compatibility = [], None
     for recipe in recipes:
         release_result = run.release(recipe)
@@ -125,7 +126,7 @@ def _measure_recipe(
     copies: np.ndarray,
     unrelated: np.ndarray,
 ) -> AnalyzedRecipe:
-    """Where (P, E, D) copies of the files of one release lie, seen from the codes of their originals."""
+    """Distances, cells and ranks of (P, E, D) copies of the files of one release."""
     true_ids = run.true_ids(release_result)
     queries = copies.reshape(-1, copies.shape[2])
     found = run.search(copies, _DEPTH, 1, recipe)
@@ -158,15 +159,22 @@ def _measure_recipe(
     return AnalyzedRecipe(row, [file.source for file in release_result.files], squared, same_cell, ranks)
 
 
-def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: np.ndarray) -> np.ndarray:
-    """Squared distances of (N, D) distractors to the codes of (P, D) originals, random pairs; all if they are few."""
-    pairs = len(originals) * len(distractors)
+def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: DescriptorSet) -> np.ndarray:
+    """Squared distances of distractors to the codes of (P, D) originals, for random pairs, or all if they are few.
+
+    Where only codes of the distractors are known, these are distances of the originals to the codes of distractors.
+    """
+    rows = distractors.descriptors
+    pairs = len(originals) * len(rows)
     drawn = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
-    distractor, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the distractors' file
-    return _squared_distances(codebook, distractors[distractor], originals[original])
+    distractor, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the file
+    if distractors.codes is not None:
+        squared: np.ndarray = np.square(originals[original] - rows[distractor].astype(np.float32)).sum(axis=1)
+        return squared
+    return _squared_distances(codebook, rows[distractor], originals[original])
 
 
 def _squared_distances(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Squared distances (N,) of (N, D) rows to the codes of others, pair by pair."""
+    """Squared distances (N,) of (N, D) rows to the codes of (N, D) others, pair by pair."""
     squared: np.ndarray = np.square(codebook.quantizer.distances(rows.astype(np.float32), others))
     return squared

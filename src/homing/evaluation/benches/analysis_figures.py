@@ -1,4 +1,4 @@
-"""The figures of the analysis bench: distances as in the paper, and the recall beside what the cells let through."""
+"""The figures of the analysis bench: the paper's histogram of distances, and cell failures with the recall."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _BINS = 60
 
 
 def figures(codebook_results: Sequence[CodebookAnalysis]) -> Iterator[Figure]:
-    """Two for each codebook."""
+    """Two figures for each codebook."""
     for number, each in enumerate(codebook_results, 1):
         yield _histograms(each, number)
         yield _bars(each, number)
 
 
 def _histograms(codebook_result: CodebookAnalysis, number: int) -> Figure:
-    """The paper's figure of distances: a panel for each recipe."""
+    """The paper's histogram of distances: a panel for each recipe."""
     recipes = [each.row.recipe for each in codebook_result.recipe_results]
     groups = [
         {
@@ -51,8 +51,8 @@ def _histograms(codebook_result: CodebookAnalysis, number: int) -> Figure:
 
     return Figure(
         name=numbered_name("distances", number),
-        caption=f"Squared distances to the code of the original, {codebook_result.run.codebook.name}: of released files, "
-        "of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
+        caption=f"Squared distances to the code of the original, {codebook_result.run.codebook.name}: of released "
+        "files, of their edited copies, and of unrelated photos. Each histogram has the same area; lines are means.",
         draw=draw,
         size=(6.4, 1.2 + 1.6 * len(recipes)),
     )
@@ -69,7 +69,7 @@ def _panel(axes: matplotlib.axes.Axes, group: dict[str, np.ndarray], bins: np.nd
 
 
 def _bars(codebook_result: CodebookAnalysis, number: int) -> Figure:
-    """By edit, how many copies leave their cells and, below, how many of the others come home."""
+    """By edit: the share of copies in another cell and, below, the recall."""
     rows = [each.row for each in codebook_result.recipe_results]
     with_cells = rows[0].failure is not None
 
@@ -77,7 +77,7 @@ def _bars(codebook_result: CodebookAnalysis, number: int) -> Figure:
         panels = canvas.subplots(1 + with_cells, sharex=True, squeeze=False)[:, 0]
         if with_cells:
             _failures(panels[0], rows)
-            panels[0].set_ylabel("p_f, leave the cell")
+            panels[0].set_ylabel("p_f, in another cell")
         _recalls(panels[-1], rows)
         panels[-1].set_ylabel("recall, one probe")
         panels[-1].set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
@@ -86,8 +86,8 @@ def _bars(codebook_result: CodebookAnalysis, number: int) -> Figure:
         panels[0].legend(ncols=len(rows) + 1, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
 
     name = codebook_result.run.codebook.name
-    cells = f"Copies that leave the cell of their original and, below, the recall at rank 1 with one probe, {name}; "
-    cells += "95 % intervals. Diamonds are as published (SSCD), black lines the bound 1 − p_f of the recall."
+    cells = f"Copies in another cell than their original and, below, the recall at rank 1 with one probe, {name}; "
+    cells += "95 % intervals. Diamonds: published p_f (SSCD). Black lines: the bound 1 − p_f of the recall."
     return Figure(
         name=numbered_name("cells", number),
         caption=cells if with_cells else f"Recall at rank 1, {name}, which has no cells; 95 % intervals.",
@@ -101,7 +101,7 @@ def _failures(axes: matplotlib.axes.Axes, rows: Sequence[AnalysisRow]) -> None:
     random = LABELS.index("random")
     theirs = {bar_positions[row.recipe][random]: IVF_FAILURE[row.recipe] for row in rows if row.recipe in IVF_FAILURE}
     heights = list(theirs.values())
-    axes.plot(list(theirs), heights, "D", color="#3c4450", markeredgecolor="white", label="SSCD, as published")
+    axes.plot(list(theirs), heights, "D", color="#3c4450", markeredgecolor="white", label="SSCD, published")
 
 
 def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[AnalysisRow]) -> None:
@@ -113,5 +113,5 @@ def _recalls(axes: matplotlib.axes.Axes, rows: Sequence[AnalysisRow]) -> None:
 
 
 def _shares(by_edit: Mapping[str, float], intervals: Mapping[str, Interval]) -> list[tuple[float, float, float]]:
-    """Each share with where its interval begins and ends."""
+    """Each share with both ends of its interval."""
     return [(share, *intervals[edit]) for edit, share in by_edit.items()]

@@ -1,4 +1,4 @@
-"""What the analysis bench found, told: the paper's figure of distances, the cells by edit, and every copy."""
+"""The report of the analysis bench: the paper's figure of distances, cells by edit, and a CSV row for each copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GROUPS = ("released", "edited", "unrelated")
 
 
 def results(result: AnalysisResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     return Results(
         title="Why edited copies are found",
         summary=f"Distances to the codes, and cells with one probe: {summary_line(result.codebook_results[0].run)}",
@@ -45,7 +45,7 @@ def results(result: AnalysisResult, command: str) -> Results:
 
 
 def terminal_table(result: AnalysisResult) -> list[list[str]]:
-    """The table for a terminal, on its side: there are more edits than it has room for."""
+    """The table for a terminal, with a row for each edit."""
     rows = result.rows
     headings = ["", *(f"{row.codebook},\n{row.recipe}" for row in rows)]
     nothing = [""] * len(rows)
@@ -59,7 +59,7 @@ def terminal_table(result: AnalysisResult) -> list[list[str]]:
         _unchanged(each.compatibility, row.row) for each in result.codebook_results for row in each.recipe_results
     ]
     if any(checks):
-        lines.append(["other photos' answers unchanged", *checks])
+        lines.append(["other photos: same results", *checks])
     return [headings, *lines]
 
 
@@ -67,8 +67,9 @@ def _distances(result: AnalysisResult) -> Table:
     return Table(
         name="distances",
         caption="Squared distances to the code q(x_o) of the original, mean ± standard deviation: of the released "
-        "file, of its copies (all fourteen edits, of which identity is the file itself), and of unrelated photos. "
-        "Of sign codes as the index finds them: with LSH the number of bits that differ, with RaBitQ its estimate.",
+        "file, of its copies (all fourteen edits; identity is the file itself), and of unrelated photos. "
+        "For sign codes, distances are those of the index: with LSH the number of bits that differ, with RaBitQ its "
+        "estimate.",
         headings=["codebook", "index", "recipe", *_GROUPS],
         rows=[
             [row.codebook, row.spec, row.recipe, *(f"{getattr(row, name):.3f}" for name in _GROUPS)]
@@ -78,21 +79,23 @@ def _distances(result: AnalysisResult) -> Table:
 
 
 def _cells(result: AnalysisResult) -> Table:
-    """By edit: p_f and the recall it bounds, with the paper's p_f where it gives one."""
+    """By edit: p_f and the recall, with the paper's p_f where it is published."""
     recipes = list(dict.fromkeys(row.recipe for row in result.rows))
     published = [recipe for recipe in recipes if recipe in IVF_FAILURE]
     rows, show_codebook = [], len(result.codebook_results) > 1
     for codebook_result in result.codebook_results:
-        ours = {each.row.recipe: each.row for each in codebook_result.recipe_results}  # not all can be activated
+        ours = {
+            each.row.recipe: each.row for each in codebook_result.recipe_results
+        }  # not every codebook supports activation
         for label in LABELS:
             cells = [cell for recipe in recipes for cell in _failure_and_recall(ours.get(recipe), label)]
             theirs = [f"{IVF_FAILURE[recipe]:.2f}" if label == "random" else "" for recipe in published]
             rows.append([label, *([codebook_result.run.codebook.name] if show_codebook else []), *cells, *theirs])
     return Table(
         name="cells",
-        caption="By edit: p_f, the share of copies that leave the cell of their original, and the recall at rank 1 "
-        f"with one probe. {_bound(result)} Columns named SSCD are as published (Fernandez et al., 2023), for the "
-        "random edit and IVF4096,PQ8x8.",
+        caption="By edit: p_f, the share of copies that fall into another cell than their original, and the recall "
+        f"at rank 1 with one probe. {_bound(result)} Columns named SSCD are as published (Fernandez et al., 2023), for "
+        "the random edit and IVF4096,PQ8x8.",
         headings=[
             "edit",
             *(["codebook"] if show_codebook else []),
@@ -105,19 +108,19 @@ def _cells(result: AnalysisResult) -> Table:
 
 
 def _bound(result: AnalysisResult) -> str:
-    """Whether the recall stays below its bound, in words."""
+    """Whether the recall is within its bound 1 − p_f, as sentences."""
     without = [each.codebook for each in result.rows if each.bounded is None]
     sentences = []
     if any(row.bounded is not None for row in result.rows):
         held = all(row.bounded is not False for row in result.rows)
         sentences.append(
-            "The recall can be at most 1 − p_f, and is: no copy was found in another cell."
+            "The recall is at most 1 − p_f: no copy was found in another cell."
             if held
-            else "The recall can be at most 1 − p_f, but copies were found in other cells: cells of equal distance."
+            else "The recall should be at most 1 − p_f, but copies were found in other cells, at equal distance."
         )
     if without:
         names = ", ".join(dict.fromkeys(without))
-        sentences.append(f"{names}: an index without cells has no p_f, every search sees all references.")
+        sentences.append(f"{names}: an index without cells has no p_f; every search compares all references.")
     return " ".join(sentences)
 
 
@@ -140,17 +143,17 @@ def _compatibility(result: AnalysisResult) -> list[Table]:
     return [
         Table(
             name="compatibility",
-            caption="Answers for photos that stay as they are, before and after others in the same collection are "
-            "activated: all copies of them, searched for with one probe. The collection holds the first "
-            f"{MAX_PHOTOS} photos at most, and no distractors.",
-            headings=["codebook", "recipe", "activated", "copies of others", "recall before", "after", "same answers"],
+            caption="Results for photos that are not activated, before and after others in the same collection are: "
+            "all their copies are searched for with one probe. The collection holds at most the first "
+            f"{MAX_PHOTOS} photos, and no distractors.",
+            headings=["codebook", "recipe", "activated", "copies of others", "recall before", "after", "same results"],
             rows=rows,
         )
     ]
 
 
 def _copies(result: AnalysisResult) -> Iterator[list[object]]:
-    """A line for each copy; no rank where its original is not among the first hundred."""
+    """A row for each copy; no rank if its original is not among the nearest hundred."""
     for each in (
         recipe_result for codebook_result in result.codebook_results for recipe_result in codebook_result.recipe_results
     ):

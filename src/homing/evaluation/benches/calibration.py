@@ -1,4 +1,4 @@
-"""The bench of chances: how often unrelated photos come as near as a match's chance says they do."""
+"""The calibration bench: how often false matches occur, compared with their stated probability."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.related import MAX_PAIRS, related_pairs
 from homing.photo import find_photos
 
-SIZES = (1, 10, 100, 1_000, 10_000, 100_000)  # of the collections
+SIZES = (1, 10, 100, 1_000, 10_000, 100_000)  # numbers of references in a collection
 STATED_PROBABILITIES = (1e-1, 1e-2, 1e-3, 1e-4)
-MIN_EXPECTED = 10  # so many are expected where a share is judged: with fewer it tells little
+MIN_EXPECTED = 10  # expected false matches below which a share is too uncertain to report
 _QUERIES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationBench:
-    """Unrelated photos, or descriptors of such, and where everything goes: each half is searched for in the other."""
+    """Unrelated photos, or their descriptors, and the out folder: each half is searched for in the other."""
 
     distractor_photos: Path
     out: Path
@@ -39,14 +39,16 @@ class CalibrationBench:
 
     def __post_init__(self) -> None:
         if self.exclude_related and self.distractor_photos.is_file():
-            raise HomingError("descriptors do not tell which photos show one scene; give a folder of photos")
+            raise HomingError("related photos cannot be found from descriptors alone; give a folder of photos")
         if self.distractors < 2:
-            raise HomingError(f"distractors are searched for among others, got {self.distractors}; give 2 or more")
+            raise HomingError(
+                f"distractors must be at least 2, to search for one half in the other, got {self.distractors}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationRow:
-    """Of so many searches in collections of one size: how many found something that unlikely, and how many should."""
+    """The number of searches in collections of one size, and of those with a match of at most a stated probability."""
 
     codebook: str
     by: ComparedBy
@@ -57,18 +59,18 @@ class CalibrationRow:
 
     @property
     def observed(self) -> float:
-        """The share of searches that found something of at most the stated chance."""
+        """The share of searches with a match of at most the stated false-match probability."""
         return self.found / self.searches
 
     @property
     def enough_searches(self) -> bool:
-        """Whether there were enough searches to tell."""
+        """Whether there are enough searches for a meaningful share."""
         return self.stated * self.searches >= MIN_EXPECTED
 
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """What a bench found, codebook by codebook."""
+    """The results of the bench: the rows of all codebooks."""
 
     bench: CalibrationBench
     rows: list[CalibrationRow]
@@ -79,7 +81,7 @@ class CalibrationResult:
 
 
 def run_calibration_bench(bench: CalibrationBench, progress: Progress) -> CalibrationResult:
-    """Measure each codebook in turn; descriptors stay in the out folder for the next run."""
+    """Measure each codebook; descriptors are cached in the out folder."""
     started = time.perf_counter()
     books = [codebooks.load(name) for name in bench.codebooks]
     refuse_inside(bench.out, bench.distractor_photos)
@@ -100,27 +102,23 @@ def _distractors(bench: CalibrationBench, book: Codebook, progress: Progress) ->
     book.check(network)
     if bench.distractor_photos.is_file():
         return read_descriptor_set(bench.distractor_photos, network, bench.distractors)
-    photos = find_photos([bench.distractor_photos])[
-        : bench.distractors
-    ]  # one descriptor each: crops of one photo are related
+    photos = find_photos([bench.distractor_photos])[: bench.distractors]  # no crops: crops of one photo are related
     with progress(f"{book.name}: describing the distractors", len(photos)) as advance:
         return compute_descriptor_set(network, photos, len(photos), bench.out, advance)
 
 
 def _related(bench: CalibrationBench, distractors: DescriptorSet, progress: Progress) -> np.ndarray:
     if distractors.failures:
-        raise HomingError(
-            f"all photos must be readable to tell which are related; one is not: {distractors.failures[0]}"
-        )
+        raise HomingError(f"--exclude-related needs photos that can all be read; one cannot: {distractors.failures[0]}")
     photos = [photo.path for photo in find_photos([bench.distractor_photos])[: bench.distractors]]
-    with progress("looking for pairs that show one scene", MAX_PAIRS) as advance:
+    with progress("looking for pairs of the same scene", MAX_PAIRS) as advance:
         return related_pairs(photos, distractors.descriptors, advance)
 
 
 def measure(
     book: Codebook, distractors: DescriptorSet, related: np.ndarray, progress: Progress
 ) -> Iterator[CalibrationRow]:
-    """Search for each half of the distractors in collections of the other; pairs (R, 2) that are related do not count."""
+    """Search for each half of the distractors in collections of the other; related pairs (R, 2) are excluded."""
     rows = np.asarray(distractors.descriptors, dtype=np.float32)
     halves = np.array_split(np.random.default_rng(0).permutation(len(rows)), 2)
     sizes = [size for size in SIZES if size <= len(halves[1])]
@@ -157,20 +155,20 @@ def measure(
 
 
 def _in_collections(references: np.ndarray, size: int) -> np.ndarray:
-    """As many collections (C, size, …) of this size as the references (N, …) make."""
+    """The references (N, …) split into collections of this size: (C, size, …)."""
     whole = len(references) // size
     return references[: whole * size].reshape(whole, size, *references.shape[1:])
 
 
 def _density_ratios(book: Codebook, references: np.ndarray, size: int) -> np.ndarray:
-    """How much alike the photos of each of these collections are: (C, 1)."""
+    """The density ratio of each collection of this size: (C, 1)."""
     return np.array([[book.null_distribution.density_ratio(some)] for some in _in_collections(references, size)])
 
 
 def _table_positions(
     pairs: np.ndarray, queries: np.ndarray, references: np.ndarray, photos: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where in a table of queries and references, each some of the photos, pairs of photos stand."""
+    """Rows and columns of pairs of photos in the matrix of these queries and references."""
     rows, columns = np.full(photos, -1), np.full(photos, -1)
     rows[queries], columns[references] = np.arange(len(queries)), np.arange(len(references))
     row, column = rows[pairs[:, 0]], columns[pairs[:, 1]]

@@ -1,4 +1,4 @@
-"""What the bench of chances found, told: stated against observed, in a table and a figure."""
+"""The report of the calibration bench: stated and observed probabilities, in a table and a figure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _HEADINGS = ["codebook", "by", "references", *(f"{stated:g}" for stated in STATE
 
 
 def results(result: CalibrationResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     photos = len(result.distractors.descriptors)
     return Results(
-        title="How often unrelated photos come as near as stated",
+        title="Calibration of false-match probabilities",
         summary=f"{photos:,} unrelated photos: each half searched for in collections of the other{_exclusion(result)}.",
         command=command,
         numbers={
@@ -38,9 +38,9 @@ def results(result: CalibrationResult, command: str) -> Results:
         tables=[
             Table(
                 name="table",
-                caption="The share of searches for unrelated photos that found something of at most the chance that "
-                "stands above, as a multiple of that chance: 1 where it is right. A dash where fewer than "
-                f"{MIN_EXPECTED} would be expected.",
+                caption="Observed rate of false matches, divided by the stated false-match probability in the heading: "
+                "1 is exact, above 1 false matches are more frequent than stated. A dash if fewer than "
+                f"{MIN_EXPECTED} false matches are expected.",
                 headings=_HEADINGS,
                 rows=_rows(result),
             )
@@ -50,7 +50,7 @@ def results(result: CalibrationResult, command: str) -> Results:
 
 
 def _exclusion(result: CalibrationResult) -> str:
-    return f", but for {result.related} pairs that show one scene" if result.bench.exclude_related else ""
+    return f", without {result.related} pairs of the same scene" if result.bench.exclude_related else ""
 
 
 def terminal_table(result: CalibrationResult) -> list[list[str]]:
@@ -96,14 +96,14 @@ def _figure(result: CalibrationResult) -> Figure:
             axes.plot([], [], "o-", color=color, label=name)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("stated probability")
-        axes.set_ylabel("share of searches")
+        axes.set_xlabel("stated false-match probability")
+        axes.set_ylabel("observed share of searches")
         axes.legend()
 
     return Figure(
         name="calibration",
-        caption="The share of searches for unrelated photos that found something of at most a chance, against that "
-        "chance; a line for each size of the collection, in gray right within a factor of 2.",
+        caption="Observed rate of false matches against the stated false-match probability; a line for each size of "
+        "the collection. Gray: within a factor of 2.",
         draw=draw,
     )
 

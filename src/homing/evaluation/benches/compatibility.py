@@ -1,4 +1,4 @@
-"""Whether activated and passive photos live together: the answers for the others stay as they are."""
+"""Check that activating some photos of a collection does not change the results for the others."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ MAX_PHOTOS = 24
 
 @dataclass(frozen=True, kw_only=True)
 class Compatibility:
-    """Whether the answers for photos stay as they are when others are activated in the same collection.
+    """Search results for passive photos before and after others in the same collection are activated.
 
-    Recall at rank 1, one probe, of `copies` of photos that stay passive, before and after `activated` others were.
+    `before` and `after` are the recall at rank 1, with one probe, of `copies` of the passive photos; `equal` is true if
+    photos and distances found are the same for every copy.
     """
 
     codebook: str
@@ -36,23 +37,23 @@ class Compatibility:
 
 
 def measure_compatibility(run: CodebookRun, copies: np.ndarray, recipe: str) -> Compatibility:
-    """Activate half of the photos of a collection, of at most 24, and search for copies (P, E, D) of the others.
+    """Activate half of the photos of a temporary collection and search for copies (P, E, D) of the other half.
 
-    The collection is a temporary one in the out folder. The copies are of the photos as they were.
+    The collection holds at most 24 photos. The copies are of the original photos.
     """
     photos = run.originals[:MAX_PHOTOS]
     half = len(photos) // 2
     queries = torch.from_numpy(np.array(copies[half : len(photos)])).flatten(0, 1)
     expected = [os.path.abspath(photo.file) for photo in photos[half:] for _ in range(copies.shape[1])]
     with (
-        run.progress(f"{run.codebook.name}: activating others, {recipe}", half) as advance,
+        run.progress(f"{run.codebook.name}: activating other photos, {recipe}", half) as advance,
         tempfile.TemporaryDirectory(dir=run.config.out, prefix=".compatibility-") as folder,
         Collection.create(Path(folder, "c.homing"), codebook=run.codebook, extractor=run.extractor) as collection,
     ):
         collection.add([photo.file for photo in photos])
         before = _nearest(collection, queries)
         activated = 0
-        for number, photo in enumerate(photos[:half]):  # a folder each: two photos may have one name
+        for number, photo in enumerate(photos[:half]):  # a folder each: two photos may have the same name
             (outcome,) = collection.activate(photo.file, Path(folder, str(number)), recipe=recipe)
             activated += outcome.state == "activated"
             advance()
@@ -70,7 +71,7 @@ def measure_compatibility(run: CodebookRun, copies: np.ndarray, recipe: str) -> 
 
 
 def _nearest(collection: Collection, descriptors: Tensor) -> list[Match | None]:
-    """What one probe finds for each of (Q, D) descriptors."""
+    """The nearest match of each of (Q, D) descriptors, with one probe."""
     return [next(iter(found), None) for found in collection.search_descriptors(descriptors, k=1, probes=1)]
 
 

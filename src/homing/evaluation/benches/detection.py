@@ -1,4 +1,4 @@
-"""The detection bench: copies of references told from copies of other photos by the distance of what is found."""
+"""The detection bench: tell copies of references from copies of other photos by the distance of the nearest match."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from homing.evaluation.scores import (
 )
 from homing.photo import Photo, find_photos
 
-NEAREST = 10  # references that a search returns; each makes a pair with the query
-ROUNDS = 200  # of the bootstrap: each looks at every pair again
+NEAREST = 10  # references that a search returns; each is a pair with the query
+ROUNDS = 200  # of the bootstrap
 
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionBench(RetrievalBench):
-    """What the retrieval bench is told, a folder of photos that are no references, and how all of them are edited.
+    """The configuration of the retrieval bench, a folder of photos that are no references, and the edits.
 
-    `max_false_match` are the shares of negative queries that may be taken for copies.
+    `max_false_match` are the rates of false matches among the negative queries at which the recall is reported.
     """
 
     negatives: Path
@@ -47,25 +47,25 @@ class DetectionBench(RetrievalBench):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.edits:
-            raise HomingError("a copy needs an edit, got none; 'identity' leaves copies as they are")
+            raise HomingError("a copy needs an edit, got none; 'identity' leaves it unedited")
         for rate in self.max_false_match:
             if not 0 <= rate <= 1:
                 raise HomingError(f"rates of false matches are numbers from 0 to 1, got {rate:g}")
-        # What is named twice is measured once.
+        # Duplicates are measured once.
         object.__setattr__(self, "edits", tuple(dict.fromkeys(self.edits)))
         object.__setattr__(self, "max_false_match", tuple(dict.fromkeys(self.max_false_match)))
 
     @property
     def labels(self) -> list[str]:
-        """The edits in words."""
+        """The labels of the edits."""
         return [edit.label for edit in self.edits]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecallAtRate:
-    """The recall, with its 95 % interval, when at most this rate of the negative queries is nearer than the threshold.
+    """The recall, with its 95 % interval, at the threshold that at most this rate of the negative queries passes.
 
-    The threshold is None where every match may be accepted.
+    The threshold is None if every match is accepted.
     """
 
     rate: float
@@ -76,9 +76,9 @@ class RecallAtRate:
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionRow:
-    """How well the copies of files released with one recipe are detected with one codebook and number of probes.
+    """Detection of copies of files released with one recipe, with one codebook and number of probes.
 
-    The average precision (the µAP) has its 95 % interval. Positives and negatives are numbers of queries; the PSNR is
+    `average_precision` is the µAP, with its 95 % interval. Positives and negatives are numbers of queries; the PSNR is
     the mean over the activated files.
     """
 
@@ -97,10 +97,10 @@ class DetectionRow:
 
 @dataclass(frozen=True)
 class DetectionSearch:
-    """A row, its curve, and the searches behind it.
+    """A row, its curve, and its searches.
 
-    The sources are the names of the positive files, then of the negative ones; each has a query for each edit, found
-    (Q, k) in this order. `own` (Q,) is the reference a query is a copy of, -1 for the negative ones.
+    `sources` are the names of the positive files, then of the negative ones; each has a query for each edit, and
+    `found` (Q, k) is in this order. `true_ids` (Q,) are the references the queries are copies of, -1 for negatives.
     """
 
     row: DetectionRow
@@ -112,7 +112,7 @@ class DetectionSearch:
 
 @dataclass(frozen=True)
 class CodebookDetection:
-    """What was found for one codebook."""
+    """The results for one codebook."""
 
     run: CodebookRun
     searches: list[DetectionSearch]
@@ -120,7 +120,7 @@ class CodebookDetection:
 
 @dataclass(frozen=True)
 class DetectionResult:
-    """What a bench found, codebook by codebook, with these negatives."""
+    """The results of the bench, one per codebook, and the negatives."""
 
     bench: DetectionBench
     codebook_results: list[CodebookDetection]
@@ -129,12 +129,12 @@ class DetectionResult:
 
     @property
     def rows(self) -> list[DetectionRow]:
-        """The table."""
+        """The rows of all codebooks."""
         return [each.row for codebook_result in self.codebook_results for each in codebook_result.searches]
 
 
 def run_detection_bench(bench: DetectionBench, progress: Progress) -> DetectionResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     negative_photos = _negative_photos(bench)
     negatives = None
@@ -142,15 +142,16 @@ def run_detection_bench(bench: DetectionBench, progress: Progress) -> DetectionR
     for run in codebook_runs(bench, progress):
         negatives = negatives or _readable_negatives(negative_photos, progress)
         codebook_results.append(CodebookDetection(run, list(_searches(bench, run, negatives))))
-    assert negatives is not None, "a setting has a codebook"
+    assert negatives is not None, "a bench has a codebook"
     return DetectionResult(bench, codebook_results, negatives, time.perf_counter() - started)
 
 
 def _negative_photos(bench: DetectionBench) -> list[ReleasedPhoto]:
-    """The negatives as they are released: as they were, with seeds that go on where those of the photos end."""
+    """The negatives, released unmodified; their seeds follow those of the photos."""
     negatives = find_photos([bench.negatives])
     photos = find_photos([bench.photos])[: bench.limit]
-    distractor_photos = [] if bench.distractor_photos.is_file() else find_photos([bench.distractor_photos])
+    folder = bench.distractor_photos
+    distractor_photos = [] if folder is None or folder.is_file() else find_photos([folder])
     refuse_inside(bench.out, bench.negatives)
     for references, where in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
         refuse_overlap(negatives, references, f"among the negatives and {where}; a negative cannot be a reference")
@@ -158,7 +159,7 @@ def _negative_photos(bench: DetectionBench) -> list[ReleasedPhoto]:
 
 
 def _readable_negatives(negatives: list[ReleasedPhoto], progress: Progress) -> ReleaseResult:
-    """Those that can be read, and the errors of the others."""
+    """The readable negatives, and the errors of the others."""
 
     def read(item: ReleasedPhoto) -> PhotoError | None:
         try:
@@ -177,7 +178,7 @@ def _readable_negatives(negatives: list[ReleasedPhoto], progress: Progress) -> R
                 release_result.failures.append(str(error))
     if not release_result.files:
         raise HomingError(
-            f"none of the {len(negatives)} negatives can be read; the first says: {release_result.failures[0]}"
+            f"none of the {len(negatives)} negatives can be read; the first error: {release_result.failures[0]}"
         )
     return release_result
 
@@ -187,9 +188,8 @@ def _searches(bench: DetectionBench, run: CodebookRun, negatives: ReleaseResult)
     copies = {recipe: run.copies(release_result, bench.edits, recipe) for recipe, release_result in released.items()}
     others = run.copies(negatives, bench.edits, "negatives")
     for probes in run.probes(bench.probes):
-        negative_neighbors = run.search(
-            others, NEAREST, probes, "negatives"
-        )  # once: they are the same whatever the recipe
+        # Once: the negatives are the same for all recipes.
+        negative_neighbors = run.search(others, NEAREST, probes, "negatives")
         for recipe, release_result in released.items():
             positive_neighbors = run.search(copies[recipe], NEAREST, probes, recipe)
             found = Neighbors(
@@ -207,7 +207,7 @@ def _searched(
     probes: Probes,
     found: Neighbors,
 ) -> DetectionSearch:
-    """Score what was found for the copies of the files of one release, then for those of the negatives."""
+    """Score the searches for copies of the files of one release, followed by those of the negatives."""
     true_ids = np.append(run.true_ids(release_result), np.full(len(negatives.files), -1)).repeat(len(bench.edits))
     curve = precision_recall(found.ids, found.distances, true_ids)
     row = DetectionRow(

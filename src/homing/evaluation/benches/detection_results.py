@@ -1,4 +1,4 @@
-"""What the detection bench found, told: a table with the paper's figures beside ours, the curves, and every search."""
+"""The report of the detection bench: a table with published figures, the curves, and a CSV row for each search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from homing.evaluation.scores import PrecisionRecall
 if TYPE_CHECKING:
     import matplotlib.figure
 
-Dashes = str | tuple[float, tuple[float, ...]]  # as matplotlib has them: a start, then lengths on and off
+Dashes = str | tuple[float, tuple[float, ...]]  # matplotlib line styles: an offset, then lengths on and off
 
 _POINTS = 500
 _EXACT: Dashes = (0, (4, 2))
@@ -34,11 +34,11 @@ _OTHERS: Sequence[Dashes] = ("-", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 
 def results(result: DetectionResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     run, edits = result.codebook_results[0].run, len(result.bench.edits)
     positives, negatives = len(run.originals) * edits, len(result.negatives.files) * edits
     return Results(
-        title="How well copies are told from other photos",
+        title="Detection of copies among other photos",
         summary=f"Detection with {positives:,} positive and {negatives:,} negative queries: {summary_line(run)}",
         command=command,
         numbers=common_numbers(
@@ -52,7 +52,7 @@ def results(result: DetectionResult, command: str) -> Results:
                 "nearest": NEAREST,
                 "max_false_match": list(result.bench.max_false_match),
                 "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
-                "drawn apart; it has no width where all fare alike",
+                "drawn separately; of width 0 if all photos have the same result",
             },
             seconds=result.seconds,
             failures=result.negatives.failures,
@@ -74,7 +74,7 @@ def terminal_table(result: DetectionResult) -> list[list[str]]:
 
 
 def published(row: DetectionRow, edits: Sequence[str]) -> str:
-    """What the paper has for such a row, with the random edit alone: its µAP, or what multiplies the passive one."""
+    """The paper's figure for such a row, of the random edit alone: its µAP, or its factor over passive."""
     if list(edits) != ["random"] or row.probes == "exact" or (row.spec.startswith("IVF") and row.probes != 1):
         return ""
     if (row.spec, row.recipe) == ("IVF4096,PQ8x8", "paper"):
@@ -84,7 +84,7 @@ def published(row: DetectionRow, edits: Sequence[str]) -> str:
 
 
 def downsampled(curve: PrecisionRecall, points: int = _POINTS) -> PrecisionRecall:
-    """At most so many points of a curve, both ends among them, as far from each other along the line."""
+    """At most this many points of a curve, equally spaced along it, with both ends."""
     if len(curve.thresholds) <= points:
         return curve
     arc_length = np.append(0, np.hypot(np.diff(curve.recall), np.diff(curve.precision)).cumsum())
@@ -94,7 +94,7 @@ def downsampled(curve: PrecisionRecall, points: int = _POINTS) -> PrecisionRecal
 
 
 def _table(result: DetectionResult) -> Table:
-    """The paper's table of indexes, one row for each way to release; exact search is the most that can be had."""
+    """The paper's table of indexes, with a row for each recipe."""
     rows = result.rows
     published_cells = [published(row, result.bench.labels) for row in rows]
     gains = [_gain(row, rows) for row in rows]
@@ -119,22 +119,22 @@ def _table(result: DetectionResult) -> Table:
 def _caption(result: DetectionResult, *, gained: bool, has_published: bool) -> str:
     negatives = len(result.negatives.files) * len(result.bench.edits)
     text = "Detection of copies: µAP, the area under precision and recall of all pairs of a query and one of its "
-    text += f"{NEAREST} nearest references. Exact search is the ceiling."
+    text += f"{NEAREST} nearest references. Exact search is the upper bound."
     if gained:
-        text += " Gain: by what the µAP of passive photos is multiplied."
+        text += " Gain: the µAP divided by that of passive photos."
     if has_published:
         text += " Published: µAP or gain with SSCD (Fernandez et al., 2023), 10,000 positive and 40,000 negative "
         text += "queries among a million references."
     if result.bench.max_false_match:
         text += " Recall at a rate: the share of positive queries whose own photo is nearest, and nearer than the "
-        text += "threshold that this rate of the negative queries passes."
+        text += "threshold at which this rate of the negative queries has a false match."
     if any(0 < rate < 1 / negatives for rate in result.bench.max_false_match):
-        text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % lets none pass."
+        text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % allows no false match."
     return text
 
 
 def _rate_headings(result: DetectionResult) -> list[str]:
-    return [f"recall at {100 * rate:g} %" for rate in result.bench.max_false_match]
+    return [f"recall at {100 * rate:g} % false matches" for rate in result.bench.max_false_match]
 
 
 def _scores(row: DetectionRow) -> list[str]:
@@ -148,7 +148,7 @@ def _scores(row: DetectionRow) -> list[str]:
 
 
 def _gain(row: DetectionRow, rows: Sequence[DetectionRow]) -> str:
-    """By how much a recipe multiplies the µAP of passive photos, where they were measured and not all missed."""
+    """The µAP of a recipe divided by that of passive photos, if it was measured and is not 0."""
     for other in rows:
         same = (other.codebook, other.probes) == (row.codebook, row.probes)
         if same and other.recipe == PASSIVE != row.recipe and other.average_precision:
@@ -171,7 +171,7 @@ def _probes(result: DetectionResult, row: DetectionRow) -> str:
 
 
 def _figure(result: DetectionResult) -> Figure:
-    """Precision over recall, of the first codebook: a color for each recipe, dashes for each number of probes."""
+    """Precision against recall for the first codebook: a color for each recipe, a line style for each probes."""
     found, cells = result.codebook_results[0].searches, result.codebook_results[0].run.codebook.has_cells
     color = colors(list(dict.fromkeys(each.row.recipe for each in found)))
     lines = [each for recipe in color for each in found if each.row.recipe == recipe]
@@ -183,7 +183,7 @@ def _figure(result: DetectionResult) -> Figure:
         for each in lines:
             row, curve = each.row, downsampled(each.curve)
             axes.plot(
-                [*(0 * curve.recall[:1]), *curve.recall],  # from no recall on, unless nothing was found at all
+                [*(0 * curve.recall[:1]), *curve.recall],  # starts at recall 0, unless nothing was found
                 [*curve.precision[:1], *curve.precision],
                 color=color[row.recipe],
                 linestyle=dashes.get(row.probes, _EXACT),
@@ -196,14 +196,14 @@ def _figure(result: DetectionResult) -> Figure:
 
     return Figure(
         name="precision-recall",
-        caption=f"Precision and recall as the threshold grows, {lines[0].row.codebook}.",
+        caption=f"Precision and recall at all thresholds, {lines[0].row.codebook}.",
         draw=draw,
         size=(5.4, 4.8),
     )
 
 
 def _searches(result: DetectionResult) -> Iterator[list[object]]:
-    """A line for each search."""
+    """A row for each search."""
     for codebook_result in result.codebook_results:
         names = [original.source for original in codebook_result.run.originals]
         for each in codebook_result.searches:

@@ -1,4 +1,4 @@
-"""DISC21, the dataset of the Image Similarity Challenge 2021, as it is downloaded."""
+"""DISC21, the dataset of the Image Similarity Challenge 2021, in its downloaded layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from homing._io.files import report_write_errors
 from homing.errors import HomingError
 from homing.photo import LocalPhoto, find_photos
 
-# As downloaded, as in the authors' layout, and as in the challenge's repository; the first that is there is read.
+# Names in the download, in the authors' layout, and in the challenge's repository; the first one found is read.
 GROUND_TRUTHS = (
     "dev_queries_groundtruth.csv",
     "dev_ground_truth.csv",
@@ -26,8 +26,8 @@ _HEADINGS = ["query_id", "reference_id"]
 class Disc21:
     """The photos of the paper's protocol: each is in one of these lists.
 
-    `photos` are references that the ground truth names, `others` the rest of the references. Of `train/`, a codebook
-    learns from those that are `taught`; the `negatives`, its last ones, are neither taught nor references.
+    `photos` are references that the ground truth names, `others` the rest of the references. `train_photos` are those
+    of `train/` that the codebook is trained on; `negatives` are its last photos: neither trained on nor references.
     """
 
     photos: list[LocalPhoto]
@@ -41,8 +41,8 @@ def read_disc21(
 ) -> Disc21:
     """Find the photos in the folder that DISC21 was downloaded into.
 
-    References lie in `references/` or in the parts they come in, `refs_50k_0/` and on; the others in `train/` or in
-    `train_50k_0/` and on. The limits are on references that are not searched for, and on photos that are taught.
+    References are in `references/` or in the downloaded parts, `refs_50k_0/` etc.; the others in `train/` or in
+    `train_50k_0/` etc. The limits apply to references that are not searched for, and to training photos.
     """
     references, train = _photos(root, _REFERENCES), _photos(root, _TRAIN)
     truth = _ground_truth(root)
@@ -63,19 +63,19 @@ def read_disc21(
     if len(train) <= negatives:
         raise HomingError(
             f"the {len(train):,} photos in train/ must be more than the {negatives:,} negatives among them: "
-            "the others teach the codebook; give fewer --negatives"
+            "the codebook is trained on the others; give fewer --negatives"
         )
     listed = list(train.values())
     return Disc21([references[name] for name in named], others, listed[:-negatives][:limit_train], listed[-negatives:])
 
 
 def photo_folders(root: Path) -> list[Path]:
-    """All folders that photos are read from."""
+    """All folders of photos."""
     return [*_folders(root, _REFERENCES), *_folders(root, _TRAIN)]
 
 
 def link_photos(photos: Sequence[LocalPhoto], folder: Path) -> Path:
-    """A folder of links to these photos, and to no others."""
+    """A folder of links to exactly these photos."""
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
@@ -87,10 +87,10 @@ def link_photos(photos: Sequence[LocalPhoto], folder: Path) -> Path:
 
 
 def _photos(root: Path, names: Sequence[str]) -> dict[str, LocalPhoto]:
-    """The photos in the folders of these names, in order, by their own."""
+    """The photos in the folders of these names, by file stem, in order."""
     found = _folders(root, names)
     if not found:
-        raise HomingError(f"{root} is no DISC21: it has no folder {names[0]}/; give the folder it was downloaded into")
+        raise HomingError(f"{root} is not DISC21: it has no folder {names[0]}/; give the folder it was downloaded into")
     return {photo.path.stem: photo for photo in sorted(find_photos(found), key=lambda photo: photo.path.stem)}
 
 
@@ -112,7 +112,7 @@ def _ground_truth(root: Path) -> Path:
 
 
 def _named(truth: Path) -> Iterator[str]:
-    """The references of a ground truth: lines of a query and its reference, which distractors have none of."""
+    """The references in a ground truth: lines of a query and its reference; negative queries have no reference."""
     try:
         with truth.open(newline="", encoding="utf-8") as file:
             for number, row in enumerate(csv.reader(file), 1):
@@ -123,4 +123,4 @@ def _named(truth: Path) -> Iterator[str]:
     except OSError as error:
         raise HomingError(f"cannot read {truth}: {error.strerror}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise HomingError(f"{truth} is no table of text: {error}") from error
+        raise HomingError(f"{truth} is not a CSV file: {error}") from error

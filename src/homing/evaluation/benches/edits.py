@@ -1,4 +1,4 @@
-"""The edits bench: the retrieval bench over every strength of an edit, for the figure of the paper's appendix."""
+"""The edits bench: recall at every strength of an edit, as in the figure of the paper's appendix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from homing.evaluation.scores import Interval, RecallIntervals, rank_of, recall_
 
 @dataclass(frozen=True, kw_only=True)
 class EditsBench(RetrievalBench):
-    """What the retrieval bench is told, and the families of edits: rotation at every strength is one."""
+    """The configuration of the retrieval bench, and the families of edits (such as rotation)."""
 
     probes: Sequence[Probes] = (1,)
     families: Sequence[str] = tuple(SWEEPS)
@@ -30,7 +30,7 @@ class EditsBench(RetrievalBench):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.families:
-            raise HomingError(f"the bench needs a family of edits, got none; there are {', '.join(SWEEPS)}")
+            raise HomingError(f"the bench needs a family of edits, got none; available: {', '.join(SWEEPS)}")
         for family in self.families:
             if family not in SWEEPS:
                 raise UnknownNameError("family of edits", family, SWEEPS)
@@ -55,10 +55,10 @@ class EditsRow:
 
 @dataclass(frozen=True)
 class EditSweep:
-    """What was found for the copies of P released files, each edited in E ways of one family.
+    """Search results for the copies of P released files, each with the E edits of one family.
 
-    The nearest reference of each copy, file by file, and at which rank (P, E) each copy's own reference is, 0 for the
-    nearest and -1 where it is not among those returned.
+    `found` is the nearest reference of each copy, file by file. `ranks` (P, E) are the ranks of the correct references:
+    0 for the nearest, -1 if it was not returned.
     """
 
     run: CodebookRun
@@ -71,12 +71,12 @@ class EditSweep:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The family, strength by strength."""
+        """The edits of the family, one per strength."""
         return SWEEPS[self.family]
 
     @cached_property
     def intervals(self) -> RecallIntervals:
-        """Of the recall at every strength, and of the mean over them."""
+        """Intervals of the recall at every strength, and of their mean."""
         return recall_intervals(self.ranks == 0)
 
     @property
@@ -103,7 +103,7 @@ class EditSweep:
 
 @dataclass(frozen=True)
 class EditsResult:
-    """What a bench found, family by family for each codebook, recipe and number of probes."""
+    """The results of the bench: a sweep for each codebook, recipe, family and number of probes."""
 
     bench: EditsBench
     runs: list[CodebookRun]
@@ -112,7 +112,7 @@ class EditsResult:
 
 
 def run_edits_bench(bench: EditsBench, progress: Progress) -> EditsResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     measured = [(run, list(_sweeps(bench, run))) for run in codebook_runs(bench, progress)]
     sweeps = [each for _, some in measured for each in some]
@@ -123,7 +123,7 @@ def _sweeps(bench: EditsBench, run: CodebookRun) -> Iterator[EditSweep]:
     for recipe in run.supported_recipes(bench.recipes):
         release_result = run.release(recipe)
         for family in dict.fromkeys(bench.families):
-            # Family by family, so that another run may ask for others and keep these.
+            # Cached by family: another run may add families.
             copies = run.copies(release_result, SWEEPS[family], f"{recipe}, {family}")
             for probes in run.probes(bench.probes):
                 yield _search(run, recipe, release_result, family, copies, probes)
@@ -132,7 +132,7 @@ def _sweeps(bench: EditsBench, run: CodebookRun) -> Iterator[EditSweep]:
 def _search(
     run: CodebookRun, recipe: str, release_result: ReleaseResult, family: str, copies: np.ndarray, probes: Probes
 ) -> EditSweep:
-    """Search for (P, E, D) copies of the files of one release."""
+    """Search for the (P, E, D) copies of the files of one release."""
     shape = copies.shape[:2]
     found = run.search(copies, max(RANKS), probes, f"{recipe}, {family}")
     return EditSweep(

@@ -1,4 +1,4 @@
-"""What the edits bench found, told: recall against strength, family by family, and every search."""
+"""The report of the edits bench: recall against strength by family, and a CSV row for each search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
-# What the strength of an edit counts.
+# The unit of the strength of each family.
 _STRENGTH = {
     "rotation": "angle in degrees",
     "crop": "share of the area kept",
@@ -35,15 +35,18 @@ _STRENGTH = {
     "brightness": "factor",
     "hue": "share of a full turn",
 }
-_TICKS = {"rotation": (-90, -45, 0, 45, 90), "hue": (-0.4, -0.2, 0, 0.2, 0.4)}  # where matplotlib chooses badly
+_TICKS = {
+    "rotation": (-90, -45, 0, 45, 90),
+    "hue": (-0.4, -0.2, 0, 0.2, 0.4),
+}  # where the default of matplotlib is hard to read
 _ACROSS = 4
 
 
 def results(result: EditsResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     return Results(
-        title="How strong an edit may be",
-        summary=f"Recall at rank 1 of copies edited more and more strongly: {summary_line(result.runs[0])}",
+        title="Recall by strength of the edit",
+        summary=f"Recall at rank 1 of copies at increasing strengths of edits: {summary_line(result.runs[0])}",
         command=command,
         numbers=common_numbers(
             result.runs,
@@ -63,14 +66,14 @@ def results(result: EditsResult, command: str) -> Results:
 
 
 def terminal_table(result: EditsResult) -> list[list[str]]:
-    """The table for a terminal: the mean over the strengths of a family."""
+    """The table for a terminal: means over the strengths of each family."""
     several = {key: [_mean(sweep) for sweep in some] for key, some in _series(result).items()}
     headings = ["mean over", *(f"{key.codebook},\n{key.recipe},\n{key.search}" for key in several)]
     return [headings, *([family, *row] for family, *row in zip(_families(result), *several.values(), strict=True))]
 
 
 class _Key(NamedTuple):
-    """What makes one line of a figure or a table."""
+    """Identifies a line of a figure, or a row of a table."""
 
     recipe: str
     codebook: str
@@ -82,7 +85,7 @@ def _families(result: EditsResult) -> dict[str, None]:
 
 
 def _series(result: EditsResult) -> dict[_Key, list[EditSweep]]:
-    """All families of each line."""
+    """The sweeps of all families, by line."""
     series: dict[_Key, list[EditSweep]] = {}
     for sweep in result.sweeps:
         codebook = sweep.run.codebook
@@ -96,7 +99,7 @@ def _mean(sweep: EditSweep) -> str:
 
 
 def _means(result: EditsResult) -> Table:
-    """Each family as one number."""
+    """The mean recall of each family."""
     cells = {
         key: [f"{_mean(sweep)} ({sweep.intervals.mean.low:.3f}–{sweep.intervals.mean.high:.3f})" for sweep in some]
         for key, some in _series(result).items()
@@ -106,7 +109,7 @@ def _means(result: EditsResult) -> Table:
 
 
 def _strengths(result: EditsResult, family: str) -> Table:
-    """One family, strength by strength."""
+    """The recall of one family at each strength."""
     cells = {
         key: [f"{row.recall:.2f}" for row in sweep.rows]
         for key, some in _series(result).items()
@@ -118,7 +121,7 @@ def _strengths(result: EditsResult, family: str) -> Table:
 
 
 def _table(name: str, caption: str, headings: Sequence[str], cells: Mapping[_Key, Sequence[str]]) -> Table:
-    """Recipes below each other; codebooks and searches have a column where there are several, else the caption."""
+    """A table with a row for each recipe; codebook and search are columns if there are several, else in the caption."""
     differs = {field: len({getattr(key, field) for key in cells}) > 1 for field in ("codebook", "search")}
     columns = ["recipe", *(field for field in differs if differs[field])]
     first = next(iter(cells))
@@ -165,15 +168,15 @@ def _figure(name: str, what: str, some: Sequence[EditSweep]) -> Figure:
 
     return Figure(
         name=name,
-        caption=f"Recall at rank 1 against the strength of the edit, with 95 % intervals, {what}. Where the strength "
-        "of an edit changes nothing, the copy is the released file itself.",
+        caption=f"Recall at rank 1 against the strength of the edit, with 95 % intervals, {what}. At the strength "
+        "that changes nothing, the copy is the released file itself.",
         draw=draw,
         size=(2.6 * across, 0.4 + 2.4 * down),
     )
 
 
 def _panel(axes: matplotlib.axes.Axes, some: Sequence[EditSweep], color: dict[str, str]) -> None:
-    """One family: a line for each recipe, its interval shaded."""
+    """The panel of one family: a line for each recipe, its interval shaded."""
     for sweep in some:
         rows = sweep.rows
         strengths = [row.strength for row in rows]

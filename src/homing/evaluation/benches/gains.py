@@ -1,4 +1,4 @@
-"""What activation gains, index by index, with the paper's own gain beside it."""
+"""The gain in recall from activation by index, compared with the paper's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = ["network", "index", "probes", "bytes", "recipe", "passive", "activat
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """Mean recall over the edits, of the photos that were released both ways; `published` is the paper's, if any."""
+    """Mean recall over the edits, passive and activated, of the same photos; `published` is the paper's, if any."""
 
     codebook: str
     spec: str
@@ -33,12 +33,12 @@ class Gain:
 
     @property
     def gain(self) -> float:
-        """How much more comes home."""
+        """Recall activated minus recall passive."""
         return self.activated - self.passive
 
 
 def gains(codebook_result: CodebookRetrieval) -> list[Gain]:
-    """The gain of every recipe at every number of probes, where photos were released passive as well."""
+    """The gain of each recipe over passive, at each number of probes."""
     found = {(each.row.recipe, each.row.probes): each for each in codebook_result.searches}
     return [
         _gain(found[PASSIVE, probes], each, probes)
@@ -48,7 +48,9 @@ def gains(codebook_result: CodebookRetrieval) -> list[Gain]:
 
 
 def _gain(passive: RetrievalSearch, activated: RetrievalSearch, probes: int) -> Gain:
-    matching = [passive.sources.index(source) for source in activated.sources]  # some may not have been activated
+    matching = [
+        passive.sources.index(source) for source in activated.sources
+    ]  # photos that failed to be activated are missing
     before, after = passive.ranks[matching] == 0, activated.ranks == 0
     row = activated.row
     return Gain(
@@ -64,7 +66,7 @@ def _gain(passive: RetrievalSearch, activated: RetrievalSearch, probes: int) -> 
 
 
 def gains_table(result: RetrievalResult) -> Table:
-    """A row for each index, recipe and number of probes; an index with nothing to gain says so."""
+    """A row for each index, recipe and number of probes; an index without support for activation has no gain."""
     rows = []
     for codebook_result in result.codebook_results:
         codebook = codebook_result.run.codebook
@@ -86,7 +88,7 @@ def gains_table(result: RetrievalResult) -> Table:
                     row.recipe,
                     f"{row.mean:.3f}",
                     "",
-                    "nothing to gain",
+                    "not supported",
                     "",
                     "",
                 ]
@@ -94,8 +96,8 @@ def gains_table(result: RetrievalResult) -> Table:
             ]
     return Table(
         name="gains",
-        caption="Mean recall at rank 1 over the edits, passive and activated, the gain with its interval (a bootstrap "
-        "over photos), and the gain that the paper prints for the same index.",
+        caption="Mean recall at rank 1 over the edits, passive and activated; the gain with its interval (a bootstrap "
+        "over photos); and the gain that the paper reports for the same index.",
         headings=HEADINGS,
         rows=rows,
     )

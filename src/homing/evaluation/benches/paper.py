@@ -1,10 +1,10 @@
 """The paper bench: all of the paper's measurements in its own set-up, on DISC21.
 
-The codebook learns from `train/`, all of `references/` is indexed, and the 10,000 references that the ground truth
-names are released, edited and searched for. The paper makes its negative queries of the originals of DISC21's 40,000
-distractors, which the download does not hold; what it holds, the dev queries, was edited already. Negatives are photos
-of `train/` instead, as in the authors' published code: of the same kind as the references, and none of them. The
-codebook does not learn from them; SSCD, which was trained on `train/`, did.
+The codebook is trained on `train/`, all of `references/` is indexed, and the 10,000 references that the ground truth
+names are released, edited and searched for. The paper's negative queries are edited from the originals of DISC21's
+40,000 distractor queries, which are not part of the download: its dev queries are already edited. Negatives are photos
+of `train/` instead, as in the authors' published code: of the same kind as the references, but not among them. The
+codebook is not trained on them; SSCD, which was trained on `train/`, was.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from homing.photo import LocalPhoto
 
 @dataclass(frozen=True, kw_only=True)
 class PaperBench:
-    """Where DISC21 lies, the network and the index, and how much of everything; as published unless said otherwise.
+    """The folder of DISC21, the network, the index and the numbers of photos; defaults are the paper's.
 
-    `descriptors` are what the codebook learns from, whole photos and crops of them; by default one of each photo.
+    `descriptors` is the number of descriptors to train the codebook on, of whole photos first, then of crops; by
+    default one of each photo.
     """
 
     disc21: Path
@@ -54,12 +55,12 @@ class PaperBench:
     parts: Sequence[str] = tuple(PARTS)
 
     def __post_init__(self) -> None:
-        # A part refuses what it cannot do: now, not after hours of work.
+        # The checks of the parts, before hours of work.
         RetrievalBench(
             photos=self.disc21, distractor_photos=self.disc21, out=self.out, probes=self.probes, recipes=self.recipes
         )
         if not set(self.recipes) - {PASSIVE}:
-            raise HomingError(f"released photos are compared with passive ones; name a recipe beside '{PASSIVE}'")
+            raise HomingError(f"activated photos are compared with passive ones; give a recipe besides '{PASSIVE}'")
         for part in self.parts:
             if part not in PARTS:
                 raise UnknownNameError("part", part, PARTS)
@@ -103,9 +104,9 @@ class PaperResult:
 
 
 def run_paper_bench(bench: PaperBench, command: str, progress: Progress) -> PaperResult:
-    """Run one bench after the other and write each one's results into a folder of its own.
+    """Run each part and write its results into a folder of its own.
 
-    What was described, learned and released is kept for all of them, and for the next run.
+    Descriptors, codebook and released files are cached for all parts, and for the next run.
     """
     started = time.perf_counter()
     disc = read_disc21(
@@ -119,10 +120,12 @@ def run_paper_bench(bench: PaperBench, command: str, progress: Progress) -> Pape
         refuse_inside(bench.out, folder)
     network = extractors.load(bench.extractor)
     count = bench.descriptors or len(disc.train_photos)
-    build_quantizer(bench.spec, dim=network.dim, descriptors=count)  # says at once what training would say in an hour
+    build_quantizer(
+        bench.spec, dim=network.dim, descriptors=count
+    )  # refuses a spec that cannot be trained, before any other work
     with report_write_errors(bench.cache_dir):
         bench.cache_dir.mkdir(parents=True, exist_ok=True)
-    train_photos = _describe(bench, network, disc.train_photos, count, "photos to learn from", progress)
+    train_photos = _describe(bench, network, disc.train_photos, count, "training photos", progress)
     book, _ = trained_codebook(bench.spec, _descriptor_file(train_photos), network, bench.cache_dir, progress)
     book.write(bench.out / f"{bench.spec}.codebook")
     others = _describe(bench, network, disc.others, len(disc.others), "references", progress)
@@ -149,13 +152,13 @@ def _describe(
 
 
 def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
-    """Where these descriptors are kept."""
+    """The file of these descriptors."""
     assert isinstance(descriptor_set.descriptors, np.memmap)
     return Path(str(descriptor_set.descriptors.filename))
 
 
 def _setup(bench: PaperBench, disc: Disc21, others: DescriptorSet, command: str, progress: Progress) -> PaperSetup:
-    """All that the parts share, as they are called with it."""
+    """The setup that all parts share."""
     return PaperSetup(
         photos=link_photos(disc.photos, bench.cache_dir / "photos"),
         negatives=link_photos(disc.negatives, bench.cache_dir / "negatives"),

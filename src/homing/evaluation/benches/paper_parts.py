@@ -1,4 +1,4 @@
-"""The parts of the paper bench: each is another bench in the paper's set-up, with the paper's own figures beside."""
+"""The parts of the paper bench: each is another bench in the paper's setup, compared with the published figures."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from homing.evaluation.protocol.references import Probes
 from homing.evaluation.published import AVERAGE_PRECISION_GAIN, INDEXES, IVF_FAILURE, QUALITY, TABLE
 from homing.evaluation.results import Results
 
-_PAPER_INDEX = "IVF4096,PQ8x8"  # the index that most of the paper's figures are of
+_PAPER_INDEX = "IVF4096,PQ8x8"  # the index of most published figures
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSetup:
-    """What all parts share: folders of photos, descriptors of the other references, and one codebook."""
+    """The setup that all parts share: folders of photos, descriptors of the other references, and one codebook."""
 
     photos: Path
     negatives: Path
@@ -45,7 +45,7 @@ class PaperSetup:
 
 
 class PaperComparison(NamedTuple):
-    """One figure of ours and, where it printed one, the paper's; no probes where nothing was searched for."""
+    """A measured figure and the published one, if any; no probes if nothing was searched for."""
 
     metric: str
     recipe: str
@@ -55,7 +55,7 @@ class PaperComparison(NamedTuple):
 
 
 def retrieval(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
-    """How many edited copies are found."""
+    """Recall of edited copies."""
     result = run_retrieval_bench(
         RetrievalBench(
             photos=setup.photos,
@@ -78,7 +78,7 @@ def retrieval(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
 
 
 def detection(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
-    """How well copies are told from other photos."""
+    """Detection of copies among other photos."""
     result = run_detection_bench(
         DetectionBench(
             photos=setup.photos,
@@ -104,12 +104,14 @@ def detection(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
             gain = f"× {row.average_precision / passive[row.probes]:.2f}"
             paper = (row.spec, row.recipe, row.probes) == (_PAPER_INDEX, "paper", 1)
             published = f"× {AVERAGE_PRECISION_GAIN[43.8]:g}" if paper else ""
-            comparisons.append(PaperComparison("µAP against passive's", row.recipe, row.probes, gain, published))
+            comparisons.append(
+                PaperComparison("µAP divided by that of passive", row.recipe, row.probes, gain, published)
+            )
     return detection_results.results(result, setup.command), comparisons
 
 
 def quality(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
-    """What activation costs the eye."""
+    """Visual quality."""
     result = run_quality_bench(
         QualityBench(
             photos=setup.photos,
@@ -125,7 +127,7 @@ def quality(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
 
 
 def edits(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
-    """How strong an edit may be; the paper's are curves, without numbers."""
+    """Recall by strength of the edit; the paper shows curves only."""
     result = run_edits_bench(
         EditsBench(
             photos=setup.photos,
@@ -146,7 +148,7 @@ def edits(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
 
 
 def analysis(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
-    """Why edited copies are found."""
+    """Distances to the codes and cells."""
     result = run_analysis_bench(
         AnalysisBench(
             photos=setup.photos,
@@ -170,7 +172,7 @@ def analysis(setup: PaperSetup) -> tuple[Results, list[PaperComparison]]:
             )
     for compatibility in (each.compatibility for each in result.codebook_results if each.compatibility):
         same = "yes" if compatibility.equal else "no"
-        comparisons.append(PaperComparison("others' answers stay as they are", compatibility.recipe, 1, same, "yes"))
+        comparisons.append(PaperComparison("results for other photos unchanged", compatibility.recipe, 1, same, "yes"))
     return analysis_results.results(result, setup.command), comparisons
 
 
@@ -184,7 +186,7 @@ PARTS: Mapping[str, Callable[[PaperSetup], tuple[Results, list[PaperComparison]]
 
 
 def _published(row: RetrievalRow) -> str:
-    """The paper's mean recall for the same index, where it has one."""
+    """The published mean recall for the same index, if any."""
     index = "Flat" if row.probes == "exact" else row.spec
     same = [each for each in TABLE if (each.index, each.probes, each.recipe) == (index, row.probes, row.recipe)]
     return f"{same[0].mean:.2f}" if same else ""

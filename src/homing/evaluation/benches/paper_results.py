@@ -1,4 +1,4 @@
-"""What the paper bench found, told on one page: every figure beside the paper's, and the way to each part."""
+"""The report of the paper bench: every figure next to the published one, with links to the parts."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from html import escape
 from homing.evaluation.benches.paper import PaperResult
 from homing.evaluation.results import Results, Table
 
-_HEADINGS = ["part", "metric", "recipe", "probes", "ours", "the paper's"]
+_HEADINGS = ["part", "metric", "recipe", "probes", "ours", "published"]
 
 
 class _Link(str):
-    """Text that is a link where HTML is written, and plain text elsewhere."""
+    """Text that is a link in HTML and plain text elsewhere."""
 
     address: str
 
     def __new__(cls, text: str, address: str) -> _Link:
-        made = super().__new__(cls, text)
-        made.address = address
-        return made
+        link = super().__new__(cls, text)
+        link.address = address
+        return link
 
     def __html__(self) -> str:
         return f'<a href="{escape(self.address)}">{escape(str(self))}</a>'
 
 
 def results(result: PaperResult, command: str) -> Results:
-    """All there is to say; the parts have said theirs."""
+    """The report, without those of the parts."""
     bench = result.bench
     return Results(
         title="Active Image Indexing on DISC21",
         summary=f"{result.photos:,} photos among {result.references:,} references of DISC21; {bench.spec} of "
-        f"{bench.extractor}, learned from {result.train_photos.photos:,} photos of train/; {result.negatives:,} negatives.",
+        f"{bench.extractor}, trained on {result.train_photos.photos:,} photos of train/; {result.negatives:,} "
+        "negatives.",
         command=command,
         numbers={
             "rows": [
@@ -46,8 +47,8 @@ def results(result: PaperResult, command: str) -> Results:
                 "references": result.references,
                 "train_photos": result.train_photos.photos,
                 "descriptors": len(result.train_photos.descriptors),
-                "negatives": f"{result.negatives}, the last of train/, which the codebook did not learn from; the "
-                "paper's are originals of DISC21's distractors, which the download does not hold",
+                "negatives": f"{result.negatives}, the last of train/, on which the codebook was not trained; the "
+                "paper uses originals of DISC21's distractor queries, which are not part of the download",
                 "recipes": list(bench.recipes),
                 "probes": list(bench.probes),
             },
@@ -60,7 +61,7 @@ def results(result: PaperResult, command: str) -> Results:
 
 
 def terminal_table(result: PaperResult) -> list[list[str]]:
-    """The same table for a terminal."""
+    """The table for a terminal."""
     return [_HEADINGS, *_rows(result)]
 
 
@@ -68,8 +69,8 @@ def _table(result: PaperResult) -> Table:
     starts = [sum(len(part.comparisons) for part in result.parts[:i]) for i in range(len(result.parts))]
     return Table(
         name="summary",
-        caption="What was measured, beside what the paper prints for the same (Fernandez et al., 2023: SSCD, 10,000 "
-        "photos among a million references). Nothing stands there where it prints no number.",
+        caption="Measured figures and, where the paper reports one, the published figure (Fernandez et al., 2023: "
+        "SSCD, 10,000 photos among a million references).",
         headings=_HEADINGS,
         rows=_rows(result),
         groups=starts,

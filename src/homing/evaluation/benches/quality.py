@@ -1,4 +1,4 @@
-"""The quality bench: what activation costs the eye, and what it brings, from gentle to strong."""
+"""The quality bench: visual quality and recall of activated files, at several strengths."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
 from homing.perception.lpips import Distance, load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
-NEAREST = 10  # how many references a query returns, of which the µAP is made
+NEAREST = 10  # references that a search returns, for the µAP
 _UNEDITED = PAPER.index(parse("identity"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class QualityBench(BenchConfig):
-    """The setting, the recipes, and the strengths each is tried at beside its own: PSNRs, or the paper's alphas.
+    """The configuration of the quality bench: recipes, and strengths besides their own, as PSNRs or the paper's alphas.
 
-    Kinds of budgets are compared at one PSNR, by default that of the paper's picture: there L∞ moves whole steps of
-    255, and 8 bits can hold no others.
+    Kinds of budgets are compared at one PSNR. The default is that of the paper's figure: there the L∞ budget is a whole
+    step of 8 bits, so that it can be met.
     """
 
     recipes: Sequence[str] = ("paper",)
@@ -45,28 +45,28 @@ class QualityBench(BenchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if PASSIVE in self.recipes:
-            raise HomingError("passive has no strength to vary; it is measured anyway, leave it out of the recipes")
+            raise HomingError("passive has no strength and is always measured; leave it out of the recipes")
         for name in self.recipes:
             recipe_named(name)
         if self.psnrs is not None and self.alphas is not None:
-            raise HomingError("strengths are stated as psnrs or as alphas, got both; leave one out")
+            raise HomingError("strengths are given as psnrs or as alphas, got both; leave one out")
         if self.probes < 1 or self.pictures < 0:
             raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
-        self.strengths(), self.compared_budgets()  # which refuse what cannot be
+        self.strengths(), self.compared_budgets()  # raise for invalid values
 
     def strengths(self) -> list[JND]:
-        """As budgets."""
+        """The strengths as budgets."""
         if self.alphas is not None:
             return [JND(alpha=alpha) for alpha in self.alphas]
         return [JND(psnr=psnr) for psnr in (PSNRS if self.psnrs is None else self.psnrs)]
 
     def compared_budgets(self) -> list[Budget]:
-        """The budgets to set side by side."""
+        """The budgets to compare."""
         return [budget_named(name)(psnr=self.budgets_at) for name in dict.fromkeys(self.budgets)]
 
 
 class PhotoQuality(NamedTuple):
-    """What came of one photo; how far its file is from its code, and how many of its copies came home."""
+    """The result for one photo: quality, distance of the file to its code, number of copies found."""
 
     photo: str
     state: str
@@ -78,11 +78,12 @@ class PhotoQuality(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class QualityRow:
-    """The files of one recipe at one strength, its own or another, as written, and how well their copies are found.
+    """Quality of the files of one recipe at one strength, as written, and recall of their copies.
 
-    `release` names the folder of the files. PSNR, SSIM, L∞ and LPIPS are of the activated files. Recall at rank 1 is
-    the mean over the edits, and the µAP is over the queries of all edits. The distance is from a file, unedited, to its
-    code, as the index finds it: of sign codes the root of the number of bits that differ.
+    `release` names the folder of the files. `own_budget` is true at the recipe's own strength. PSNR, SSIM, L∞ and LPIPS
+    are of the activated files. Recall at rank 1 is the mean over the edits, and the µAP is over the queries of all
+    edits. The distance is from an unedited file to its code, as the index computes it: for sign codes the square root
+    of the number of bits that differ.
     """
 
     codebook: str
@@ -107,7 +108,7 @@ class QualityRow:
 
 @dataclass(frozen=True)
 class ReleaseQuality:
-    """A row, the files it is about, and a line for each photo."""
+    """A row, its files, and the result for each photo."""
 
     row: QualityRow
     release_result: ReleaseResult
@@ -116,9 +117,10 @@ class ReleaseQuality:
 
 @dataclass(frozen=True)
 class CodebookQuality:
-    """What was found for one codebook.
+    """The results for one codebook.
 
-    First passive, then each recipe from gentle to strong; and each recipe under each kind of budget.
+    `strengths` are passive, then each recipe from the highest PSNR to the lowest; `budgets` each recipe with each kind
+    of budget.
     """
 
     run: CodebookRun
@@ -127,13 +129,13 @@ class CodebookQuality:
 
     @property
     def releases(self) -> list[ReleaseQuality]:
-        """All of it."""
+        """All releases, without duplicates."""
         return list({each.row.release: each for each in (*self.strengths, *self.budgets)}.values())
 
 
 @dataclass(frozen=True)
 class QualityResult:
-    """What a bench found, codebook by codebook."""
+    """The results of the bench, one per codebook."""
 
     bench: QualityBench
     codebook_results: list[CodebookQuality]
@@ -141,12 +143,12 @@ class QualityResult:
 
     @property
     def rows(self) -> list[QualityRow]:
-        """All rows."""
+        """The rows of all codebooks."""
         return [each.row for codebook_result in self.codebook_results for each in codebook_result.releases]
 
 
 def run_quality_bench(bench: QualityBench, progress: Progress) -> QualityResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     lpips = load_lpips() if bench.lpips else None
     codebook_results = [_measure_codebook(bench, run, lpips) for run in codebook_runs(bench, progress)]
@@ -154,7 +156,7 @@ def run_quality_bench(bench: QualityBench, progress: Progress) -> QualityResult:
 
 
 def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
-    """The same recipe with another budget, under a name that can be a folder's; itself where it is its own."""
+    """The recipe with another budget, renamed to a valid folder name; unchanged if the budget is its own."""
     if budget == recipe.budget:
         return recipe
     kind = "" if budget.name == recipe.budget.name else f"-{budget.name}"
@@ -164,13 +166,13 @@ def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
 
 def _measure_codebook(bench: QualityBench, run: CodebookRun, lpips: Distance | None) -> CodebookQuality:
     codebook_result = CodebookQuality(run, [_measure(bench, run, None, None, lpips)], [])
-    for recipe in (recipe_named(way) for way in run.supported_recipes(bench.recipes) if way != PASSIVE):
+    for recipe in (recipe_named(name) for name in run.supported_recipes(bench.recipes) if name != PASSIVE):
         varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
         compared_budgets = [at_strength(recipe, budget) for budget in bench.compared_budgets()]
         found = {
             each: _measure(bench, run, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared_budgets])
         }
-        # What no file could be activated at stands with the gentlest.
+        # A strength at which no file was activated has no PSNR and comes first.
         codebook_result.strengths.extend(sorted((found[each] for each in varied), key=_strength))
         codebook_result.budgets.extend(found[each] for each in compared_budgets)
     return codebook_result
@@ -184,7 +186,7 @@ def _strength(release: ReleaseQuality) -> float:
 def _measure(
     bench: QualityBench, run: CodebookRun, recipe: Recipe | None, varied: Recipe | None, lpips: Distance | None
 ) -> ReleaseQuality:
-    """Release the photos with a recipe at one strength, passive where there is none, and search for their copies."""
+    """Release the photos with a recipe at one strength, or passive if it is None, and search for their copies."""
     name = PASSIVE if varied is None else varied.name
     release_result = run.release(PASSIVE if varied is None else varied)
     copies = run.copies(release_result, PAPER, name)
@@ -193,7 +195,7 @@ def _measure(
     found = run.search(copies, NEAREST, bench.probes, name)
     query_true_ids = true_ids.repeat(len(PAPER))
     correct = rank_of(found.ids, query_true_ids).reshape(len(true_ids), -1) == 0
-    # The code that stands in the index is the original's.
+    # The index stores the code of the original.
     unedited = np.array(copies[:, _UNEDITED])
     distances = run.codebook.quantizer.distances(unedited, run.descriptors[true_ids].numpy()).tolist()
     row = QualityRow(

@@ -1,4 +1,4 @@
-"""The figures and pictures of the quality bench: the trade-off, one photo under each budget, and before and after."""
+"""The figures and pictures of the quality bench: the trade-off, one photo with each budget, before and after."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     import matplotlib.figure
     from PIL import Image
 
-# What the panels of the trade-off show of a row.
+# The panels of the trade-off, by title.
 _PANELS: dict[str, Callable[[QualityRow], float]] = {
     "recall at rank 1": lambda row: row.recall,
     "µAP": lambda row: row.average_precision,
     "distance to the code": lambda row: row.distance.mean,
 }
-_SIDE = 840  # pixels: what is kept of a picture, so that many photos of many megapixels fit into the memory
+_SIDE = 840  # pixels: pictures are reduced to this side, to limit memory
 
 _WIDTH = 11.0  # inches
 
 
 class _Column(NamedTuple):
-    """A photo in one state, what stands below it, and the words above and below."""
+    """A photo in one state, the difference below it, and the texts above and below."""
 
     title: str
     photo: Image.Image
@@ -38,7 +38,7 @@ class _Column(NamedTuple):
 
 
 def figures(result: QualityResult) -> Iterator[Figure]:
-    """The trade-off of each codebook; and one photo under each budget."""
+    """The trade-off of each codebook, and one photo with each budget."""
     for number, codebook_result in enumerate(result.codebook_results, start=1):
         codebook = codebook_result.run.codebook
         what = f"{codebook.name}, {describe_probes(result.bench.probes, codebook.has_cells)}"
@@ -47,7 +47,7 @@ def figures(result: QualityResult) -> Iterator[Figure]:
 
 
 def _trade_off(name: str, what: str, rows: Sequence[QualityRow]) -> Figure:
-    """The paper's figure: what is found, and the distance to the code, against the PSNR."""
+    """The paper's figure: recall, µAP and distance to the code against the PSNR."""
     recipes = list(dict.fromkeys(row.recipe for row in rows))
     color = colors(recipes)
 
@@ -74,8 +74,8 @@ def _trade_off(name: str, what: str, rows: Sequence[QualityRow]) -> Figure:
 
     return Figure(
         name=name,
-        caption=f"What a lower PSNR buys, {what}, from gentle on the left to strong on the right: recall, mean of the "
-        "fourteen edits, with its 95 % interval; µAP over the queries of all of them; and the mean distance of the "
+        caption=f"Recall and distance by PSNR, {what}; stronger activation is to the right: recall, mean of the "
+        "fourteen edits, with its 95 % interval; µAP over the queries of all edits; and the mean distance of the "
         "released files to their codes.",
         draw=draw,
         size=(9.0, 3.4),
@@ -99,23 +99,23 @@ def pictures(result: QualityResult) -> Iterator[PictureRow]:
                 pixels = Photo.load(released.file).pixels()
                 after[f"after, {each.row.recipe}"] = _small(to_image(pixels))
                 changed[f"difference ×{MAGNIFY}, {each.row.recipe}"] = _small(difference(before, pixels))
-        first, last = {"before": _small(to_image(before))}, {"room (JND map)": _small(jnd_picture(before))}
+        first, last = {"before": _small(to_image(before))}, {"pixel bound (JND map)": _small(jnd_picture(before))}
         yield PictureRow(
             caption=f"{original.source}: {'; '.join(captions)}", pictures={**first, **after, **changed, **last}
         )
 
 
 def _budgets(result: QualityResult) -> Iterator[Figure]:
-    """The paper's other figure: one photo, released under each budget; for the first codebook and recipe."""
+    """The paper's other figure: one photo with each budget, for the first codebook and recipe."""
     codebook_result = result.codebook_results[0]
     compared = codebook_result.budgets[: len(result.bench.compared_budgets())]
     lines = zip(*(each.photos for each in compared), strict=True)
-    number = next((place for place, some in enumerate(lines) if all(line.quality for line in some)), None)
+    number = next((position for position, some in enumerate(lines) if all(line.quality for line in some)), None)
     if len(compared) < 2 or number is None:
         return
     original = codebook_result.run.originals[number]
     before = Photo.load(original.file).pixels()
-    columns = [_Column("as it was", to_image(before), jnd_picture(before), "room by the JND map")]
+    columns = [_Column("original", to_image(before), jnd_picture(before), "pixel bound (JND map)")]
     for each in compared:
         after = Photo.load(
             next(file.file for file in each.release_result.files if file.source == original.source)
@@ -123,9 +123,9 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
         columns.append(_Column(str(each.row.budget), to_image(after), difference(before, after), _words(each, number)))
     yield Figure(
         name="budgets",
-        caption=f"{original.source}, released with {compared[0].row.recipe} under each budget, and the difference "
-        f"×{MAGNIFY}. Below, what was measured on this file, and the recall at rank 1 of all photos, mean of the "
-        "fourteen edits.",
+        caption=f"{original.source}, released with {compared[0].row.recipe} and each budget, and the difference "
+        f"×{MAGNIFY}. Below: quality of this file, and recall at rank 1 of all photos, mean of the fourteen "
+        "edits.",
         draw=partial(_draw_columns, columns),
         size=(_WIDTH, 2 * _WIDTH / len(columns) * before.shape[1] / before.shape[2] + 1.0),
     )
@@ -148,7 +148,7 @@ def _draw_columns(columns: Sequence[_Column], canvas: matplotlib.figure.Figure) 
         below.set_xlabel(column.words)
         for axes in (above, below):
             axes.set(xticks=[], yticks=[])
-            axes.spines[:].set_visible(True)  # or the snow of a photo would go on beside it
+            axes.spines[:].set_visible(True)  # a frame, for photos that are white at the border
 
 
 def _small(image: Image.Image) -> Image.Image:

@@ -1,4 +1,4 @@
-"""What the quality bench found, told: quality beside the paper's, budget by budget, and what each strength brings."""
+"""The report of the quality bench: quality, budgets, and the trade-off, with published figures."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FIRST_HEADINGS = ["network", "index", "recipe", "budget"]
 
 
 def results(result: QualityResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     runs = [codebook_result.run for codebook_result in result.codebook_results]
     return Results(
-        title="What activation costs the eye",
-        summary=f"The files as written, and copies of them searched for: {summary_line(runs[0])}",
+        title="Visual quality of activated photos",
+        summary=f"Quality of the files as written, and recall of their edited copies: {summary_line(runs[0])}",
         command=command,
         numbers=common_numbers(
             runs,
@@ -60,7 +60,7 @@ def results(result: QualityResult, command: str) -> Results:
 
 
 def terminal_table(result: QualityResult) -> list[list[str]]:
-    """The trade-off, for a terminal."""
+    """The trade-off for a terminal."""
     headings = ["codebook", "release", *_headings(result), "activated", "recall", "µAP", "distance"]
     rows = [
         [
@@ -82,7 +82,7 @@ def _headings(result: QualityResult) -> list[str]:
 
 
 def _quality_cells(result: QualityResult, row: QualityRow) -> list[str]:
-    """What the eye may notice, under these headings."""
+    """The cells under these headings."""
     spreads = [(row.psnr, ".1f"), (row.ssim, ".3f"), (row.linf, ".1f"), *[(row.lpips, ".4f")] * result.bench.lpips]
     return ["" if spread is None else format(spread, digits) for spread, digits in spreads]
 
@@ -92,7 +92,7 @@ def _activated(row: QualityRow) -> str:
 
 
 def _quality(result: QualityResult) -> Table:
-    """Each recipe at its own budget, and the paper's figures."""
+    """Each recipe at its own budget, and the published figures."""
     ours = [
         [*_first_cells(row), _activated(row), *_quality_cells(result, row), f"{row.seconds_per_photo:.2f}"]
         for row in result.rows
@@ -105,7 +105,7 @@ def _quality(result: QualityResult) -> Table:
     return Table(
         name="quality",
         caption="The activated files as written: mean and standard deviation. The row named SSCD is as published "
-        "(Fernandez et al., 2023): there one alpha holds for all photos, here each photo is brought to the same PSNR.",
+        "(Fernandez et al., 2023), with the same alpha for all photos; here each photo has the same PSNR.",
         headings=[*_FIRST_HEADINGS, "activated", *_headings(result), "s per photo"],
         rows=[*ours, [*published, *[""] * result.bench.lpips, f"{known.activation_ms / 1000:.2f}"]],
         groups=[len(ours)],
@@ -113,7 +113,7 @@ def _quality(result: QualityResult) -> Table:
 
 
 def _budgets(result: QualityResult) -> Table:
-    """Each recipe under each budget, and the paper's two photos."""
+    """Each recipe with each budget, and the paper's two photos."""
     ours = [
         [*_first_cells(row), _activated(row), *_quality_cells(result, row), _recall(row)]
         for codebook_result in result.codebook_results
@@ -125,9 +125,9 @@ def _budgets(result: QualityResult) -> Table:
     ]
     return Table(
         name="budgets",
-        caption="Budgets side by side: files as written, and recall at rank 1, mean of the fourteen edits. Files of 8 "
-        "bits hold whole steps, so that L∞, where nearly all pixels move by as much as they may, cannot meet every "
-        "PSNR. Rows named SSCD are as published, of one photo.",
+        caption="Comparison of budgets: files as written, and recall at rank 1, mean of the fourteen edits. With the "
+        "L∞ budget nearly all pixels change by the full bound; 8-bit files hold whole steps, so that it cannot meet "
+        "every PSNR. Rows named SSCD are as published, of one photo.",
         headings=[*_FIRST_HEADINGS, "activated", *_headings(result), "recall, 95 % interval"],
         rows=[*ours, *([*row, *[""] * (1 + result.bench.lpips)] for row in published)],
         groups=[len(ours)],
@@ -143,7 +143,7 @@ def _recall(row: QualityRow) -> str:
 
 
 def _trade_off(result: QualityResult) -> Table:
-    """Every strength: what it costs and what it brings."""
+    """Quality and recall at every strength."""
     rows: list[list[str]] = []
     groups = []
     for codebook_result in result.codebook_results:
@@ -156,12 +156,12 @@ def _trade_off(result: QualityResult) -> Table:
     for psnr, gain in AVERAGE_PRECISION_GAIN.items():
         rows.append(["SSCD", "paper", f"{psnr:.1f}", *[""] * (5 + result.bench.lpips), f"×{gain:.1f}", ""])
     headings = ["network", "recipe", *_headings(result), "activated"]
-    headings += ["recall, 95 % interval", "µAP", "of passive", "distance"]
+    headings += ["recall, 95 % interval", "µAP", "µAP ÷ passive", "distance"]
     return Table(
         name="trade-off",
-        caption="From gentle to strong: recall at rank 1, mean of the fourteen edits; µAP over the queries of all of "
-        "them, and how many times that of passive; distance of the files, unedited, to their codes. Rows named SSCD "
-        "are as published, with the random edit alone and queries that have no reference.",
+        caption="By strength: recall at rank 1, mean of the fourteen edits; µAP over the queries of all edits, and "
+        "divided by that of passive; distance of the unedited files to their codes. Rows named SSCD are as published, "
+        "with the random edit alone and with negative queries.",
         headings=headings,
         rows=rows,
         groups=groups,
@@ -183,7 +183,7 @@ def _strength(result: QualityResult, row: QualityRow, passive: QualityRow) -> li
 
 
 def _lines(result: QualityResult) -> Iterator[list[object]]:
-    """A line for each photo and release; nothing stands where there is no number."""
+    """A row for each photo and release."""
     for codebook_result in result.codebook_results:
         for release in codebook_result.releases:
             for line in release.photos:

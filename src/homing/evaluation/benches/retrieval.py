@@ -1,4 +1,4 @@
-"""The retrieval bench: edited copies of held-out photos, released in several ways, searched for among distractors."""
+"""The retrieval bench: recall of edited copies of photos released with several recipes, among distractors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LABELS = [edit.label for edit in PAPER]
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalBench(BenchConfig):
-    """The setting, the ways to release, and how many cells a search looks into."""
+    """The configuration of the retrieval bench: recipes, and probes of a search."""
 
     probes: Sequence[Probes] = (1, 16, "exact")
     recipes: Sequence[str] = (PASSIVE, "paper")
@@ -39,11 +39,11 @@ class RetrievalBench(BenchConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalRow:
-    """Recall of the copies of files released with one recipe, found with one codebook and number of probes.
+    """Recall of the copies of files released with one recipe, with one codebook and number of probes.
 
-    Recall, with its 95 % interval, and the share of copies that leave their cell (None for a codebook without) stand
-    by edit; `recall_at` is the mean over the edits at each rank, with its interval too. PSNR and SSIM are means over
-    the activated files.
+    By edit: `recall` at rank 1 with its 95 % interval, and `failure`, the share of copies that fall into another cell
+    (None for a codebook without cells). `recall_at` is the mean over the edits at each rank, with its interval. PSNR
+    and SSIM are means over the activated files.
     """
 
     codebook: str
@@ -69,7 +69,7 @@ class RetrievalRow:
 
 @dataclass(frozen=True)
 class RetrievalSearch:
-    """A row and the searches behind it: the files' names, the nearest of each copy, file by file, and ranks (P, E)."""
+    """A row and its searches: names of the files, the nearest reference of each copy, and ranks (P, E)."""
 
     row: RetrievalRow
     sources: list[str]
@@ -79,7 +79,7 @@ class RetrievalSearch:
 
 @dataclass(frozen=True)
 class CodebookRetrieval:
-    """What was found for one codebook."""
+    """The results for one codebook."""
 
     run: CodebookRun
     searches: list[RetrievalSearch]
@@ -87,7 +87,7 @@ class CodebookRetrieval:
 
 @dataclass(frozen=True)
 class RetrievalResult:
-    """What a bench found, codebook by codebook."""
+    """The results of the bench, one per codebook."""
 
     bench: RetrievalBench
     codebook_results: list[CodebookRetrieval]
@@ -95,12 +95,12 @@ class RetrievalResult:
 
     @property
     def rows(self) -> list[RetrievalRow]:
-        """The table."""
+        """The rows of all codebooks."""
         return [each.row for codebook_result in self.codebook_results for each in codebook_result.searches]
 
 
 def run_retrieval_bench(bench: RetrievalBench, progress: Progress) -> RetrievalResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     codebook_results = [CodebookRetrieval(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
     return RetrievalResult(bench, codebook_results, time.perf_counter() - started)
@@ -117,7 +117,7 @@ def _searches(bench: RetrievalBench, run: CodebookRun) -> Iterator[RetrievalSear
 def _search(
     run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, probes: Probes
 ) -> RetrievalSearch:
-    """Search for (P, E, D) copies of the files of one release."""
+    """Search for the (P, E, D) copies of the files of one release."""
     queries = copies.reshape(-1, copies.shape[2])
     true_ids = run.true_ids(release_result)
     found = run.search(copies, max(RANKS), probes, recipe)

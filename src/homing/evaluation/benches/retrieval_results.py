@@ -1,4 +1,4 @@
-"""What the retrieval bench found, told: the paper's table with ours beside it, a figure, and every search."""
+"""The report of the retrieval bench: the paper's table with ours, a figure, and a CSV row for each search."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _HEADINGS = ["network", "index", "probes", "bytes", "ms", "recipe", *LABELS, "me
 
 
 def results(result: RetrievalResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     return Results(
-        title="How many edited copies are found",
-        summary=f"Recall at rank 1 of edited copies: {summary_line(result.codebook_results[0].run)}",
+        title="Recall of edited copies",
+        summary=f"Recall at rank 1: {summary_line(result.codebook_results[0].run)}",
         command=command,
         numbers=common_numbers(
             [each.run for each in result.codebook_results],
@@ -53,7 +53,7 @@ def results(result: RetrievalResult, command: str) -> Results:
 
 
 def terminal_table(result: RetrievalResult) -> list[list[str]]:
-    """The table for a terminal: of several codebooks what they gain; of one its edits, on their side."""
+    """The table for a terminal: gains for several codebooks; for one codebook, a row for each edit."""
     table = gains_table(result)
     if len(result.codebook_results) > 1 and table.rows:
         return [list(table.headings), *map(list, table.rows)]
@@ -71,7 +71,7 @@ def terminal_table(result: RetrievalResult) -> list[list[str]]:
 
 
 def _table(result: RetrievalResult) -> Table:
-    """The paper's first table: ours, then as published."""
+    """The paper's first table: measured rows, then published ones."""
     ours = [_line(row) for row in result.rows]
     published = [_published(row) for row in _comparable(result)]
     return Table(
@@ -85,7 +85,7 @@ def _table(result: RetrievalResult) -> Table:
 
 
 def _comparable(result: RetrievalResult) -> list[Published]:
-    """What the paper has of the same recipes and numbers of probes."""
+    """Published rows with the same recipes and numbers of probes."""
     wanted = {(row.recipe, row.probes) for row in result.rows}
     return [row for row in TABLE if (row.recipe, row.probes) in wanted]
 
@@ -105,18 +105,18 @@ def _published(row: Published) -> list[str]:
 
 
 def _details(result: RetrievalResult) -> Table:
-    """What the first table has no room for; the appendix of the paper compares recipes by their time."""
+    """Further figures, among them the time per photo, by which the paper's appendix compares recipes."""
     headings = ["network", "index", "probes", "recipe", "mean, 95 % interval", "at 10", "at 100", "p_f"]
-    headings += ["ms, homing", "ms, FAISS", "PSNR, dB", "SSIM", "activated", "s per photo", "of paper's"]
+    headings += ["ms, homing", "ms, FAISS", "PSNR, dB", "SSIM", "activated", "s per photo", "÷ recipe paper"]
     usual = {(row.codebook, row.probes): row.seconds_per_photo for row in result.rows if row.recipe == "paper"}
     ours = [_detail(row, usual.get((row.codebook, row.probes))) for row in result.rows]
     published = [_published_detail(row) for row in _comparable(result)]
     return Table(
         name="details",
         caption="Means over the edits: recall at rank 1 with its interval, and at ranks 10 and 100; p_f, the share of "
-        "copies that leave the cell of their original; time of one search on one core; the files as written; time to "
-        "release a photo, and how many times that of the recipe paper it is. Rows named SSCD are as published, on a "
-        "GPU, and their time is that of the loop alone; ours reads, moves, writes, decodes again and measures.",
+        "copies that fall into another cell than their original; time of one search on one core; quality of the files "
+        "as written; time to release a photo, and divided by that of the recipe paper. Rows named SSCD are as "
+        "published: measured on a GPU, for the loop alone; ours includes reading, writing and measuring the file.",
         headings=headings,
         rows=[*ours, *published],
         groups=[len(ours)] if published else [],
@@ -128,8 +128,8 @@ def _detail(row: RetrievalRow, usual: float | None) -> list[str]:
     times = ["", ""] if row.milliseconds is None else [f"{each:.3f}" for each in row.milliseconds]
     quality = [""] * 5
     if row.psnr is not None and row.ssim is not None and row.seconds_per_photo is not None:
-        made = f"{row.activated} of {row.photos}"
-        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", made, *_time(row.seconds_per_photo, usual)]
+        activated = f"{row.activated} of {row.photos}"
+        quality = [f"{row.psnr:.1f}", f"{row.ssim:.3f}", activated, *_time(row.seconds_per_photo, usual)]
     failure = "" if row.failure is None or row.probes == "exact" else f"{fmean(row.failure.values()):.3f}"
     low, high = row.mean_interval
     return [
@@ -158,7 +158,7 @@ def _time(seconds: float, usual: float | None) -> list[str]:
 
 
 def _figure(result: RetrievalResult) -> Figure:
-    """Recall by edit with intervals, at the fewest probes, of the first codebook."""
+    """Recall by edit with intervals, of the first codebook and number of probes."""
     first = result.codebook_results[0].searches[0].row
     rows = [row for row in result.rows if (row.codebook, row.probes) == (first.codebook, first.probes)]
     how = f"{first.codebook}, {describe_probes(first.probes, first.failure is not None)}"

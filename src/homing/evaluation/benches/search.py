@@ -1,4 +1,4 @@
-"""The search bench: what each option of a search adds to the recall, and what it costs."""
+"""The search bench: recall and cost of each search option."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from homing.evaluation.protocol.release import ReleaseResult
 from homing.evaluation.scores import Interval, gain_interval, rank_of, recall_at, recall_intervals
 
 LABELS = [edit.label for edit in PAPER]
-RERANK = 100  # how many are compared again
-_TOP_K = 10  # that a search gives, as one does that is asked for nothing else
+RERANK = 100  # references that are compared again
+_TOP_K = 10  # the default of `Collection.search`
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOption:
-    """One way to search: the options of `Collection.search`, or exact."""
+    """Options of `Collection.search`, or exact search."""
 
     probes: Probes | None = None
     probe_radius: float | None = None
@@ -35,7 +35,7 @@ class SearchOption:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The options as words."""
         if self.probes == "exact":
             return "exact"
         cells = (
@@ -46,7 +46,7 @@ class SearchOption:
         return cells + ", variants" * self.variants + ", re-ranked" * (self.rerank is not None)
 
 
-# The first is what the others are compared with.
+# The first is the baseline.
 SEARCH_OPTIONS = (
     SearchOption(probes=1),
     SearchOption(probe_radius=0.05),
@@ -64,7 +64,7 @@ SEARCH_OPTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class SearchBench(BenchConfig):
-    """The setting, and the recipe that photos are activated with; they are released as they are, too."""
+    """The configuration of the search bench, and the recipe to compare with passive."""
 
     recipe: str = "homing"
 
@@ -75,10 +75,10 @@ class SearchBench(BenchConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRow:
-    """Recall at rank 1 of the copies of files released with one recipe, found by one way to search, and its cost.
+    """Recall at rank 1 of the copies of files released with one recipe, with one search option, and its cost.
 
-    `adds` is what the mean recall gains over one probe. Costs are per query: codes and full descriptors compared, the
-    time of the search on one core, and how often the network runs.
+    `gain` is the mean recall minus that with one probe. Costs are per query: codes and full descriptors compared, the
+    time of the search on one core, and passes of the network.
     """
 
     codebook: str
@@ -106,7 +106,7 @@ class SearchRow:
 
 @dataclass(frozen=True)
 class OptionSearch:
-    """The searches for the copies of one release: the nearest of each copy, file by file, and ranks (P, E)."""
+    """The searches for the copies of one release: the nearest reference of each copy, and ranks (P, E)."""
 
     run: CodebookRun
     recipe: str
@@ -117,13 +117,13 @@ class OptionSearch:
     codes: float
     descriptors: float
     milliseconds: float | None
-    first: OptionSearch | None  # by the first option; None for that one itself
+    baseline: OptionSearch | None  # None for the baseline itself
 
     @cached_property
     def row(self) -> SearchRow:
-        """What there is to say of them."""
+        """The row of the table."""
         correct = self.ranks == 0
-        correct_before = correct if self.first is None else self.first.ranks == 0
+        correct_before = correct if self.baseline is None else self.baseline.ranks == 0
         intervals = recall_intervals(correct)
         return SearchRow(
             codebook=self.run.codebook.name,
@@ -149,7 +149,7 @@ class OptionSearch:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a bench found, for each codebook, recipe and option."""
+    """The results of the bench, for each codebook, recipe and option."""
 
     bench: SearchBench
     runs: list[CodebookRun]
@@ -158,18 +158,16 @@ class SearchResult:
 
     @property
     def rows(self) -> list[SearchRow]:
-        """The table."""
+        """The rows of all codebooks."""
         return [each.row for each in self.searches]
 
 
 def run_search_bench(bench: SearchBench, progress: Progress) -> SearchResult:
-    """Measure each codebook in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     for book in map(codebooks.load, bench.codebooks):
         if not book.has_cells:
-            raise HomingError(
-                f"'{book.name}' ({book.spec}) has no cells to choose from; measure one that begins with IVF"
-            )
+            raise HomingError(f"'{book.name}' ({book.spec}) has no cells to select; give a codebook of an IVF index")
     measured = [(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
     searches = [each for _, some in measured for each in some]
     return SearchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
@@ -179,11 +177,11 @@ def _searches(bench: SearchBench, run: CodebookRun) -> Iterator[OptionSearch]:
     for recipe in run.supported_recipes([PASSIVE, bench.recipe]):
         release_result = run.release(recipe)
         copies = run.copies(release_result, PAPER, f"{recipe}, all variants", variants=True)
-        first = None
+        baseline = None
         with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
             for option in SEARCH_OPTIONS:
-                search = _search(run, recipe, release_result, copies, option, first)
-                first = first or search
+                search = _search(run, recipe, release_result, copies, option, baseline)
+                baseline = baseline or search
                 advance()
                 yield search
 
@@ -194,9 +192,9 @@ def _search(
     release_result: ReleaseResult,
     copies: np.ndarray,
     option: SearchOption,
-    first: OptionSearch | None,
+    baseline: OptionSearch | None,
 ) -> OptionSearch:
-    """Search for (P, E, T, D) copies, whose first variant is the copy itself."""
+    """Search for (P, E, T, D) copies, of which variant 0 is the copy itself."""
     references, true_ids = run.references, run.true_ids(release_result)
     queries = copies.reshape(-1, *copies.shape[2:]) if option.variants else copies[:, :, 0].reshape(-1, copies.shape[3])
     probes, probe_radius, rerank = option.probes, option.probe_radius, option.rerank
@@ -218,5 +216,5 @@ def _search(
         codes,
         descriptors,
         milliseconds,
-        first,
+        baseline,
     )

@@ -1,4 +1,4 @@
-"""What the search bench found, told: what each option adds and costs, a figure of both, and every search."""
+"""The report of the search bench: recall and cost of each option, a figure, and a CSV row for each search."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from homing.evaluation.results import CsvTable, Figure, Results, Table, colors
 if TYPE_CHECKING:
     import matplotlib.figure
 
-_MARKS = "o<^>vdsDPX*"  # of the options, in their order
+_MARKERS = "o<^>vdsDPX*"  # one for each option
 _COSTS = ["codes", "descriptors", "ms", "passes"]
 
 
 def results(result: SearchResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     return Results(
-        title="What the options of a search add, and cost",
+        title="Recall and cost of search options",
         summary=f"Recall at rank 1 of edited copies: {summary_line(result.runs[0])}",
         command=command,
         numbers=common_numbers(
@@ -74,11 +74,11 @@ def _table(result: SearchResult) -> Table:
     ]
     return Table(
         name="table",
-        caption="Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and what an option adds to one "
-        "probe. Then what a query costs: codes and full descriptors compared, its time on one core, passes of "
-        "the network. Margin: every cell whose center is so little farther than the nearest, in squared distance. "
-        f"Turned: as it is, in quarter turns and mirrored, {VARIANTS} in all. Ranked again: the {RERANK} nearest, "
-        "by descriptors.",
+        caption="Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and its gain over one probe. "
+        "Then the cost of a query: codes and full descriptors compared, its time on one core, passes of the network. "
+        "Probe radius: all cells whose centers are at most this much farther than the nearest, in squared distance. "
+        f"Variants: the query as it is, in quarter turns, and mirrored, {VARIANTS} in all. Re-ranked: the {RERANK} "
+        "nearest, by full descriptors.",
         headings=["codebook", "recipe", "search", "mean, 95 % interval", "gain", *_COSTS],
         rows=rows,
         groups=range(len(SEARCH_OPTIONS), len(rows), len(SEARCH_OPTIONS)),
@@ -109,10 +109,10 @@ def _costs(row: SearchRow) -> list[str]:
 
 
 def _figure(result: SearchResult, run: CodebookRun, number: int) -> Figure:
-    """Recall against cost: a color for each recipe, a mark for each option."""
+    """Recall against cost: a color for each recipe, a marker for each option."""
     rows = [row for row in result.rows if row.codebook == run.codebook.name]
     color = colors(list(dict.fromkeys(row.recipe for row in rows)))
-    marks = dict(zip((option.name for option in SEARCH_OPTIONS), _MARKS, strict=True))
+    markers = dict(zip((option.name for option in SEARCH_OPTIONS), _MARKERS, strict=True))
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
@@ -122,15 +122,15 @@ def _figure(result: SearchResult, run: CodebookRun, number: int) -> Figure:
                 [row.codes + row.descriptors],
                 [row.mean],
                 yerr=[[row.mean - low], [high - row.mean]],
-                fmt=marks[row.search],
+                fmt=markers[row.search],
                 color=color[row.recipe],
                 markersize=6,
                 elinewidth=0.7,
             )
         for recipe in color:
             axes.plot([], [], "s", color=color[recipe], label=recipe)
-        for name, mark in marks.items():
-            axes.plot([], [], mark, color="none", markeredgecolor="black", label=name)
+        for name, marker in markers.items():
+            axes.plot([], [], marker, color="none", markeredgecolor="black", label=name)
         axes.set_xscale("log")
         axes.set_xlabel("codes and descriptors compared per query")
         axes.set_ylabel("recall at rank 1")
@@ -138,7 +138,7 @@ def _figure(result: SearchResult, run: CodebookRun, number: int) -> Figure:
 
     return Figure(
         name=numbered_name("search", number),
-        caption="Recall, mean of the fourteen edits with 95 % intervals, against what a query is compared with, "
+        caption="Recall, mean of the fourteen edits with 95 % intervals, against the number of comparisons per query, "
         f"{run.codebook.name}.",
         draw=draw,
         size=(8.0, 4.4),

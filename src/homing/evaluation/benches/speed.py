@@ -1,4 +1,4 @@
-"""The speed bench: the plain loop against the engine, on the same photos, in the same run, recall beside it."""
+"""The speed bench: the plain loop and the engine on the same photos in the same run, with the recall of both."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from homing.evaluation.protocol.progress import Progress
 from homing.objectives import has_objective
 from homing.photo import Photo, find_photos
 
-ENGINE_RECIPE = "paper"  # the recipe that the plain loop runs: always measured
-_QUALITY = 90  # of the demo's photos as JPEG files, as cameras and agencies write them
+ENGINE_RECIPE = "paper"  # the recipe of the plain loop, always measured with the engine too
+_QUALITY = 90  # JPEG quality of the demo's photos, typical of cameras and agencies
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedBench:
-    """What is measured: by default the photos of the demo, as JPEG files, and batches as suit the device."""
+    """The configuration of the speed bench: by default the demo's photos as JPEG files, and the device's batch size."""
 
     out: Path
     photos: Path | None = None
@@ -60,7 +60,7 @@ class SpeedBench:
 
 @dataclass(frozen=True)
 class SpeedResult:
-    """What the bench found on so many photos, of a mean number of megapixels."""
+    """The results of the bench; `megapixels` is the mean of the photos."""
 
     bench: SpeedBench
     codebook: Codebook
@@ -74,7 +74,7 @@ class SpeedResult:
 
 
 def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
-    """Measure loops, memory, files and recall; photos and collections are copies that do not outlast the run."""
+    """Measure loops, memory, files and recall, on temporary copies of the photos and in temporary collections."""
     started = time.perf_counter()
     codebook = codebooks.load(bench.codebook)
     if not has_objective(codebook):
@@ -102,7 +102,7 @@ def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
                 codebook=codebook,
                 advance=advance,
             )
-        if extractor.device.type == "cpu" and sys.platform == "linux":  # others do not tell
+        if extractor.device.type == "cpu" and sys.platform == "linux":  # peak memory is not available elsewhere
             with progress("Memory of the loop", len(rows)) as advance:
                 rows = measure_memory(rows, loop_configs, photos, codebook=bench.codebook, advance=advance)
         files = time_files(
@@ -128,7 +128,7 @@ def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
 
 
 def _copied(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
-    """Copy the photos that can be read, each under a name of its own; gives their pixels, and tells of the others."""
+    """Copy the readable photos under unique names; returns their pixel counts and the errors of the others."""
     folder.mkdir()
     pixels, failures = [], []
     for number, found in enumerate(find_photos([source])[:limit]):
@@ -140,7 +140,7 @@ def _copied(source: Path, limit: int | None, folder: Path) -> tuple[list[int], l
         (folder / f"{number:06}-{found.path.name}").write_bytes(photo.data)
         pixels.append(photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1])
     if not pixels:
-        raise HomingError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
+        raise HomingError(f"none of the {len(failures)} photos can be read; the first error: {failures[0]}")
     return pixels, failures
 
 
@@ -149,6 +149,6 @@ def _demo_jpegs(folder: Path) -> Path:
     folder.mkdir()
     for name, data in demo_photos().items():
         with Image.open(BytesIO(data)) as image:
-            kept = image if image.mode in ("L", "RGB") else image.convert("RGB")
-            kept.save(folder / f"{Path(name).stem}.jpg", quality=_QUALITY)
+            converted = image if image.mode in ("L", "RGB") else image.convert("RGB")
+            converted.save(folder / f"{Path(name).stem}.jpg", quality=_QUALITY)
     return folder

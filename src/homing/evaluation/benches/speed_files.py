@@ -1,4 +1,4 @@
-"""File to file: what releasing photos costs, where the time goes, and how many edited copies are found for it."""
+"""File to file: time of releasing photos by stage, and recall of their edited copies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONE_PROBE: Probes = 1
 STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "decode": (Photo.decode, Photo.pixels),
     "describe": (describe,),
-    "loop": (),  # given to the job as it is timed
+    "loop": (),  # timed where it is passed to the collection
     "pixel bound": (Budget.pixel_bound, Budget.pixel_bounds),
     "write and check": (run_coroutines,),
     "measure": (measure_batch,),
@@ -44,14 +44,14 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
         *(Catalog.confirm_releases, Collection.record, write_atomically),
     ),
 }
-"""What releasing a photo consists of, by the functions that do it."""
+"""The stages of releasing a photo, and the functions of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileRow:
-    """One way, from files to files: the median of its rounds, and the milliseconds of each stage, all per photo.
+    """One loop, file to file: the median of its rounds, and the milliseconds of each stage, all per photo.
 
-    Stages that run beside each other in threads add up to more than the time that passed.
+    Stages run in parallel threads, so that they can add up to more than the elapsed time.
     """
 
     name: str
@@ -63,7 +63,7 @@ class FileRow:
 
 @dataclass(frozen=True)
 class FilesResult:
-    """Rows; the recall by way, passive too, or None where there are no distractors; why photos could not be released."""
+    """Rows; recall by loop and of passive, None without distractors; errors of photos that could not be released."""
 
     rows: list[FileRow]
     recall: dict[str, float | None]
@@ -81,9 +81,9 @@ def time_files(
     codebook: Codebook,
     progress: Progress,
 ) -> FilesResult:
-    """Release the photos of a folder with each way in turn, as a user does, each time for a new collection.
+    """Release the photos of a folder with each loop in turn, each time into a new collection.
 
-    The first round is not counted; its files are those that others edit.
+    The first round is not counted; its files are edited and searched for.
     """
     release = partial(_release, photos=photos, extractor=extractor, codebook=codebook)
     count = sum(1 for _ in photos.iterdir())
@@ -99,7 +99,7 @@ def time_files(
             str(each.reason) for outcomes in first_rounds.values() for each in outcomes if each.state == "failed"
         ]
         if len(failures) == count * len(loop_configs):
-            raise HomingError(f"no photo could be released; the first says: {failures[0]}")
+            raise HomingError(f"no photo could be released; the first error: {failures[0]}")
         for config in [*loop_configs] * rounds:
             with tempfile.TemporaryDirectory(dir=folder) as again:
                 outcomes, seconds = release(
@@ -125,7 +125,7 @@ def _release(
     stopwatch: Stopwatch,
     advance: Callable[[], None],
 ) -> tuple[list[Outcome], float]:
-    """What came of each photo, and how many seconds it took; a collection and the released files are in the folder."""
+    """The outcomes and the seconds they took; the collection and the released files are in the folder."""
     folder.mkdir()
     with (
         Collection.create(
@@ -156,7 +156,7 @@ def _row(name: str, rounds: list[float], stopwatch: Stopwatch, released: int) ->
 def _recalls(
     first_rounds: dict[str, list[Outcome]], folder: Path, extractor: Extractor, advance: Callable[[], None]
 ) -> dict[str, float]:
-    """The share of edited copies of the files of each way that come home with one probe; passive before all."""
+    """Recall with one probe of edited copies of the files of each loop, passive first."""
     recalls: dict[str, float] = {}
     for name, outcomes in first_rounds.items():
         with Collection.open(folder / name / COLLECTION, extractor=extractor) as collection:

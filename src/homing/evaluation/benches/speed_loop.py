@@ -1,4 +1,4 @@
-"""The loop alone: milliseconds per photo and memory, of the plain loop and of the engine."""
+"""The loop alone: milliseconds per photo and memory of the plain loop and of the engine."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ MB = 2**20
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """A loop, and the recipe that it runs."""
+    """A loop and its recipe."""
 
     recipe: Recipe
     loop: Loop = optimize
 
     @property
     def name(self) -> str:
-        """The recipe's: the plain loop has one of its own."""
+        """The name of the recipe; that of the plain loop is 'plain'."""
         return self.recipe.name
 
 
-PLAIN = LoopConfig(replace(RECIPES["paper"], name="plain", summary="the paper's, in the plain loop"), plain)
+PLAIN = LoopConfig(replace(RECIPES["paper"], name="plain", summary="recipe paper in the plain loop"), plain)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoopRow:
-    """One way with batches of one size: the median of its rounds, and the memory that it took beyond what was held."""
+    """One loop with one batch size: the median of its rounds, and the additional memory it used."""
 
     name: str
     batch: int
@@ -73,13 +73,13 @@ def time_loops(
     codebook: Codebook,
     advance: Callable[[], None],
 ) -> list[LoopRow]:
-    """Time each way on the same batch of each size; they take turns, so that other work on the machine slows all.
+    """Time each loop on the same batch of each size; loops alternate, so that other load affects all of them.
 
-    On a GPU the engine's network is compiled: the first round, in which that happens, is not counted. A batch that has
-    space for more views than there are holds some of them more than once.
+    On a GPU the engine's network is compiled in the first round, which is not counted. A batch larger than the number
+    of images repeats some of them.
     """
     if isinstance(extractor, NetworkExtractor):
-        extractor = extractor.compiled()  # the plain loop takes the network as it was given all the same
+        extractor = extractor.compiled()  # the plain loop uses the network without compilation
     rows = []
     for batch in batches:
         calls = {config.name: _call(config, _filled(images, batch), extractor, codebook) for config in loop_configs}
@@ -106,33 +106,33 @@ def measure_memory(
     codebook: str,
     advance: Callable[[], None],
 ) -> list[LoopRow]:
-    """The rows with the memory of each on a CPU, in a process of its own: what others left behind does not count."""
+    """The rows with the memory of each loop on a CPU, measured in a new process."""
     known = {config.name: config for config in loop_configs}
     measured = []
-    context = get_context("forkserver")  # whose processes are as new as can be, and need not import all this again
+    context = get_context("forkserver")  # its processes share nothing with this one, but have all modules imported
     context.set_forkserver_preload([__name__])
     for row in rows:
         try:
             with ProcessPoolExecutor(1, mp_context=context, initializer=_ignore_interrupts) as pool:
                 peak = pool.submit(_peak_mb, known[row.name], _filled(photos, row.batch), codebook).result()
         except BrokenProcessPool as error:
-            raise HomingError(f"the memory does not suffice for batches of {row.batch}; give smaller ones") from error
+            raise HomingError(f"not enough memory for batches of {row.batch}; give smaller --batches") from error
         measured.append(replace(row, memory_mb=peak))
         advance()
     return measured
 
 
 def _ignore_interrupts() -> None:
-    """They are the parent's."""
+    """Leave Ctrl-C to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _peak_mb(config: LoopConfig, photos: Sequence[Path], codebook: str) -> float:
-    """How far the memory of the process rises above what network and photos take."""
+    """Peak memory of the process above that of network and photos, in MB."""
     book = codebooks.load(codebook)
     extractor = extractors.load(book.extractor)
     call = _call(config, [Photo.load(photo).pixels() for photo in photos], extractor, book)
-    Path("/proc/self/clear_refs").write_text("5")  # Linux forgets the peak so far
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak (Linux)
     before = memory_in_use(peak=True)
     call()
     return (memory_in_use(peak=True) - before) / MB
@@ -145,7 +145,7 @@ class _Peak:
 
 @contextmanager
 def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
-    """How far the GPU's memory in use rises meanwhile; of a CPU nothing is known from inside."""
+    """Peak GPU memory above that at the start; None on a CPU."""
     peak = _Peak()
     if device.type != "cuda":
         yield peak
@@ -159,7 +159,7 @@ def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
 def _call(
     config: LoopConfig, images: Sequence[Tensor], extractor: Extractor, codebook: Codebook
 ) -> Callable[[], object]:
-    """The loop from what lies on the device, photos and pixel bounds, to what these are to be filled with."""
+    """A call of the loop alone: photos and pixel bounds are already on the device."""
     originals = describe(extractor, images).to(extractor.device)
     objective = objective_for(codebook, originals, config.recipe.objective)
     pixel_bounds = map_by_shape(config.recipe.budget.pixel_bounds, images)

@@ -1,4 +1,4 @@
-"""What the speed bench found, told: two tables, a picture of where the time goes, and one JSON document."""
+"""The report of the speed bench: two tables, a figure of the stages, and the JSON document."""
 
 from __future__ import annotations
 
@@ -15,14 +15,11 @@ from homing.evaluation.results import PALETTE, Figure, Results, Table
 if TYPE_CHECKING:
     import matplotlib.figure
 
-_MEMORY = (
-    "how far what is in use rises above what network and photos take: of the GPU, or of a process that runs this loop "
-    "alone"
-)
+_MEMORY = "peak above that of network and photos, on the GPU or of a process that runs this loop alone"
 
 
 def results(result: SpeedResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     return Results(
         title="Speed: the plain loop and the engine",
         summary=_summary(result),
@@ -52,7 +49,7 @@ def results(result: SpeedResult, command: str) -> Results:
 
 
 def terminal_table(result: SpeedResult) -> list[list[str]]:
-    """The table for a terminal: each way file to file, and its loop at the batch that suits it."""
+    """The table for a terminal: each loop, at its fastest batch size, and file to file."""
     loops = {row.name: _best(result.loop, row.name) for row in result.files.rows}
     headings = ["loop", "batch", "loop,\nms per photo", "plain ÷ it", "memory,\nMB", "file to file,\nms per photo"]
     lines = [[*headings, "plain ÷ it", "photos/s", "recall,\none probe"]]
@@ -76,7 +73,7 @@ def terminal_table(result: SpeedResult) -> list[list[str]]:
 
 
 def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
-    """The plain loop and the engine at the same work, each with the batch that suits it best."""
+    """The plain loop and the engine with the same recipe, each at its fastest batch size."""
     ours, theirs = _best(rows, ENGINE_RECIPE), _best(rows, PLAIN.name)
     return {
         "plain_ms": theirs.ms,
@@ -90,7 +87,7 @@ def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
 
 
 def _files(result: SpeedResult) -> dict[str, object]:
-    """The plain loop, and the fastest recipe whose recall is no lower; none where nothing vouches for the recall."""
+    """The plain loop, and the fastest recipe with at least the same recall; None if recall was not measured."""
     plain, *others = result.files.rows
     needed = result.files.recall[plain.name]
     qualified = [row for row in others if needed is not None and (result.files.recall[row.name] or 0) >= needed]
@@ -115,13 +112,13 @@ def _best(rows: Sequence[LoopRow], name: str) -> LoopRow:
 
 def _summary(result: SpeedResult) -> str:
     among = (
-        f"recall at one probe among {result.files.distractors:,} distractors, mean of 14 edits"
+        f"recall with one probe among {result.files.distractors:,} distractors, mean of 14 edits"
         if result.files.distractors
-        else f"no recall: codebook '{result.codebook.name}' comes with no distractors to search among"
+        else f"no recall: codebook '{result.codebook.name}' has no bundled distractors"
     )
     return (
         f"{result.photos:,} photos of {result.megapixels:.2f} megapixels, {result.codebook.extractor}, "
-        f"{result.device}; rounds: {result.bench.rounds} (medians), after one that is not counted; {among}."
+        f"{result.device}; medians of {result.bench.rounds} rounds after a first one that is not counted; {among}."
     )
 
 
@@ -129,8 +126,9 @@ def _loop_table(result: SpeedResult) -> Table:
     plain = {row.batch: row.ms for row in result.loop if row.name == PLAIN.name}
     return Table(
         name="loop",
-        caption="The loop alone: from photos and pixel bounds on the device to patterns that fill them; the engine's "
-        f"is brought to the size of the photo afterwards, file to file. Memory: {_MEMORY}.",
+        caption="The loop alone, with photos and pixel bounds on the device. The engine optimizes a change of the "
+        f"network's input size; it is scaled to the photo afterwards, which only file to file includes. "
+        f"Memory: {_MEMORY}.",
         headings=["loop", "batch", "ms per photo", "plain ÷ it", "memory, MB"],
         rows=[
             [
@@ -151,8 +149,7 @@ def _files_table(result: SpeedResult) -> Table:
     passive = _share(result.files.recall["passive"])
     return Table(
         name="files",
-        caption="File to file: read, decode, loop, write, verify, catalog; and the share of edited copies that come "
-        "home.",
+        caption="File to file: read, decode, loop, write, release check, catalog; and recall of edited copies.",
         headings=["loop", "ms per photo", "photos/s", "plain ÷ it", "recall, one probe"],
         rows=[
             ["passive", "–", "–", "–", passive],
@@ -179,8 +176,8 @@ def _figure(rows: Sequence[FileRow]) -> Figure:
             widths = [row.stages[stage] for row in rows]
             axes.barh(bar_positions, widths, 0.6, left=begins, color=color, label=stage)
             begins = [begin + width for begin, width in zip(begins, widths, strict=True)]
-        ends = [place + 0.4 for place in bar_positions]
-        axes.vlines([row.ms for row in rows], [end - 0.8 for end in ends], ends, "black", label="time that passed")
+        ends = [position + 0.4 for position in bar_positions]
+        axes.vlines([row.ms for row in rows], [end - 0.8 for end in ends], ends, "black", label="elapsed time")
         axes.set_yticks(bar_positions, [_name(row.name) for row in rows])
         axes.invert_yaxis()
         axes.set_xlim(left=0)
@@ -190,8 +187,8 @@ def _figure(rows: Sequence[FileRow]) -> Figure:
 
     return Figure(
         name="stages",
-        caption="Where the time goes, file to file: what each stage takes, added up over all threads. The loop is "
-        "without the pixel bound; what is handed to a GPU counts where it is waited for.",
+        caption="Time by stage, file to file, summed over all threads. The loop excludes the pixel bound; GPU work "
+        "counts for the stage that waits for it.",
         draw=draw,
         size=(8.0, 1.8 + 0.5 * len(rows)),
     )

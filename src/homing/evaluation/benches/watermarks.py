@@ -1,4 +1,4 @@
-"""The watermarks bench: the same photos activated, or with an identifier hidden in them, at the same PSNR."""
+"""The watermarks bench: the same photos activated, or watermarked with an identifier, at the same PSNR."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from homing.watermarks.ssl import SSLDecoder, SSLWatermark
 
 LABELS = [edit.label for edit in PAPER]
 WATERMARKS = ("ssl", "hidden")
-METHODS = {PASSIVE: PASSIVE, "activated": "paper"}  # by an index, each with its recipe
-MAX_WHITENING_ROWS = 10_000  # distractors at most: more say nothing new of the variance of 512 numbers
+METHODS = {PASSIVE: PASSIVE, "activated": "paper"}  # methods by index search, with their recipes
+MAX_WHITENING_ROWS = 10_000  # distractors; enough to estimate a covariance in 512 dimensions
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatermarksBench(BenchConfig):
-    """The setting, and which watermarks stand beside activation.
+    """The configuration of the watermarks bench, and the watermarks to compare activation with.
 
-    `hidden` is a file of HiDDeN's networks, by default that inside the package. `ssl_extractor` names the network of
-    SSL watermarks: one that was not taught to hold still under edits is moved further. Their key is a number.
+    `hidden` is a file of HiDDeN's networks, by default the bundled one. `ssl_extractor` is the network of SSL
+    watermarks: networks that were not trained to be invariant to edits carry them better. `key` is their secret key.
     """
 
     watermarks: Sequence[str] = WATERMARKS
@@ -62,11 +62,11 @@ class WatermarksBench(BenchConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class WatermarksRow:
-    """How many copies of the files of one method come home, by edit.
+    """Recall by edit of the copies of the files of one method.
 
-    With a watermark a copy is home when all bits of its identifier are read right; the share of single bits stands
-    beside it. With an index it is home when its original is found first with one probe. PSNR and SSIM are means over
-    the files whose pixels moved.
+    With a watermark a copy is found if all bits of its identifier are decoded correctly; `bit_accuracy` is the share of
+    correct bits. With an index it is found if its original is the nearest reference with one probe. PSNR and SSIM are
+    means over the modified files.
     """
 
     method: str
@@ -86,7 +86,7 @@ class WatermarksRow:
 
 @dataclass(frozen=True)
 class MethodResult:
-    """A row and the copies behind it: the files' names, which copies (P, E) came home, and right bits of each."""
+    """A row and its copies (P, E): names of the files, whether each copy is found, and its number of correct bits."""
 
     row: WatermarksRow
     sources: list[str]
@@ -96,7 +96,7 @@ class MethodResult:
 
 @dataclass(frozen=True)
 class WatermarksResult:
-    """What a bench found: for each codebook passive and activated, then each watermark."""
+    """The results of the bench: for each codebook passive and activated, then each watermark."""
 
     bench: WatermarksBench
     runs: list[CodebookRun]
@@ -105,16 +105,16 @@ class WatermarksResult:
 
 
 def run_watermarks_bench(bench: WatermarksBench, progress: Progress) -> WatermarksResult:
-    """Measure each method in turn; what was described and released stays in the out folder for the next run."""
+    """Measure each method; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
-    # Before any work: hours later it would be late to hear that a network is missing.
+    # Load networks before any work: a missing one must not end the run hours later.
     hidden = _hidden(bench) if "hidden" in bench.watermarks else None
     network = _ssl_network(bench) if "ssl" in bench.watermarks else None
-    waiting_runs = codebook_runs(bench, progress)
+    prepared_runs = codebook_runs(bench, progress)
     ssl = None if network is None else _ssl(bench, network, progress)
     runs: list[CodebookRun] = []
     method_results: list[MethodResult] = []
-    for run in waiting_runs:
+    for run in prepared_runs:
         runs.append(run)
         recipes = run.supported_recipes(list(METHODS.values()))
         method_results += [
@@ -125,7 +125,7 @@ def run_watermarks_bench(bench: WatermarksBench, progress: Progress) -> Watermar
 
 
 def _measure_search(run: CodebookRun, method: str, recipe: str) -> MethodResult:
-    """Files that are found by searching for their copies, with one probe."""
+    """Measure a method whose copies are found by index search, with one probe."""
     release_result = run.release(recipe)
     copies = run.copies(release_result, PAPER, recipe)
     found = run.search(copies, 1, 1, recipe)
@@ -136,9 +136,9 @@ def _measure_search(run: CodebookRun, method: str, recipe: str) -> MethodResult:
 
 
 def _measure_watermark(run: CodebookRun, watermark: Watermark) -> MethodResult:
-    """Files that are found by reading the identifier of their copies."""
+    """Measure a watermark, whose copies are found by decoding their identifier."""
     folder = run.config.out / "released" / "watermarks" / watermark.name
-    with run.progress(f"{watermark.name}: hiding identifiers", len(run.originals)) as advance:
+    with run.progress(f"{watermark.name}: watermarking", len(run.originals)) as advance:
         release_result = release_modified(
             run.originals,
             folder,
@@ -147,7 +147,7 @@ def _measure_watermark(run: CodebookRun, watermark: Watermark) -> MethodResult:
             advance=advance,
         )
     if not release_result.files:
-        raise HomingError(f"no photo could be given a watermark; the first says: {release_result.failures[0]}")
+        raise HomingError(f"no photo could be watermarked; the first error: {release_result.failures[0]}")
     run.failures.extend(release_result.failures)
     with run.progress(f"{watermark.name}: editing", len(release_result.files)) as advance:
         scores = describe_copies(watermark.decoder, release_result.files, PAPER, run.config.out, advance)
@@ -197,17 +197,23 @@ def _ssl_network(bench: WatermarksBench) -> Extractor:
     network = extractors.load(bench.ssl_extractor)
     if network.dim < BITS:
         raise HomingError(f"{BITS} bits need as many dimensions, '{network.name}' has {network.dim}; choose another")
+    if network.name not in codebooks.available() and bench.distractor_photos is None:
+        raise HomingError(
+            f"'{network.name}' has no bundled distractors to whiten SSL watermarks on; give photos with "
+            "--distractor-photos"
+        )
     return network
 
 
 def _ssl(bench: WatermarksBench, network: Extractor, progress: Progress) -> SSLWatermark:
-    """Whitened on the distractors that come with the network, or where none do on those of the bench."""
+    """The SSL watermark, whitened on the distractors bundled with the network, or else on those of the bench."""
     if network.name in codebooks.available():
         book = codebooks.load(network.name)
         rows = book.decode(codebooks.bundled_distractors(book).codes[:MAX_WHITENING_ROWS]).numpy()
-    elif bench.distractor_photos.is_file():
+    elif bench.distractor_photos is not None and bench.distractor_photos.is_file():
         rows = read_descriptor_set(bench.distractor_photos, network, MAX_WHITENING_ROWS).descriptors
     else:
+        assert bench.distractor_photos is not None, "checked with the network"
         photos = find_photos([bench.distractor_photos])[:MAX_WHITENING_ROWS]
         with progress(f"{network.name}: describing the distractors", len(photos)) as advance:
             rows = compute_descriptor_set(network, photos, len(photos), bench.out, advance).descriptors

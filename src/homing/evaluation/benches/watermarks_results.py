@@ -1,4 +1,4 @@
-"""What the watermarks bench found, told: the paper's last table with ours beside it, a figure, and every copy."""
+"""The report of the watermarks bench: the paper's last table with ours, a figure, and a CSV row for each copy."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BY_PROBE = "IVF4096,PQ8x8"  # the paper's index, one probe
 
 
 def results(result: WatermarksResult, command: str) -> Results:
-    """All there is to say."""
+    """The report."""
     rows = [each.row for each in result.method_results]
     bits = [row for row in rows if row.bit_accuracy is not None]
     return Results(
-        title="Activation beside watermarks",
-        summary="Share of edited copies that are found, by one probe or by an identifier of "
+        title="Activation compared with watermarks",
+        summary="Recall of edited copies, by index search with one probe or by an identifier of "
         f"{BITS} bits: {summary_line(result.runs[0])}",
         command=command,
         numbers=common_numbers(
@@ -55,7 +55,7 @@ def results(result: WatermarksResult, command: str) -> Results:
 
 
 def terminal_table(result: WatermarksResult) -> list[list[str]]:
-    """The table for a terminal, on its side: there are more edits than it has room for."""
+    """The table for a terminal, with a row for each edit."""
     rows = [each.row for each in result.method_results]
     headings = ["edit", *(_name(row) if row.codebook is None else f"{row.method},\n{row.codebook}" for row in rows)]
     lines = [[label, *(f"{row.recall[label]:.2f}" for row in rows)] for label in LABELS]
@@ -66,7 +66,7 @@ def terminal_table(result: WatermarksResult) -> list[list[str]]:
 
 
 def _table(rows: list[WatermarksRow]) -> Table:
-    """The paper's last table: ours, then as published."""
+    """The paper's last table: measured rows, then published ones."""
     ours = [
         [_name(row), _index(row), *(f"{share:.2f}" for share in row.recall.values()), f"{row.mean:.3f}"] for row in rows
     ]
@@ -76,14 +76,14 @@ def _table(rows: list[WatermarksRow]) -> Table:
         for row in TABLE
         if (row.index, row.probes) == (_BY_PROBE, 1) and row.recipe in methods
     ]
-    read = [_published([_NAMES[row.name], "(published)"], row) for row in WATERMARKS]
+    watermarks = [_published([_NAMES[row.name], "(published)"], row) for row in WATERMARKS]
     return Table(
         name="table",
-        caption="Recall by edit: with an index its original is found first with one probe, with a watermark all "
-        f"{BITS} bits of its identifier are read right. Published rows are of SSCD and DINO among a million references "
-        "(Fernandez et al., 2023).",
+        caption="Recall by edit. With an index, the original is the nearest reference with one probe; with a "
+        f"watermark, all {BITS} bits of the identifier are decoded correctly. Published rows are of SSCD and DINO "
+        "among a million references (Fernandez et al., 2023).",
         headings=["method", "index", *LABELS, "mean"],
-        rows=[*ours, *found, *read],
+        rows=[*ours, *found, *watermarks],
         groups=[len(ours)],
     )
 
@@ -95,8 +95,8 @@ def _published(head: list[str], row: Published | PublishedWatermark) -> list[str
 def _details(rows: list[WatermarksRow]) -> Table:
     return Table(
         name="details",
-        caption="The mean over the edits with its interval, the share of single bits that are read right, and the "
-        "files as written: all methods have the same budget and the same PSNR.",
+        caption="The mean over the edits with its interval, the share of correct bits, and quality of the files as "
+        "written: all methods have the same budget and the same PSNR.",
         headings=[
             "method",
             "index",
@@ -123,7 +123,7 @@ def _detail(row: WatermarksRow) -> list[str]:
 def _bits(rows: list[WatermarksRow]) -> Table:
     return Table(
         name="bits",
-        caption=f"The share of the {BITS} bits that are read right, by edit; half of them would be by chance.",
+        caption=f"The share of correct bits of {BITS}, by edit; 0.5 is expected at random.",
         headings=["method", *LABELS, "mean"],
         rows=[
             [_name(row), *(f"{share:.3f}" for share in row.bit_accuracy.values()), _accuracy(row)]
@@ -134,7 +134,7 @@ def _bits(rows: list[WatermarksRow]) -> Table:
 
 
 def _figure(rows: list[WatermarksRow]) -> Figure:
-    """By edit with intervals; of the codebooks the first."""
+    """Recall by edit with intervals, with the first codebook."""
     first = rows[0].codebook
     drawn = [row for row in rows if row.codebook in (first, None)]
     shares = {_name(row): [(row.recall[label], *row.interval[label]) for label in LABELS] for row in drawn}
@@ -157,7 +157,7 @@ def _name(row: WatermarksRow) -> str:
 
 
 def _index(row: WatermarksRow) -> str:
-    """By its name as well, where it has one: several codebooks may be of one spec."""
+    """Codebook and spec: several codebooks may have the same spec."""
     return ", ".join(dict.fromkeys(each for each in (row.codebook, row.index) if each))
 
 

@@ -1,1 +1,1 @@
-"""What every bench does: photos are described, released, edited, and searched for among distractors."""
+"""The steps that benches share: describe, release, edit, and search among distractors."""

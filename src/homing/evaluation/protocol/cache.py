@@ -1,4 +1,4 @@
-"""What outlasts an interruption: rows of numbers that are filled batch by batch, under a hash of what decides them."""
+"""Results that survive an interruption: arrays filled batch by batch, in files named by a hash of their inputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from homing._io.files import create_memmap, report_write_errors, write_atomicall
 
 
 class CachedArray:
-    """An array in a file whose first rows are filled; the JSON file beside it says how many, and what else is told.
+    """An array in a file whose first rows are filled, with a JSON file beside it: the number of rows and metadata.
 
-    A second run with the same file and shape goes on where the first one stopped. What is damaged is begun anew.
+    A second run with the same file and shape continues where the first one stopped. A damaged file is replaced.
     """
 
     def __init__(self, file: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> None:
@@ -25,17 +25,17 @@ class CachedArray:
         with report_write_errors(file):
             array = self._load(shape, dtype)
             if array is None:
-                self._metadata_file.unlink(missing_ok=True)  # or it would speak for the new rows, which are empty
+                self._metadata_file.unlink(missing_ok=True)  # it describes rows that no longer exist
                 array = create_memmap(file, shape, dtype)
             self._array = array
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows that are filled."""
+        """The filled rows."""
         return self._array[: self.count]
 
     def append(self, rows: np.ndarray, **metadata: object) -> None:
-        """Fill the next rows; once this returns they are on the disk."""
+        """Fill the next rows and flush them to disk."""
         with report_write_errors(self._file):
             self._array[self.count : self.count + len(rows)] = rows
             assert isinstance(self._array, np.memmap)
@@ -45,10 +45,10 @@ class CachedArray:
             write_atomically(self._metadata_file, json.dumps({"rows": self.count, **metadata}, indent=2).encode())
 
     def _load(self, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray | None:
-        """What an earlier run left, if it is whole."""
+        """The array of an earlier run, or None if it is missing, damaged or of another shape."""
         try:
             metadata = json.loads(self._metadata_file.read_text())
-            np.lib.format.open_memmap(self._file, mode="r")  # refuses a file that was cut off; the next mends it
+            np.lib.format.open_memmap(self._file, mode="r")  # raises for a truncated file; "r+" would extend it
             array = np.lib.format.open_memmap(self._file, mode="r+")
             count = int(metadata.pop("rows"))
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, EOFError):
@@ -60,12 +60,12 @@ class CachedArray:
 
 
 def cache_key(*inputs: object) -> str:
-    """A short hash of all that decides what is kept, as a part of its file's name."""
+    """A short hash of all inputs of a cached result, for its file name."""
     return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
 def file_state(path: Path) -> list[int]:
-    """What changes when a file does: its size and time; to read it would take long. Nothing if it is gone."""
+    """Size and modification time of a file, to detect changes without reading it; empty if the file is missing."""
     try:
         stat = path.stat()
     except OSError:

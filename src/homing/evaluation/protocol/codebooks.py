@@ -1,4 +1,4 @@
-"""Codebooks that a bench trains for itself, on one set of photos, to index another; kept in its folder."""
+"""Codebooks that a bench trains itself, cached in its out folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from homing.training.codebooks import codebook_from_descriptors
 
 
 def check_specs(specs: Sequence[str], train_photos: Path, extractor: Extractor, descriptors: int | None) -> None:
-    """Say at once, of all specs, what training would say in an hour."""
+    """Refuse specs that cannot be trained, before any other work."""
     if train_photos.is_file():
         count = len(read_descriptor_set(train_photos, extractor, descriptors).descriptors)
     else:
@@ -38,10 +38,10 @@ def trained_codebook(
     *,
     descriptors: int | None = None,
 ) -> tuple[Codebook, list[str]]:
-    """A codebook of this spec, learned from a folder of photos or a .npy file of descriptors; an earlier one is kept.
+    """A codebook of this spec, trained on a folder of photos or a .npy file of descriptors, and the photos' errors.
 
-    Of photos so many `descriptors` are taken, whole and in crops; by default one of each. They are kept as well, for
-    the next spec. Photos that cannot be read teach nothing: their errors stand beside the codebook.
+    `descriptors` is the number of descriptors to train on: of whole photos first, then of random crops; by default one
+    of each photo. Codebook, descriptors and errors are cached in the folder. Unreadable photos are left out.
     """
     photos = [] if train_photos.is_file() else find_photos([train_photos])
     source: object = photo_states(photos) or [str(train_photos.absolute()), *file_state(train_photos)]
@@ -56,11 +56,11 @@ def trained_codebook(
         cache_folder = folder / "train-photos"
         with report_write_errors(cache_folder):
             cache_folder.mkdir(exist_ok=True)
-        with progress(f"{spec}: describing what it learns from", min(len(photos), count)) as advance:
+        with progress(f"{spec}: describing the training photos", min(len(photos), count)) as advance:
             training_set = compute_descriptor_set(extractor, photos, count, cache_folder, advance)
-    with progress(f"{spec}: learning", 1) as advance:
+    with progress(f"{spec}: training", 1) as advance:
         rows = np.asarray(training_set.descriptors)
-        each = -(-(descriptors or len(photos)) // len(photos)) if photos else 1  # of a file nobody knows
+        each = -(-(descriptors or len(photos)) // len(photos)) if photos else 1  # unknown for a file of descriptors
         book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=spec, per_photo=each)
         advance()
     failures = [] if train_photos.is_file() else training_set.failures

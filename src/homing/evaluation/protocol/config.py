@@ -1,4 +1,4 @@
-"""What a bench measures on: photos, distractors, and the codebooks that are compared."""
+"""The configuration of a bench, and its photos, distractors and codebooks ready to be measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ from homing.edits import Edit
 from homing.errors import HomingError, PhotoError, UnknownNameError
 from homing.evaluation.protocol.codebooks import check_specs, trained_codebook
 from homing.evaluation.protocol.copies import describe_copies
-from homing.evaluation.protocol.descriptor_set import DescriptorSet, compute_descriptor_set, read_descriptor_set
+from homing.evaluation.protocol.descriptor_set import (
+    DescriptorSet,
+    bundled_descriptor_set,
+    check_bundled_distractors,
+    compute_descriptor_set,
+    read_descriptor_set,
+)
 from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.protocol.references import Neighbors, Probes, References
 from homing.evaluation.protocol.release import ReleasedPhoto, ReleaseResult, release
@@ -32,21 +38,21 @@ from homing.extractors.base import default_batch_size
 from homing.objectives import has_objective
 from homing.photo import LocalPhoto, Photo, find_photos
 
-PASSIVE = "passive"  # the recipe that releases photos as they are
+PASSIVE = "passive"  # in place of a recipe: photos are released unmodified
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchConfig:
-    """The photos to release, edit and search for, what to search among, and where everything goes.
+    """The photos to release, edit and search for, the distractors, the codebooks, and the out folder.
 
-    The background is a folder of photos, or a .npy file of descriptors. Beside finished codebooks, a bench compares
-    those it trains itself: of each spec under `index`, for one extractor, from what is `taught`, again photos or
-    descriptors.
+    `distractor_photos` is a folder of photos or a .npy file of descriptors; None stands for the distractors bundled
+    with the codebook. Besides existing `codebooks`, a bench compares those it trains itself: one for each spec in
+    `index`, for `extractor`, on `train_photos` (a folder of photos or a .npy file of descriptors).
     """
 
     photos: Path
-    distractor_photos: Path
     out: Path
+    distractor_photos: Path | None = None
     distractors: int = 300_000
     codebooks: Sequence[str] = ("homing-1",)
     index: Sequence[str] = ()
@@ -60,14 +66,18 @@ class BenchConfig:
             raise HomingError(
                 "an index is trained on photos of its own; give both --index SPEC and --train-photos PHOTOS"
             )
+        if self.index and self.distractor_photos is None:
+            raise HomingError(
+                "a codebook trained with --index has no bundled distractors; give photos with --distractor-photos"
+            )
         if not self.codebooks and not self.index:
-            raise HomingError("a bench measures codebooks, got none; 'homing-1' is there without training")
+            raise HomingError("a bench needs a codebook, got none; 'homing-1' is bundled")
         if self.distractors < 1 or (self.limit is not None and self.limit < 1):
             raise HomingError(f"distractors and limit must be at least 1, got {self.distractors} and {self.limit}")
 
 
 def check_recipes(names: Sequence[str]) -> None:
-    """Refuse a name that no recipe has."""
+    """Refuse an unknown recipe name."""
     for name in names:
         if name != PASSIVE and name not in RECIPES:
             raise UnknownNameError("recipe", name, [PASSIVE, *RECIPES])
@@ -75,7 +85,7 @@ def check_recipes(names: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class CodebookRun:
-    """One codebook under test, with its network and all photos described by it; (P, D) descriptors of the originals."""
+    """One codebook under test, its network, and the (P, D) descriptors of the originals and of the distractors."""
 
     config: BenchConfig
     codebook: Codebook
@@ -89,21 +99,21 @@ class CodebookRun:
     @cached_property
     def references(self) -> References:
         """The originals among the distractors."""
-        return References(self.codebook, self.descriptors, self.distractors.descriptors, self.extractor.device)
+        return References(self.codebook, self.descriptors, self.distractors, self.extractor.device)
 
     def supported_recipes(self, recipes: Sequence[str]) -> list[str]:
-        """Those of the recipes that can be: where activation has nothing to gain, photos are released as they are."""
+        """The recipes this codebook supports: only passive if activation cannot improve it."""
         wanted = list(dict.fromkeys(recipes))
         return [each for each in wanted if each == PASSIVE or has_objective(self.codebook)] or [PASSIVE]
 
     def probes(self, requested: Sequence[Probes]) -> list[Probes]:
-        """Those that differ: without cells an index gives one answer, however many are asked for."""
+        """The probes that give different results: an index without cells has only one, besides exact."""
         probes = list(dict.fromkeys(requested))
         few = [each for each in probes if each == "exact"] + [each for each in probes if each != "exact"][:1]
         return probes if self.codebook.has_cells else few
 
     def release(self, recipe: Recipe | str) -> ReleaseResult:
-        """The files that others will edit; those that cannot be released are among the failures from then on."""
+        """The released files; errors of photos that cannot be released are added to the failures."""
         if recipe == PASSIVE:
             return ReleaseResult(self.originals, [], [], 0.0)
         chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
@@ -118,14 +128,16 @@ class CodebookRun:
                 advance=advance,
             )
         if not release_result.files:
-            raise HomingError(f"no photo could be released with {chosen}; the first says: {release_result.failures[0]}")
+            raise HomingError(
+                f"no photo could be released with {chosen}; the first error: {release_result.failures[0]}"
+            )
         self.failures.extend(release_result.failures)
         return release_result
 
     def copies(
         self, release_result: ReleaseResult, edits: Sequence[Edit], what: str, *, variants: bool = False
     ) -> np.ndarray:
-        """Descriptors (P, E, D) of the files of one release, edited in each way; (P, E, T, D) with all their turns."""
+        """Descriptors (P, E, D) of the files of one release with each edit; (P, E, T, D) with query variants."""
         with self.progress(f"{self.codebook.name}: editing, {what}", len(release_result.files)) as advance:
             return describe_copies(
                 self.extractor, release_result.files, edits, self.config.out, advance, variants=variants
@@ -139,37 +151,40 @@ class CodebookRun:
         return found
 
     def true_ids(self, release_result: ReleaseResult) -> np.ndarray:
-        """The reference (P,) that each file of a release should come home to."""
+        """The reference (P,) that is correct for each file of a release."""
         numbers = {original.source: number for number, original in enumerate(self.originals)}
         return np.array([numbers[file.source] for file in release_result.files])
 
 
 def codebook_runs(config: BenchConfig, progress: Progress) -> Iterator[CodebookRun]:
-    """Every codebook of the setting, one after the other, ready to be measured; what cannot be is refused at once."""
+    """Each codebook, ready to be measured, one after the other; all checks are made before the first."""
     books = _load_codebooks(config)
-    # All that is needed before any work: hours later it would be late to hear that something is missing.
+    # Check everything before any work: a missing file must not end the run hours later.
     networks = [_load_extractor(book) for book in books]
     training_extractor = extractors.load(config.extractor) if config.index else None
     photos = find_photos([config.photos])[: config.limit]
-    distractor_photos = None if config.distractor_photos.is_file() else find_photos([config.distractor_photos])
-    train_photos = (
-        find_photos([config.train_photos])
-        if config.train_photos is not None and not config.train_photos.is_file()
-        else []
+    distractor_photos, train_photos = (
+        find_photos([each]) if each is not None and not each.is_file() else []
+        for each in (config.distractor_photos, config.train_photos)
     )
     for folder in (config.photos, config.distractor_photos, config.train_photos):
         if folder is not None:
             refuse_inside(config.out, folder)
     refuse_overlap(
-        photos, distractor_photos or [], "among the photos and among the distractors; it cannot be its own distractor"
+        photos, distractor_photos, "among the photos and among the distractors; it cannot be its own distractor"
     )
-    for some, what in ((photos, "among the photos"), (distractor_photos or [], "among the distractors")):
+    for some, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
         refuse_overlap(
-            some, train_photos, f"{what} and among the training photos; an index is measured on photos it has not seen"
+            some,
+            train_photos,
+            f"{what} and among the training photos; an index is measured on photos it was not trained on",
         )
     if training_extractor and config.train_photos:
         check_specs(config.index, config.train_photos, training_extractor, config.descriptors)
-    if distractor_photos is None:
+    if config.distractor_photos is None:
+        for book in books:
+            check_bundled_distractors(book)
+    elif config.distractor_photos.is_file():
         for network in {each.fingerprint: each for each in [*networks, *filter(None, [training_extractor])]}.values():
             read_descriptor_set(config.distractor_photos, network, config.distractors)
     prepare_output_folder(config.out)
@@ -194,16 +209,10 @@ def _codebook_run(
     book: Codebook,
     network: Extractor,
     photos: Sequence[LocalPhoto],
-    distractor_photos: Sequence[LocalPhoto] | None,
+    distractor_photos: Sequence[LocalPhoto],
     progress: Progress,
 ) -> CodebookRun:
-    if distractor_photos is None:
-        distractors = read_descriptor_set(config.distractor_photos, network, config.distractors)
-    else:
-        with progress(
-            f"{book.name}: describing the distractors", min(config.distractors, len(distractor_photos))
-        ) as advance:
-            distractors = compute_descriptor_set(network, distractor_photos, config.distractors, config.out, advance)
+    distractors = _distractors(config, book, network, distractor_photos, progress)
     with progress(f"{book.name}: describing the photos", len(photos)) as advance:
         originals, descriptors, unreadable = describe_photos(network, photos, advance)
     return CodebookRun(
@@ -211,10 +220,22 @@ def _codebook_run(
     )
 
 
+def _distractors(
+    config: BenchConfig, book: Codebook, network: Extractor, photos: Sequence[LocalPhoto], progress: Progress
+) -> DescriptorSet:
+    """The distractors: bundled with the codebook, from a file of descriptors, or described from these photos."""
+    if config.distractor_photos is None:
+        return bundled_descriptor_set(book, config.distractors)
+    if config.distractor_photos.is_file():
+        return read_descriptor_set(config.distractor_photos, network, config.distractors)
+    with progress(f"{book.name}: describing the distractors", min(config.distractors, len(photos))) as advance:
+        return compute_descriptor_set(network, photos, config.distractors, config.out, advance)
+
+
 def describe_photos(
     extractor: Extractor, photos: Sequence[LocalPhoto], advance: Callable[[], None]
 ) -> tuple[list[ReleasedPhoto], Tensor, list[str]]:
-    """The photos that can be read, their descriptors (P, dim), and the errors of the others."""
+    """The readable photos, their descriptors (P, dim), and the errors of the others."""
 
     def square(photo: LocalPhoto) -> Tensor | PhotoError:
         try:
@@ -236,7 +257,7 @@ def describe_photos(
             else:
                 originals.append(ReleasedPhoto(str(photo.name), photo.path, seed))
     if not originals:
-        raise HomingError(f"none of the {len(photos)} photos can be read; the first says: {failures[0]}")
+        raise HomingError(f"none of the {len(photos)} photos can be read; the first error: {failures[0]}")
     return originals, torch.cat(descriptors), failures
 
 
@@ -245,7 +266,7 @@ def _load_codebooks(config: BenchConfig) -> list[Codebook]:
     names = [*(book.name for book in books), *config.index]
     if stray := next((name for name in names if Path(name).name != name or ".." in name), None):
         raise HomingError(
-            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another"
+            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another name"
         )
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise HomingError(f"two of the codebooks are named '{twice}'; measure them into different --out folders")
@@ -259,7 +280,7 @@ def _load_extractor(codebook: Codebook) -> Extractor:
 
 
 def refuse_overlap(photos: Sequence[LocalPhoto], others: Sequence[LocalPhoto], what: str) -> None:
-    """No photo may stand on both sides, under whatever name; `what` says where it was met again."""
+    """Refuse a photo whose bytes are in both lists; `what` describes the conflict in the message."""
     sizes: dict[int, list[Path]] = {}
     for other in others:
         sizes.setdefault(_size(other.path), []).append(other.path)
@@ -269,7 +290,7 @@ def refuse_overlap(photos: Sequence[LocalPhoto], others: Sequence[LocalPhoto], w
 
 
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0  # what cannot be read is told when it is
+    return path.stat().st_size if path.exists() else 0  # reported when it is read
 
 
 def _same(path: Path, other: Path) -> bool:
@@ -280,6 +301,6 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def refuse_inside(out: Path, folder: Path) -> None:
-    """What a bench writes may not become its input."""
+    """Refuse an out folder inside an input folder: results would become input."""
     if folder.is_dir() and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(folder)):
         raise HomingError(f"the out folder {out} lies inside {folder}; choose another --out")

@@ -1,4 +1,4 @@
-"""Descriptors of edited copies: each released file, edited in each way."""
+"""Descriptors of edited copies: each released file with each edit."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def describe_copies(
     *,
     variants: bool = False,
 ) -> np.ndarray:
-    """Descriptors (P, E, dim) of P files edited in E ways, kept in the folder; `advance` is called for each file.
+    """Descriptors (P, E, dim) of P files with E edits, cached in the folder; `advance` is called for each file.
 
-    With `turned` each copy is described in all its turns: (P, E, T, dim).
+    With `variants`, each copy is described in its T query variants (quarter turns and mirror): (P, E, T, dim).
     """
     files = [[item.source, item.seed, *file_state(item.file)] for item in released]
     key = cache_key(
@@ -60,15 +60,15 @@ def describe_copies(
 def edited_copies(
     extractor: Extractor, released: Iterable[ReleasedPhoto], edits: Sequence[Edit], *, variants: bool = False
 ) -> Iterator[Tensor]:
-    """Batches (B, E, dim) of descriptors of files edited in E ways; the network sees several files at once.
+    """Batches (B, E, dim) of descriptors of files with E edits; the network runs on several files at once.
 
-    With `turned` the turns of each copy follow each other: (B, E * T, dim).
+    With `variants`, the T variants of each copy follow each other: (B, E * T, dim).
     """
 
     def edited(item: ReleasedPhoto) -> Tensor:
         image = to_image(Photo.load(item.file).pixels())
         inputs = [extractor.resize(to_pixels(edit(image, item.seed))) for edit in edits]
-        return torch.stack([turn for square in inputs for turn in query_variants(square)] if variants else inputs)
+        return torch.stack([each for square in inputs for each in query_variants(square)] if variants else inputs)
 
     edited_files = prefetch_map(edited, released)
     count = len(edits) * (VARIANTS if variants else 1)

@@ -1,4 +1,4 @@
-"""Distractors by the hundred thousand: descriptors of crops of other people's photos, kept between runs."""
+"""Descriptors of distractors: bundled with a codebook, in a file, or of photos and crops of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from homing import codebooks
+from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.evaluation.protocol.cache import CachedArray, cache_key, file_state
 from homing.extractors import Extractor
@@ -16,25 +18,45 @@ from homing.extractors.crops import MIN_CROP_SIDE, SEED, describe_crops, square_
 from homing.photo import LocalPhoto
 
 _CHECKED_AT_ONCE = 65_536
-_FOLDER = "a folder of photos serves every network"
-_OFF_UNIT = 0.05  # bfloat16 and half precision are nearer to one than that
+_FOLDER = "a folder of photos works with every network"
+_NORM_TOLERANCE = 0.05  # rounding to bfloat16 or half precision stays below it
 
 
 @dataclass(frozen=True)
 class DescriptorSet:
-    """Descriptors (N, D), half precision, on disk; how many distinct photos they are of; which could not be read."""
+    """Descriptors (N, D) in half precision, the number of distinct photos they are of, and errors of unreadable photos.
+
+    `codes` (N, bytes) are set where only the codes of the photos are known; `descriptors` are then decoded from them.
+    """
 
     descriptors: np.ndarray
     photos: int
     failures: list[str]
+    codes: np.ndarray | None = None
+
+
+def check_bundled_distractors(codebook: Codebook) -> None:
+    """Refuse a codebook that has no bundled distractors."""
+    if not codebooks.has_distractors(codebook):
+        raise HomingError(
+            f"codebook '{codebook.name}' has no bundled distractors; give photos to search among with "
+            f"--distractor-photos, or one of these codebooks: {', '.join(codebooks.available())}"
+        )
+
+
+def bundled_descriptor_set(codebook: Codebook, count: int) -> DescriptorSet:
+    """The first `count` distractors that are bundled with a codebook."""
+    check_bundled_distractors(codebook)
+    codes = codebooks.bundled_distractors(codebook).codes[:count]
+    return DescriptorSet(codebook.decode(codes).numpy().astype(np.float16), len(codes), [], codes)
 
 
 def compute_descriptor_set(
     extractor: Extractor, photos: Sequence[LocalPhoto], count: int, folder: Path, advance: Callable[[], None]
 ) -> DescriptorSet:
-    """Descriptors of these photos, `count` if all can be read; those an earlier run left in the folder are kept.
+    """Descriptors of these photos: `count` in all if every photo can be read; cached in the folder.
 
-    `advance` is called for each photo, those that an earlier run saw first.
+    `advance` is called for each photo, first for those of an earlier run.
     """
     settings = [extractor.fingerprint, count, SEED, square_side(extractor), MIN_CROP_SIDE]
     file = folder / f"descriptors-{cache_key(settings, photo_states(photos))}.npy"
@@ -54,12 +76,12 @@ def compute_descriptor_set(
     for batch in describe_crops(extractor, paths, count, report, start=seen):
         cache.append(batch, seen=seen, failures=failures, extractor=extractor.fingerprint)
     if not cache.count:
-        raise HomingError(f"none of the {len(failures)} distractor photos can be read; the first says: {failures[0]}")
+        raise HomingError(f"none of the {len(failures)} distractor photos can be read; the first error: {failures[0]}")
     return DescriptorSet(cache.rows, seen - len(failures), failures)
 
 
 def read_descriptor_set(file: Path, extractor: Extractor, count: int | None) -> DescriptorSet:
-    """The first descriptors of a .npy file: one that a bench left in its folder, or (N, D) numbers made elsewhere."""
+    """The first `count` descriptors of a .npy file: a bench's cache, or (N, D) numbers from elsewhere."""
     try:
         rows: np.ndarray = np.lib.format.open_memmap(file, mode="r")
     except (OSError, ValueError, EOFError) as error:
@@ -80,26 +102,26 @@ def read_descriptor_set(file: Path, extractor: Extractor, count: int | None) -> 
 
 
 def photo_states(photos: Sequence[LocalPhoto]) -> list[list[object]]:
-    """What tells one set of photos from another at a glance."""
+    """Name, size and modification time of each photo, to tell sets of photos apart."""
     return [[str(photo.name), *file_state(photo.path)] for photo in photos]
 
 
 def _read_metadata(file: Path, rows: int) -> tuple[int, int, list[str], str | None]:
-    """What a bench noted beside its file: rows filled, photos they are of, failures, the network's fingerprint."""
+    """The metadata of a bench's cache: filled rows, number of photos, failures, the network's fingerprint."""
     metadata_file = file.with_suffix(".json")
     if not metadata_file.is_file():
-        return rows, rows, [], None  # nobody knows whose numbers made elsewhere are: they are taken for one photo each
+        return rows, rows, [], None  # numbers from elsewhere: one photo each is assumed
     try:
         metadata = json.loads(metadata_file.read_text())
         filled, failures = min(int(metadata["rows"]), rows), list(metadata["failures"])
         return filled, int(metadata["seen"]) - len(failures), failures, str(metadata["extractor"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise HomingError(f"{metadata_file} is damaged; the bench that wrote it mends it") from error
+        raise HomingError(f"{metadata_file} is damaged; run the bench that wrote it again") from error
 
 
 def _expect_descriptors(rows: np.ndarray, file: Path) -> None:
-    """Refuse numbers that no network gives, which an index would take or break over."""
+    """Refuse rows that are not of unit norm: no extractor returns them, and an index would be wrong or fail."""
     for start in range(0, len(rows), _CHECKED_AT_ONCE):
         lengths = np.linalg.norm(rows[start : start + _CHECKED_AT_ONCE].astype(np.float32), axis=1)
-        if not (np.abs(lengths - 1) < _OFF_UNIT).all():  # NaN is not below anything
+        if not (np.abs(lengths - 1) < _NORM_TOLERANCE).all():  # false for NaN
             raise HomingError(f"{file} must hold descriptors of unit norm; some of its rows are not")

@@ -1,4 +1,4 @@
-"""LPIPS of released files, kept between runs."""
+"""LPIPS of released files, cached between runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from homing.photo import Photo
 
 
 def measure_lpips(run: CodebookRun, release_result: ReleaseResult, name: str, distance: Distance) -> list[float]:
-    """How far each activated file of a release of this name is from its original, in their order."""
+    """LPIPS between each activated file of a release and its original, in the order of the files."""
     originals = {original.source: original.file for original in run.originals}
     pairs = [(originals[file.source], file.file) for file in release_result.activated]
     if not pairs:
@@ -20,8 +20,8 @@ def measure_lpips(run: CodebookRun, release_result: ReleaseResult, name: str, di
     key = cache_key("lpips", [[*file_state(original), *file_state(released)] for original, released in pairs])
     cache = CachedArray(run.config.out / f"lpips-{key}.npy", (len(pairs),), np.float32)
     with run.progress(f"{run.codebook.name}: measuring LPIPS, {name}", len(pairs)) as advance:
-        for place, (original, released) in enumerate(pairs):
-            if place >= cache.count:
+        for position, (original, released) in enumerate(pairs):
+            if position >= cache.count:
                 cache.append(
                     np.array([distance(Photo.load(original).pixels(), Photo.load(released).pixels())], np.float32)
                 )

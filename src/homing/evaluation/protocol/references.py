@@ -1,4 +1,4 @@
-"""What a bench searches in: some photos among many distractors, as codes in an index and as full descriptors."""
+"""The references a bench searches: photos among distractors, as codes in an index and as full descriptors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from homing.codebooks import Codebook
+from homing.evaluation.protocol.descriptor_set import DescriptorSet
 from homing.indexes import FaissIndex, ranking
 
 Probes = int | Literal["exact"]
 
-# The two sides of the table of distances that is held at any one time: a quarter of a gigabyte.
+# Rows and columns of the distance matrix held in memory at a time: a quarter of a gigabyte.
 _REFERENCES_AT_ONCE, _QUERIES_AT_ONCE = 16_384, 4_096
 _MAX_TIMED_QUERIES = 200
 
@@ -32,33 +33,41 @@ class Neighbors(NamedTuple):
     ids: np.ndarray
 
     def top1(self) -> Neighbors:
-        """The nearest one of each query alone, without the memory that the others take."""
+        """The nearest reference of each query, copied so that the rest can be freed."""
         return Neighbors(self.distances[:, :1].copy(), self.ids[:, :1].copy())
 
 
 class Milliseconds(NamedTuple):
-    """Time per search, one query at a time on one core: through homing, and by FAISS alone in the same index."""
+    """Milliseconds per search, one query at a time on one core: with homing, and with FAISS alone on the same index."""
 
     homing: float
     faiss: float
 
 
 class References:
-    """The descriptors (P, D) of photos as they were, and those (N, D) of distractors, in this order."""
+    """The original photos, by (P, D) descriptors, followed by the distractors.
 
-    def __init__(self, codebook: Codebook, originals: Tensor, distractors: np.ndarray, device: torch.device) -> None:
-        self._originals, self._distractors, self._device = originals, distractors, device
+    Distractors of which only codes are known enter the index by these, and every other comparison by the descriptors
+    decoded from them.
+    """
+
+    def __init__(self, codebook: Codebook, originals: Tensor, distractors: DescriptorSet, device: torch.device) -> None:
+        self._originals, self._distractors, self._device = originals, distractors.descriptors, device
         self._codebook = codebook
         self._index = FaissIndex(codebook)
+        photos = len(originals)
         for start, rows in self._chunks():
-            self._index.add(codebook.encode(rows), np.arange(start, start + len(rows)))
+            # Decoding and encoding again can end in another cell, so known codes are added as they are.
+            known = None if distractors.codes is None or start < photos else distractors.codes[start - photos :]
+            codes = codebook.encode(rows) if known is None else known[: len(rows)]
+            self._index.add(codes, np.arange(start, start + len(rows)))
 
     def __len__(self) -> int:
         return len(self._originals) + len(self._distractors)
 
     @property
     def bytes_per_vector(self) -> int:
-        """What the index keeps of one reference, but for its id and its cell."""
+        """Bytes that the index stores per reference, without its id and its cell."""
         return self._index.code_size
 
     def search(
@@ -72,8 +81,8 @@ class References:
     ) -> Neighbors:
         """The k nearest references of (Q, D) descriptors; `exact` compares with every descriptor.
 
-        Queries may be described T times, (Q, T, D); `margin` chooses cells in place of `probes`; the `rerank` nearest
-        are compared again, by their descriptors.
+        Queries may have T variants, (Q, T, D). `probe_radius` selects cells instead of `probes`. `rerank` is the number
+        of nearest references to compare again by their full descriptors.
         """
         k = min(k, len(self))
 
@@ -92,13 +101,13 @@ class References:
     def codes_scanned(
         self, descriptors: np.ndarray, probes: int | None = None, probe_radius: float | None = None
     ) -> np.ndarray:
-        """How many codes (Q,) such a search compares."""
+        """The number of codes (Q,) that a search compares with each query."""
         return np.concatenate(
             [self._index.codes_scanned(chunk, probes, probe_radius) for chunk in _query_chunks(descriptors)]
         )
 
     def search_ms(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
-        """How long the search for one of these (Q, D) descriptors takes."""
+        """Milliseconds per search for one of these (Q, D) descriptors."""
         queries = torch.from_numpy(np.array(descriptors[:_MAX_TIMED_QUERIES], dtype=np.float32))
         transformed = self._codebook.transform(queries)
         raw: Any = self._index.faiss
@@ -110,7 +119,7 @@ class References:
     def search_ms_with(
         self, descriptors: np.ndarray, k: int, *, probes: int | None, probe_radius: float | None, rerank: int | None
     ) -> float:
-        """The same, through homing, of a search with options."""
+        """Milliseconds per search with homing, with these search options."""
         queries = descriptors[:_MAX_TIMED_QUERIES]
         with _single_thread():
             return _milliseconds(
@@ -138,7 +147,7 @@ class References:
         return best.cpu().numpy(), ids.cpu().numpy()
 
     def _chunks(self) -> Iterator[tuple[int, Tensor]]:
-        """All descriptors, part by part, each with the number of its first."""
+        """All descriptors in chunks, each with the id of its first row."""
         first = 0
         for chunk in (self._originals.numpy(), self._distractors):
             for start in range(0, len(chunk), _REFERENCES_AT_ONCE):
@@ -163,7 +172,7 @@ def _single_thread() -> Iterator[None]:
 
 
 def _milliseconds(search: Callable[[int], object], count: int) -> float:
-    """The median over the queries; the first ones only warm the caches."""
+    """The median over the queries: the first searches, with cold caches, do not affect it."""
     seconds = []
     for i in range(count):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Photos released in one way, as files: what a bench lets others edit. A second run goes on where one stopped."""
+"""Released files for a bench, one folder per recipe; an interrupted release continues where it stopped."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _QUALITY = {field.name for field in fields(Quality)}
 
 @dataclass(frozen=True)
 class ReleasedPhoto:
-    """A file that is out in the world, and the reference it should come home to.
+    """A released file and the reference that is correct for it.
 
-    The seed is the photo's, however it was released: sets whose copies were made with the same random numbers compare.
+    The seed of its edits depends on the photo only, so that releases with different recipes get the same random edits.
     """
 
     source: str
@@ -40,42 +40,41 @@ class ReleasedPhoto:
 
 
 class ModifiedPhoto(Protocol):
-    """What came of one photo: the bytes to release, and how they were found to be."""
+    """The result for one photo: the bytes to release and their measured quality."""
 
     @property
     def data(self) -> bytes:
-        """The file."""
+        """The bytes of the file."""
         ...
 
     @property
     def state(self) -> str:
-        """Whether its pixels moved, or are `unchanged`."""
+        """`unchanged` if the pixels are those of the original."""
         ...
 
     @property
     def reason(self) -> str | None:
-        """For the state."""
+        """Why the photo has this state."""
         ...
 
     @property
     def quality(self) -> Quality:
-        """Of the file, decoded again."""
+        """Quality of the file, decoded again."""
         ...
 
 
 @dataclass(frozen=True)
 class ReleaseResult:
-    """The files of one recipe, the quality of those that were activated, and why others could not be released.
+    """The files of one recipe or watermark, the quality of the modified ones, and errors of photos not released.
 
-    A photo that activation left unchanged is released as it was, and has no part in the quality. The same of photos
-    that were given a watermark.
+    A photo that was left unchanged is released as it is and has no entry in `qualities`.
     """
 
     files: list[ReleasedPhoto]
     qualities: list[Quality]
     failures: list[str]
     seconds: float
-    activated: list[ReleasedPhoto] = field(default_factory=list)  # the files of the qualities, in their order
+    activated: list[ReleasedPhoto] = field(default_factory=list)  # the modified files, in the order of the qualities
 
 
 def release(
@@ -87,7 +86,7 @@ def release(
     recipe: Recipe,
     advance: Callable[[], None],
 ) -> ReleaseResult:
-    """Activate photos and write them into the folder under the names of their sources; `advance` is called for each."""
+    """Activate photos and write them to the folder under their source names; `advance` is called for each photo."""
     modify = partial(activate_batch, extractor=extractor, codebook=codebook, recipe=recipe)
     return release_modified(
         originals,
@@ -108,9 +107,14 @@ def release_modified(
     advance: Callable[[], None],
     size: BatchSize = CPU_BATCH_SIZE,
 ) -> ReleaseResult:
-    """The same with what `move` makes of photos, in batches of this size; the key names all that decides it."""
+    """Apply `modify` to batches of photos and write the results to the folder under their source names.
+
+    `key` identifies everything that affects the result; a folder written with another key is written again.
+    """
     for original in originals:
-        if not (folder / original.source).resolve().is_relative_to(folder.resolve()):  # over the photo itself, perhaps
+        if (
+            not (folder / original.source).resolve().is_relative_to(folder.resolve())
+        ):  # it could overwrite the photo itself
             raise HomingError(f"{original.source} would be written outside of {folder}")
     log = _Log(folder, f"{__version__} {key}")
     remaining = [original for original in originals if not log.is_current(original)]
@@ -140,10 +144,10 @@ def release_modified(
 
 
 class _Log:
-    """A line for each photo; what was done for another recipe or of a changed photo, and what failed, is done again."""
+    """A log with a line for each photo. Photos that failed, changed, or have another key are released again."""
 
     def __init__(self, folder: Path, key: str) -> None:
-        self._path = folder.with_name(f"{folder.name}.jsonl")  # beside the photos, not among them
+        self._path = folder.with_name(f"{folder.name}.jsonl")  # next to the folder of photos, not inside
         self._folder = folder
         self._entries: dict[str, dict[str, Any]] = {}
         with report_write_errors(self._path):
@@ -155,18 +159,18 @@ class _Log:
             write_atomically(self._path, "".join(json.dumps(entry) + "\n" for entry in whole).encode())
 
     def is_current(self, original: ReleasedPhoto) -> bool:
-        """Whether this photo was released, and its file is as it was written."""
+        """Whether this photo was released and neither it nor the released file changed since."""
         entry = self._entries.get(original.source, {"state": "failed"})
         if entry["state"] == "failed" or entry["photo"] != file_state(original.file):
             return False
         return bool(entry["file"] == file_state(self._folder / original.source))
 
     def entry(self, original: ReleasedPhoto) -> dict[str, Any]:
-        """What was noted of a photo."""
+        """The log entry of a photo."""
         return self._entries[original.source]
 
     def add(self, original: ReleasedPhoto, result: ModifiedPhoto | PhotoError, seconds: float) -> None:
-        """Note what came of a photo."""
+        """Log the result of a photo."""
         entry: dict[str, Any] = {"source": original.source, "photo": file_state(original.file), "seconds": seconds}
         if isinstance(result, PhotoError):
             entry |= {"state": "failed", "reason": str(result)}
@@ -179,7 +183,7 @@ class _Log:
             file.write(json.dumps(entry) + "\n")
 
     def _lines(self) -> Iterator[Any]:
-        """All whole lines: the last one may have been cut off."""
+        """All complete lines; the last one may be truncated."""
         try:
             for line in self._path.read_text().splitlines():
                 yield json.loads(line)
@@ -188,7 +192,7 @@ class _Log:
 
 
 def _is_valid_entry(entry: Any) -> bool:
-    """Whether a line is one that `_Log` wrote; what somebody made of another is done again."""
+    """Whether an entry has the format that `_Log` writes; photos of other entries are released again."""
     if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
         return False
     if not isinstance(entry.get("seconds"), int | float) or entry.get("state") == "failed":

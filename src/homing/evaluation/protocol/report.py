@@ -1,4 +1,4 @@
-"""What every bench says: what it measured on, and what its searches found."""
+"""Parts that the reports of all benches share: what was measured, and the results of the searches."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from homing.evaluation.protocol.config import CodebookRun
 from homing.evaluation.protocol.references import Neighbors, Probes
 
-INTERVALS = "95 %: a bootstrap over photos (1,000 rounds, seed 0); it has no width where all fare alike"
+INTERVALS = "95 %: a bootstrap over photos (1,000 rounds, seed 0); of width 0 if all photos have the same result"
 SEARCH_HEADINGS = ["codebook", "recipe", "probes", "photo", "edit", "rank", "found", "distance", "is_correct"]
 
 
 def summary_line(run: CodebookRun) -> str:
-    """In one sentence: how many photos, among what."""
+    """The numbers of photos, references and distractors, in one sentence."""
     photos, distractors = len(run.originals), len(run.distractors.descriptors)
-    return (
-        f"{photos:,} photos among {photos + distractors:,} references, {distractors:,} of them distractors, "
-        f"from {run.distractors.photos:,} distinct photos."
-    )
+    among = f"{photos:,} photos among {photos + distractors:,} references, {distractors:,} of them "
+    if run.distractors.codes is not None:
+        return f"{among}distractors bundled with the codebook, compared by their codes in every search."
+    return f"{among}distractors, from {run.distractors.photos:,} distinct photos."
 
 
 def common_numbers(
@@ -30,9 +30,13 @@ def common_numbers(
     seconds: float,
     failures: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The document of a bench of these subjects; `failures` are those that are no subject's own."""
+    """The JSON document of a bench; `failures` are those that belong to no run."""
     first = runs[0]
-    distractors = {"photos": first.distractors.photos, "descriptors": len(first.distractors.descriptors)}
+    distractors = {
+        "photos": first.distractors.photos,
+        "descriptors": len(first.distractors.descriptors),
+        "bundled": first.distractors.codes is not None,
+    }
     lines = [*(line for run in runs for line in run.failures), *failures]
     return {
         "rows": rows,
@@ -50,12 +54,12 @@ def common_numbers(
 
 
 def format_probes(probes: Probes, has_cells: bool) -> str:
-    """The number of probes in a table; an index without cells has none."""
+    """The number of probes as a table cell; a dash for an index without cells."""
     return str(probes) if has_cells or probes == "exact" else "–"
 
 
 def describe_probes(probes: Probes, has_cells: bool) -> str:
-    """The number of probes in words."""
+    """The number of probes as words."""
     if probes == "exact":
         return "exact"
     if not has_cells:
@@ -64,7 +68,7 @@ def describe_probes(probes: Probes, has_cells: bool) -> str:
 
 
 def numbered_name(name: str, number: int) -> str:
-    """The name of the first, second, … figure of its kind."""
+    """The name of a figure; from the second of its kind on, with its number."""
     return name if number == 1 else f"{name}-{number}"
 
 
@@ -77,7 +81,7 @@ def search_rows(
     found: Neighbors,
     ranks: np.ndarray,
 ) -> Iterator[list[object]]:
-    """Under the headings above, a line for each search for P files edited in E ways; ranks (P, E)."""
+    """A CSV row (SEARCH_HEADINGS) for each search for P files with E edits; ranks (P, E)."""
     names = [original.source for original in run.originals]
     queries = [(source, label) for source in sources for label in labels]
     for query, (pair, rank) in enumerate(zip(queries, ranks.ravel().tolist(), strict=True)):
@@ -94,7 +98,7 @@ def search_rows(
 
 
 def nearest_name_and_distance(found: Neighbors, query: int, names: Sequence[str]) -> list[str]:
-    """What is nearest, and how far; no name where it is a distractor, neither where nothing was found at all."""
+    """Name and distance of the nearest reference: no name for a distractor, both empty if nothing was found."""
     number = int(found.ids[query, 0])
     name = names[number] if 0 <= number < len(names) else ""
     return [name, "" if number < 0 else f"{found.distances[query, 0]:.5f}"]

@@ -1,4 +1,4 @@
-"""What every bench hands over when it is done, and the one way it is written."""
+"""The results of a bench, and how they are written."""
 
 from homing.evaluation.results.document import CsvTable, Figure, PictureRow, Results, Table
 from homing.evaluation.results.figures import PALETTE, bars, colors

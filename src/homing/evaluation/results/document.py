@@ -1,4 +1,4 @@
-"""The outcome of a bench, ready to be written: numbers, tables, figures, pictures, and line by line."""
+"""The results of a bench, ready to be written: numbers, tables, figures, pictures, and CSV rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     import matplotlib.figure
     from PIL import Image
 
-# Digits with their signs, perhaps a power of ten, perhaps a short unit; a dash stands where there is no number.
+# Digits with signs, optionally a power of ten and a short unit; a dash for a missing number.
 _NUMBER = re.compile(r"(?=.*[\d∞–—-])[-+−±<>≤≥≈~×√∞–—%(),./\d\s]*(e[-+]?\d+)?( [a-zA-Zµ]{1,5})?")
 _STEM = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of text under headings; a rule is drawn before the rows that begin a group."""
+    """Rows of text under headings; `groups` are the rows that a rule is drawn before."""
 
     name: str  # of its files, without a suffix
     caption: str
@@ -32,13 +32,13 @@ class Table:
 
     @property
     def number_columns(self) -> list[bool]:
-        """Which columns hold numbers: a word among them, such as exact, does not make it text."""
+        """Which columns hold numbers, judged by the majority of cells: 'exact' may be among the probes."""
         return [_holds_numbers([row[column] for row in self.rows]) for column in range(len(self.headings))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What draws itself onto an empty matplotlib figure."""
+    """A figure: `draw` is called with an empty matplotlib figure."""
 
     name: str  # of its files, without a suffix
     caption: str
@@ -51,7 +51,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureRow:
-    """Pictures side by side, by what stands under each: a photo as it was, as released, and the difference."""
+    """Pictures side by side, by caption, such as original, released and difference."""
 
     caption: str
     pictures: Mapping[str, Image.Image]
@@ -59,10 +59,10 @@ class PictureRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CsvTable:
-    """A CSV file of what the numbers were made from: by default a line for each search."""
+    """A CSV file of the raw results: by default a row for each search."""
 
     name: str = "queries"  # of its file, without a suffix
-    content: str = "every search"  # that has a line
+    content: str = "every search"  # one row each
     headings: Sequence[str]
     rows: Iterable[Sequence[object]]
 
@@ -72,14 +72,14 @@ class CsvTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """All that a bench has to say.
+    """The report of a bench.
 
-    The numbers are one JSON document; what stands there under settings and failures is on the page too.
+    `numbers` are written as one JSON document; its settings and failures are on the page too.
     """
 
     title: str
     summary: str  # one line: what was measured, among how many references, from how many distinct photos
-    command: str  # that does it again
+    command: str  # that repeats the run
     numbers: Mapping[str, object]
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
@@ -89,9 +89,9 @@ class Results:
     def __post_init__(self) -> None:
         for some in (self.tables, self.figures):
             names = [each.name for each in some]
-            assert len(set(names)) == len(names), f"two of {names} would be one file"
+            assert len(set(names)) == len(names), f"two of {names} would be the same file"
 
 
 def _holds_numbers(cells: Sequence[str]) -> bool:
-    said = [cell for cell in cells if cell.strip()]
-    return bool(said) and 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in said) >= len(said)
+    filled = [cell for cell in cells if cell.strip()]
+    return bool(filled) and 2 * sum(_NUMBER.fullmatch(cell) is not None for cell in filled) >= len(filled)

@@ -1,4 +1,4 @@
-"""Figures as SVG and PNG, in one quiet look. The same numbers give the same bytes."""
+"""Figures as SVG and PNG, in one style; reproducible byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 GRAY, ACCENT = "#858c96", "#1f5fa8"
-_OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")  # after Okabe and Ito: told apart by all eyes
+_OTHERS = (
+    "#d55e00",
+    "#009e73",
+    "#b0559c",
+    "#c79a00",
+    "#56b4e9",
+)  # after Okabe and Ito: distinguishable with color blindness
 PALETTE = (ACCENT, *_OTHERS, GRAY)
 _INK, _LINE = "#3c4450", "#e3e6ea"
 _STYLE = {
@@ -43,20 +49,20 @@ _STYLE = {
     "legend.frameon": False,
     "savefig.dpi": 200,
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "homing",  # or ids would be drawn by lot
+    "svg.hashsalt": "homing",  # ids would be random otherwise
 }
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, drawn."""
+    """A rendered figure."""
 
     svg: str
     png: bytes
 
 
 def colors(names: Sequence[str]) -> dict[str, str]:
-    """A color for each name: passive is gray; activated, or the paper's recipe, is strong; the others follow."""
+    """A color for each name: gray for passive, the accent color for 'activated' or 'paper', others in order."""
     strong = next((name for name in names if name in ("activated", "paper")), None)
     known, others = {"passive": GRAY, strong: ACCENT}, cycle(_OTHERS)
     return {name: known.get(name) or next(others) for name in names}
@@ -65,9 +71,9 @@ def colors(names: Sequence[str]) -> dict[str, str]:
 def bars(
     axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[tuple[float, float, float]]]
 ) -> dict[str, list[float]]:
-    """Bars side by side, in groups: each name's shares, one for each group, with where its interval begins and ends.
+    """Draw grouped bars: for each name one share per group, with both ends of its interval.
 
-    Gives where the bars of each name stand.
+    Returns the positions of the bars of each name.
     """
     color, width = colors(list(shares)), 0.8 / len(shares)
     bar_positions = {}
@@ -82,17 +88,17 @@ def bars(
 
 
 def draw(figure: Figure) -> Drawing:
-    """Draw a figure once, for both."""
+    """Render a figure as SVG and PNG."""
     load_extra("matplotlib", extra="bench")
     import matplotlib.figure
     import matplotlib.style
 
-    with matplotlib.style.context(["default", _STYLE]):  # and not in the look of somebody's matplotlibrc
+    with matplotlib.style.context(["default", _STYLE]):  # independent of the user's matplotlibrc
         canvas = matplotlib.figure.Figure(figsize=figure.size, layout="constrained")
         figure.draw(canvas)
         svg, png = BytesIO(), BytesIO()
         canvas.savefig(svg, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
         canvas.savefig(png, format="png", metadata={"Software": None})
     text = svg.getvalue().decode()
-    # Without the document type, whose address some readers would load from the network.
+    # Without the document type: some readers would load its address from the network.
     return Drawing('<?xml version="1.0" encoding="utf-8"?>\n' + text[text.index("<svg") :], png.getvalue())

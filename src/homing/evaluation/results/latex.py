@@ -1,4 +1,4 @@
-"""Tables in LaTeX, to be put into a paper as they are."""
+"""Tables in LaTeX, ready for a paper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from homing.evaluation.results.document import Table
 
 _NEEDS = r"% Needs \usepackage{booktabs}; a table made to fit the line also \usepackage{graphicx}."
-_LINE = 80  # characters that fit the line of a page
+_LINE = 80  # characters that fit the line width
 
 _AS_TEXT = {
     "\\": "textbackslash",
@@ -22,7 +22,7 @@ _AS_TEXT = {
     "°": "textdegree",
     "…": "ldots",
 }
-_AS_MATHS = {
+_AS_MATH = {
     "∞": r"\infty",
     "±": r"\pm",
     "×": r"\times",
@@ -33,7 +33,7 @@ _AS_MATHS = {
     "≤": r"\leq",
     "≥": r"\geq",
     "≈": r"\approx",
-    "µ": r"\mu",  # the sign for a millionth; below is the Greek letter
+    "µ": r"\mu",  # the micro sign; below is the Greek letter
     "μ": r"\mu",
     "α": r"\alpha",
     "β": r"\beta",
@@ -51,16 +51,16 @@ _AS_MATHS = {
 }
 _ESCAPED = {
     **{sign: f"\\{sign}" for sign in "%&#$_{}"},
-    **{sign: f"{{{sign}}}" for sign in "[]*"},  # after the end of a row these would belong to it
+    **{sign: f"{{{sign}}}" for sign in "[]*"},  # after the end of a row these would be its arguments
     **{sign: f"\\{name}{{}}" for sign, name in _AS_TEXT.items()},
-    **{sign: f"${maths}$" for sign, maths in _AS_MATHS.items()},
-    "-": "-{}",  # only before another one: two in a row would become a dash
+    **{sign: f"${maths}$" for sign, maths in _AS_MATH.items()},
+    "-": "-{}",  # only before another one: two in a row would become an en dash
 }
 _SIGNS = re.compile("|".join(re.escape(sign) for sign in _ESCAPED if sign != "-") + "|-(?=-)")
 
 
 def latex(table: Table, caption: str) -> str:
-    """A table with the rules of booktabs, its caption above it; too wide a one shrinks to the line."""
+    """A booktabs table with its caption above; a wide table is scaled to the line width."""
     body = [r"\toprule", _row(table.headings), r"\midrule"]
     for position, row in enumerate(table.rows):
         if position and position in table.groups:
@@ -84,7 +84,7 @@ def latex(table: Table, caption: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX prints as it is, on one line; what cannot be printed is left out."""
+    """Escape text for LaTeX, on one line, without unprintable characters."""
     line = "".join(sign for sign in " ".join(text.split()) if sign.isprintable())
     return _SIGNS.sub(lambda sign: _ESCAPED[sign[0]], line)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-# What would end a cell, or be read as more than text; an underscore inside a word would not.
+# Characters that would end a cell or be read as markup; an underscore inside a word is not.
 _MARKS = re.compile(r"[\\|`*~<\[]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 
 
@@ -17,5 +17,5 @@ def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Escape text for Markdown, on one line."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

@@ -1,4 +1,4 @@
-"""Pages for people: one HTML file each, that holds all it shows and loads nothing."""
+"""HTML pages: single files that embed their pictures and load nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ID = re.compile(r'( id="|url\(#|href="#)')
 
 
 def page(results: Results, document: Mapping[str, object], drawings: Mapping[str, Drawing]) -> bytes:
-    """The page of a bench: its results, the document they are in, and its figures by name."""
+    """The page of a bench, from its results, its JSON document, and its rendered figures by name."""
     values = {
         "results": results,
         "drawings": {name: _inline(name, drawing.svg) for name, drawing in drawings.items()},
@@ -34,13 +34,13 @@ def render(template: str, values: Mapping[str, object]) -> bytes:
 
 
 def _inline(name: str, svg: str) -> str:
-    """An SVG as a part of the page: ids are the page's, and two figures have the same ones."""
+    """An SVG for embedding: ids get a prefix, as they must be unique in the page."""
     inner = svg[svg.index("<svg") :]
     return _TAG.sub(lambda tag: _ID.sub(rf"\g<1>{name}-", tag[0]), inner)
 
 
 def _metadata(document: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """What was set, then what it ran on, in words."""
+    """Settings, versions and hardware as text."""
     settings = document.get("settings", {})
     assert isinstance(settings, Mapping)
     for name, value in {**settings, "versions": document["versions"], "hardware": document["hardware"]}.items():

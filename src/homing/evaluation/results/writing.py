@@ -1,4 +1,4 @@
-"""Results as files: for machines, for papers, for people."""
+"""Write results as files: JSON, CSV, Markdown, LaTeX, figures, and an HTML page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from homing.evaluation.results.page import page
 
 
 def write_results(results: Results, out: Path) -> None:
-    """Write results.json, the lines as .csv, tables as .md and .tex, figures as .svg and .png, and report.html."""
+    """Write results.json, CSV rows, tables as .md and .tex, figures as .svg and .png, and report.html."""
     with report_write_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     for name, data in _files(results):
@@ -32,15 +32,15 @@ def write_results(results: Results, out: Path) -> None:
 
 
 def as_json(results: Results) -> dict[str, object]:
-    """All but the single lines, and what it was made with, as one JSON document."""
+    """The JSON document: everything except the CSV rows, with versions and hardware."""
     about = {"title": results.title, "summary": results.summary, "command": results.command}
-    made_with = provenance()
-    assert not results.numbers.keys() & {*about, *made_with}, "one of the numbers has a name that is taken"
-    return {**about, **results.numbers, **made_with}
+    environment = provenance()
+    assert not results.numbers.keys() & {*about, *environment}, "one of the numbers has a reserved name"
+    return {**about, **results.numbers, **environment}
 
 
 def provenance() -> dict[str, object]:
-    """What the numbers were made with. No date, so that two runs can be compared."""
+    """Versions and hardware. No date, so that two runs can be compared."""
     versions = {
         "homing": __version__,
         "torch": torch.__version__,
@@ -52,13 +52,13 @@ def provenance() -> dict[str, object]:
 
 
 def _files(results: Results) -> Iterator[tuple[str, bytes]]:
-    """Every file and what is in it, the numbers first: whatever goes wrong after that, they are there."""
+    """Each file name and its content; the numbers first, so that they are written whatever fails later."""
     document = as_json(results)
     yield "results.json", (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
     if results.csv_table:
         yield f"{results.csv_table.name}.csv", _csv(results.csv_table.headings, results.csv_table.rows)
     for table in results.tables:
-        caption = f"{table.caption} {results.summary}"  # a table goes its own ways, and says then what was measured
+        caption = f"{table.caption} {results.summary}"  # tables are used on their own, and need it there
         text = f"{escape(caption)}\n\n{markdown(table.headings, table.rows)}"
         yield f"{table.name}.md", text.encode(errors="replace")
         yield f"{table.name}.tex", latex(table, caption).encode(errors="replace")
@@ -71,10 +71,9 @@ def _files(results: Results) -> Iterator[tuple[str, bytes]]:
 
 
 class _LineBuffer(list[str]):
-    """Lines that csv writes.
+    """The lines that csv.writer writes, with \\n line ends.
 
-    It is told to end them as its standard does, or it would leave a lone carriage return in a name unquoted; they are
-    kept as other tools like them.
+    csv.writer itself must end lines with \\r\\n: otherwise it leaves a lone carriage return in a name unquoted.
     """
 
     def write(self, line: str) -> None:
@@ -86,4 +85,4 @@ def _csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
     writer = csv.writer(lines)
     writer.writerow(headings)
     writer.writerows(rows)
-    return "".join(lines).encode(errors="surrogateescape")  # a name that is not text keeps its bytes
+    return "".join(lines).encode(errors="surrogateescape")  # file names that are not UTF-8 keep their bytes
