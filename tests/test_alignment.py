@@ -1,4 +1,4 @@
-"""Copies laid over their originals, by edits whose geometry is known."""
+"""Alignment of copies with their originals, with edits of known geometry."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ def flower(photos: Path) -> Image.Image:
 
 
 def mean_difference(query: Image.Image, alignment: Image.Image, inside: np.ndarray) -> float:
-    """The mean difference of what is laid over each other, of 255."""
+    """The mean difference inside the mask, of 255."""
     return float(np.abs(np.asarray(query, float) - np.asarray(alignment, float))[inside].mean())
 
 
-def test_a_crop_is_found_where_it_was(flower: Image.Image) -> None:
+def test_a_crop_is_located_in_the_photo(flower: Image.Image) -> None:
     left, top, right, bottom = 90, 60, 350, 240
     query = flower.crop((left, top, right, bottom))
     alignment = align(query, flower)
@@ -41,16 +41,16 @@ def test_a_crop_is_found_where_it_was(flower: Image.Image) -> None:
     ],
     ids=["rotation", "mirror", "stretch"],
 )
-def test_turned_mirrored_and_stretched_copies_are_laid_over(flower: Image.Image, edit) -> None:
+def test_rotated_mirrored_and_stretched_copies_are_aligned(flower: Image.Image, edit) -> None:
     query = edit(flower)
     alignment = align(query, flower)
     assert alignment is not None
     assert alignment.image.size == query.size
-    assert alignment.mask.mean() > 0.5  # the corners that a turn adds are of no photo
+    assert alignment.mask.mean() > 0.5  # without the corners that a rotation adds
     assert mean_difference(query, alignment.image, alignment.mask) < 8
 
 
-def test_a_caption_is_what_differs(flower: Image.Image) -> None:
+def test_a_caption_above_the_photo_is_the_difference(flower: Image.Image) -> None:
     query = Image.new("RGB", (flower.width, flower.height + 60), "white")
     query.paste(flower, (0, 60))
     ImageDraw.Draw(query).rectangle((100, 150, 200, 180), fill="black")
@@ -64,7 +64,7 @@ def test_a_caption_is_what_differs(flower: Image.Image) -> None:
     )
 
 
-def test_what_does_not_agree_is_not_laid_over(flower: Image.Image, photos: Path) -> None:
+def test_different_photos_are_not_aligned(flower: Image.Image, photos: Path) -> None:
     other = Image.open(photos / "chelsea.png").convert("RGB")
     assert align(other, flower) is None
     assert align(Image.new("RGB", (200, 200), "gray"), flower) is None

@@ -1,4 +1,4 @@
-"""Results that no bench found."""
+"""Made-up results, to test how results are written."""
 
 import numpy as np
 from PIL import Image

@@ -1,4 +1,4 @@
-"""What the tests of benches share: the command, small photos, and a network that is no more than a picture."""
+"""Helpers for tests of benches: the command, small photos, and a small network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = ("astronaut.png", "coffee.png", "chelsea.png", "rocket.jpg", "coins.pn
 
 
 def homing(*arguments: object, code: int = 0) -> str:
-    """What a command prints, which ends with this exit code."""
+    """The output of a command, which must end with this exit code."""
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -31,7 +31,7 @@ def homing(*arguments: object, code: int = 0) -> str:
 
 
 def skimage_photos(folder: Path, names: tuple[str, ...]) -> Path:
-    """Photos of skimage, as they are."""
+    """Write photos of skimage into a folder."""
     for name in names:
         folder.joinpath(name).write_bytes(files("skimage.data").joinpath(name).read_bytes())
     return folder
@@ -40,7 +40,7 @@ def skimage_photos(folder: Path, names: tuple[str, ...]) -> Path:
 def small_network(folder: Path, side: int = 6) -> Path:
     """A TorchScript file of a network that scales photos down to 6 × 6 pixels: 108 dimensions; or to another side."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors publish
+        warnings.filterwarnings("ignore", "`torch.jit")  # deprecated, but what authors still publish
         scripted = torch.jit.script(nn.AdaptiveAvgPool2d(side))
     scripted.save(str(folder / "small.pt"))
     return folder / "small.pt"

@@ -1,4 +1,4 @@
-"""The analysis bench, as a script would call it, against FAISS and NumPy."""
+"""The analysis bench on the command line, compared with FAISS and NumPy."""
 
 import csv
 import json
@@ -64,7 +64,7 @@ def results(out: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def copies(workspace: Path, out: Path) -> dict[str, np.ndarray]:
-    """Descriptors (P, E, D) of the copies of each recipe, made anew."""
+    """Descriptors (P, E, D) of the copies of each recipe, computed independently."""
     network = extractors.load(str(workspace / "small.pt"), device="cpu")
     names = sorted(path.name for path in (workspace / "photos").iterdir())
     folders = {"passive": workspace / "photos", "paper-fast": out / "released" / "cells" / "paper-fast"}
@@ -76,7 +76,7 @@ def copies(workspace: Path, out: Path) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def index(workspace: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """By FAISS alone: the cells' centroids, and the stored forms and cells of all references, photos first."""
+    """With FAISS alone: cell centroids, and reconstructions and cells of all references, photos first."""
     network = extractors.load(str(workspace / "small.pt"), device="cpu")
     photos = np.concatenate([describe_file(network, path) for path in sorted((workspace / "photos").iterdir())])
     (distractors,) = (np.load(path) for path in out.glob("descriptors-*.npy"))
@@ -99,7 +99,7 @@ def lines(out: Path, recipe: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, recipe: str) -> None:
+def test_distances_and_ranks_of_copies_equal_those_of_faiss(out: Path, copies, index, recipe: str) -> None:
     centroids, stored, cells = index
     queries = copies[recipe].reshape(-1, copies[recipe].shape[2])
     own = np.arange(PHOTOS).repeat(len(PAPER))
@@ -111,7 +111,7 @@ def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, 
         mine = to_stored[query, own[query]]
         assert float(line["squared_distance"]) == pytest.approx(mine, abs=1e-4)
         assert int(line["same_cell"]) == (cell[query] == cells[own[query]])
-        seen = np.flatnonzero(cells == cell[query])  # what one probe looks at
+        seen = np.flatnonzero(cells == cell[query])  # what one probe compares
         nearer = int((to_stored[query, seen] < mine - 1e-4).sum())
         ties = int((abs(to_stored[query, seen] - mine) <= 1e-4).sum())
         if own[query] in seen:
@@ -121,7 +121,7 @@ def test_every_copy_is_as_far_and_ranks_as_faiss_says(out: Path, copies, index, 
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
+def test_rows_are_means_over_the_copies(out: Path, results: dict, index, recipe: str) -> None:
     (row,) = (row for row in results["rows"] if row["recipe"] == recipe)
     searches = lines(out, recipe)
     squared = [float(line["squared_distance"]) for line in searches]
@@ -129,7 +129,7 @@ def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
     released = [float(line["squared_distance"]) for line in searches if line["edit"] == "identity"]
     assert row["released"] == pytest.approx([np.mean(released), np.std(released)], abs=1e-4)
     (distractors,) = (np.load(path) for path in out.glob("descriptors-*.npy"))
-    unrelated = distances(distractors, index[1][:PHOTOS])  # few enough: all pairs
+    unrelated = distances(distractors, index[1][:PHOTOS])  # all pairs, as they are few
     assert row["unrelated"] == pytest.approx([unrelated.mean(), unrelated.std()], abs=1e-4)
     for edit in PAPER:
         mine = [line for line in searches if line["edit"] == edit.label]
@@ -147,7 +147,7 @@ def test_the_rows_add_up(out: Path, results: dict, index, recipe: str) -> None:
     assert 0 < sum(row["failure"].values()) < len(PAPER)
 
 
-def test_passive_is_always_there_and_activation_comes_nearer(results: dict) -> None:
+def test_passive_is_always_measured_and_activated_copies_are_nearer(results: dict) -> None:
     passive, activated = results["rows"]
     assert [row["recipe"] for row in results["rows"]] == list(RECIPES)
     assert activated["released"][0] < passive["released"][0]
@@ -155,7 +155,7 @@ def test_passive_is_always_there_and_activation_comes_nearer(results: dict) -> N
     assert results["settings"]["distances"] == "squared"
 
 
-def test_activated_photos_leave_the_answers_for_others_alone(out: Path, results: dict, copies, index) -> None:
+def test_activating_photos_does_not_change_results_for_others(out: Path, results: dict, copies, index) -> None:
     centroids, stored, cells = index
     (check,) = results["compatibility"]
     assert (check["recipe"], check["photos"], check["activated"]) == ("paper-fast", PHOTOS, 2)
@@ -164,12 +164,12 @@ def test_activated_photos_leave_the_answers_for_others_alone(out: Path, results:
     queries = copies["passive"][2:].reshape(-1, copies["passive"].shape[2])
     cell = distances(queries, centroids).argmin(axis=1)
     hidden = np.where(cells[None, :PHOTOS] == cell[:, None], distances(queries, stored[:PHOTOS]), np.inf)
-    home = (hidden.argmin(axis=1) == np.arange(2, PHOTOS).repeat(len(PAPER))) & np.isfinite(hidden.min(axis=1))
-    assert check["before"] == check["after"] == pytest.approx(home.mean())
+    correct = (hidden.argmin(axis=1) == np.arange(2, PHOTOS).repeat(len(PAPER))) & np.isfinite(hidden.min(axis=1))
+    assert check["before"] == check["after"] == pytest.approx(correct.mean())
     assert not list(out.glob(".compatibility-*"))
 
 
-def test_the_report_says_it_in_words(workspace: Path, out: Path, results: dict) -> None:
+def test_the_report_describes_the_results(workspace: Path, out: Path, results: dict) -> None:
     page = (out / "report.html").read_text()
     assert "no copy was found in another cell" in page
     for name in ("distances", "cells", "compatibility"):
@@ -182,7 +182,7 @@ def test_the_report_says_it_in_words(workspace: Path, out: Path, results: dict) 
     assert "other photos: same results" in output
 
 
-def test_an_index_without_cells_has_no_failures(workspace: Path) -> None:
+def test_an_index_without_cells_has_no_failure_rate(workspace: Path) -> None:
     books = ["--codebook", workspace / "flat.codebook", "--codebook", workspace / "cells.codebook"]
     output = json.loads(
         bench(workspace, *books, "--recipes", "passive", "--limit", 2, "--out", workspace / "flat-out", "--json")
@@ -194,8 +194,8 @@ def test_an_index_without_cells_has_no_failures(workspace: Path) -> None:
     assert (workspace / "flat-out" / "distances-2.svg").is_file()
 
 
-def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(workspace: Path, tmp_path: Path) -> None:
-    """In other benches as well; what an index keeps whole cannot be activated."""
+def test_sign_codes_count_bits_and_flat_indexes_stay_passive(workspace: Path, tmp_path: Path) -> None:
+    """In other benches too: a Flat index does not support activation."""
     books = []
     for name, spec in (("signs", "PCA16,LSH"), ("whole", "Flat")):
         books += ["--codebook", tmp_path / f"{name}.codebook"]
@@ -232,7 +232,7 @@ def test_signs_are_as_far_as_bits_differ_and_exact_codes_stay_passive(workspace:
     assert {row["recipe"] for row in rows if row["codebook"] == "whole"} == {"passive"}
 
 
-def test_unrelated_pairs_are_drawn_once_each() -> None:
+def test_unrelated_pairs_are_drawn_without_replacement() -> None:
     rng = np.random.default_rng(0)
     originals, rows = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
     book, distractors = train("Flat", dim=3), DescriptorSet(rows, 200, [])
@@ -253,6 +253,6 @@ def test_distances_to_distractors_known_by_code_only_are_to_their_codes() -> Non
     assert sorted(unrelated_distances(book, originals.numpy(), known)) == pytest.approx(sorted(expected.ravel()))
 
 
-def test_a_recipe_that_is_none_gets_one_line(workspace: Path) -> None:
+def test_an_unknown_recipe_is_refused(workspace: Path) -> None:
     with pytest.raises(HomingError, match="unknown recipe 'papper'; did you mean 'paper'"):
         bench(workspace, "--recipes", "papper", "--out", workspace / "never")

@@ -1,4 +1,4 @@
-"""Wrong calls of the retrieval bench: one line each, before any work."""
+"""Wrong calls of the retrieval bench are refused with one line, before any work."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ from homing.evaluation.benches.retrieval import RetrievalBench
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of skimage that no test releases."""
+    """Distractor photos: not among the released ones."""
     return skimage_photos(tmp_path_factory.mktemp("others"), ("astronaut.png", "coffee.png"))
 
 
@@ -93,7 +93,7 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
         ),
     ],
 )
-def test_the_last_is_checked_before_the_first_begins(
+def test_all_codebooks_are_checked_before_the_first_is_measured(
     photos: Path, others: Path, tmp_path: Path, more: list[str], line: str
 ) -> None:
     np.save(tmp_path / "rows.npy", descriptors(300, dim=512).numpy())
@@ -125,7 +125,7 @@ def test_without_bundled_distractors_photos_are_needed(
 
 
 @pytest.mark.parametrize("name", ["../mine", "a/b", ".."])
-def test_a_codebook_whose_name_leads_elsewhere_is_refused(
+def test_a_codebook_name_that_is_no_folder_name_is_refused(
     photos: Path, others: Path, tmp_path: Path, name: str
 ) -> None:
     stray = Codebook.train(descriptors(300).numpy(), spec="PQ4x4", extractor=FakeExtractor(), name=name)
@@ -135,6 +135,6 @@ def test_a_codebook_whose_name_leads_elsewhere_is_refused(
 
 
 @pytest.mark.parametrize("probes", [None, True, 1.0, 0, "all"])
-def test_probes_are_checked_in_python_too(tmp_path: Path, probes: object) -> None:
+def test_invalid_probes_are_refused_in_python(tmp_path: Path, probes: object) -> None:
     with pytest.raises(HomingError, match="probes are whole numbers from 1"):
         RetrievalBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, probes=[1, probes])

@@ -1,4 +1,4 @@
-"""The bench of chances, as a script would call it."""
+"""The calibration bench on the command line."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,21 +23,21 @@ DIM = 108
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Random descriptors, a codebook that has learned from others of their kind, and one that knows of nearer ones."""
+    """Random descriptors, a calibrated codebook, and one whose null distribution is of nearer descriptors."""
     folder = tmp_path_factory.mktemp("sure")
     network = extractors.load(str(small_network(folder)))
-    taught, held_out, others = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2, 3))
+    training, held_out, others = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2, 3))
     np.save(folder / "distractors.npy", held_out)
-    book = Codebook.train(taught, spec="IVF8,PQ4x6", extractor=network, name="right", photos=others)
+    book = Codebook.train(training, spec="IVF8,PQ4x6", extractor=network, name="right", photos=others)
     book.write(folder / "right.codebook")
-    nearer = taught + 0.5 * taught[0]
+    nearer = training + 0.5 * training[0]
     book.with_null_distribution(nearer / np.linalg.norm(nearer, axis=1, keepdims=True)).write(folder / "wrong.codebook")
     return folder
 
 
 @contextmanager
 def quietly(_: str, __: int) -> Iterator[Callable[[], None]]:
-    """A stage that says nothing."""
+    """Progress without output."""
     yield lambda: None
 
 
@@ -50,7 +50,7 @@ def rows(workspace: Path, book: str) -> list[dict]:
     return [row for row in printed["rows"] if row["enough_searches"]]
 
 
-def test_random_descriptors_come_as_near_as_stated(workspace: Path) -> None:
+def test_probabilities_of_random_descriptors_are_calibrated(workspace: Path) -> None:
     output = rows(workspace, "right")
     assert {(row["by"], row["references"]) for row in output} >= {("code", 100), ("descriptor", 100), ("code", 1000)}
     assert min(row["stated"] for row in output) == 1e-4
@@ -59,13 +59,13 @@ def test_random_descriptors_come_as_near_as_stated(workspace: Path) -> None:
         assert 0.5 < row["observed"] / row["stated"] < 2, row
 
 
-def test_wrong_chances_are_told(workspace: Path) -> None:
-    """Statistics of photos that are more alike say that a match is likelier than it is."""
+def test_wrong_probabilities_are_detected(workspace: Path) -> None:
+    """A null distribution of more similar photos overestimates false-match probabilities."""
     assert max(row["observed"] / row["stated"] for row in rows(workspace, "wrong") if row["references"] == 100) < 0.5
 
 
-def test_references_that_are_more_alike_tell_so_where_there_are_enough(workspace: Path) -> None:
-    """Photos of one kind and a codebook for all kinds."""
+def test_the_density_ratio_corrects_for_similar_references(workspace: Path) -> None:
+    """Similar photos, with a codebook for photos of all kinds."""
     alike = descriptors(2400, seed=4, dim=DIM).numpy()
     alike[:, 0] += 0.2
     alike /= np.linalg.norm(alike, axis=1, keepdims=True)
@@ -79,24 +79,24 @@ def test_references_that_are_more_alike_tell_so_where_there_are_enough(workspace
     assert 0.4 < output["descriptor", 1000, 0.01] < 2
 
 
-def test_table_and_page(workspace: Path) -> None:
-    setting = ("--distractor-photos", workspace / "distractors.npy", "--out", workspace / "told", "--distractors", 400)
+def test_the_command_writes_a_table_and_a_page(workspace: Path) -> None:
+    setting = ("--distractor-photos", workspace / "distractors.npy", "--out", workspace / "out", "--distractors", 400)
     output = homing("bench", "calibration", *setting, "--codebook", workspace / "right.codebook")
     assert "400 unrelated photos: each half searched for in collections of the other" in output
     assert "descriptor" in output
-    assert (workspace / "told" / "report.html").is_file()
-    assert (workspace / "told" / "calibration.svg").is_file()
+    assert (workspace / "out" / "report.html").is_file()
+    assert (workspace / "out" / "calibration.svg").is_file()
 
 
-def test_photos_are_described_once_each(workspace: Path) -> None:
-    """More distractors than photos would be crops of the same ones, which are related."""
+def test_photos_are_described_without_crops(workspace: Path) -> None:
+    """Crops of the same photo are related, so there are none."""
     small_photos(workspace / "photos", [f"photo{number}" for number in range(8)], seed=1)
     setting = ("--distractor-photos", workspace / "photos", "--out", workspace / "few", "--distractors", 50)
     printed = json.loads(homing("bench", "calibration", *setting, "--codebook", workspace / "right.codebook", "--json"))
     assert printed["settings"]["distractors"] == 8
 
 
-def test_photos_of_one_scene_are_left_out(workspace: Path, photos: Path) -> None:
+def test_photos_of_the_same_scene_are_excluded(workspace: Path, photos: Path) -> None:
     folder = workspace / "scenes"
     folder.mkdir()
     for name in ("flower.jpg", "rocket.jpg"):
@@ -125,8 +125,8 @@ def test_photos_of_one_scene_are_left_out(workspace: Path, photos: Path) -> None
         )
 
 
-def test_related_pairs_are_no_matches(workspace: Path) -> None:
-    """Half of the photos are copies of the others: left out, they find no more than any do."""
+def test_related_pairs_are_not_counted(workspace: Path) -> None:
+    """Half of the photos are copies of the others: when excluded, false matches are as rare as stated."""
     book = codebooks.load(str(workspace / "right.codebook"))
     photos = descriptors(600, seed=9, dim=DIM).numpy()
     distractors = DescriptorSet(np.concatenate([photos, photos]), 1200, [])
@@ -138,7 +138,7 @@ def test_related_pairs_are_no_matches(workspace: Path) -> None:
         assert abs(row.found - sure - 72) < 60, row.found
 
 
-def test_too_few_are_refused(workspace: Path) -> None:
+def test_fewer_than_two_distractors_are_refused(workspace: Path) -> None:
     setting = (
         "--distractor-photos",
         workspace / "distractors.npy",

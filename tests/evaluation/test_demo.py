@@ -1,4 +1,4 @@
-"""The demo as a whole, and what must hold of it."""
+"""The demo."""
 
 from pathlib import Path
 
@@ -18,13 +18,13 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
     return result
 
 
-def test_activation_brings_more_copies_home(result: DemoResult) -> None:
+def test_activation_increases_recall(result: DemoResult) -> None:
     output = result.as_json()
     assert output["recall"]["activated"] >= output["recall"]["passive"] + 0.15
     assert output["psnr"] >= 43
 
 
-def test_unedited_files_always_come_home(result: DemoResult) -> None:
+def test_unedited_files_are_always_found(result: DemoResult) -> None:
     for queries in (result.passive, result.activated):
         assert recall(queries, probes=1, edit="identity") == 1
 
@@ -36,14 +36,14 @@ def test_the_table_has_all_edits_and_their_mean(result: DemoResult) -> None:
         assert mean[column] == pytest.approx(sum(row[column] for row in rows) / len(rows))
 
 
-def test_the_page_holds_every_photo_and_needs_nothing_else(result: DemoResult) -> None:
+def test_the_page_shows_every_photo_and_loads_nothing(result: DemoResult) -> None:
     page = result.report.read_text()
     assert page.count("<article>") == len(result.outcomes)
     assert page.count('<img src="data:image/jpeg;base64,') == 5 * len(result.outcomes)
-    assert "://" not in page  # "http" alone may stand in a picture's letters by chance
+    assert "://" not in page  # "http" alone can occur in base64 data
 
 
-def test_a_demo_is_not_written_over_something_else(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "demo.homing").mkdir()
     (tmp_path / "photos" / "mine.jpg").touch()
@@ -52,7 +52,7 @@ def test_a_demo_is_not_written_over_something_else(tmp_path: Path) -> None:
     assert (tmp_path / "photos" / "mine.jpg").exists()
 
 
-def test_a_new_demo_loses_no_photo_that_came_to_the_service(tmp_path: Path) -> None:
+def test_photos_uploaded_to_the_service_are_not_deleted(tmp_path: Path) -> None:
     upload = tmp_path / "demo.homing/uploads/hash/mine.jpg"
     upload.parent.mkdir(parents=True)
     upload.touch()

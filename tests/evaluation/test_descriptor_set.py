@@ -1,4 +1,4 @@
-"""Distractors that are kept: read again where they are whole, made anew where they are not."""
+"""Caching of distractor descriptors."""
 
 import os
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def with_bad(photos: Path, tmp_path: Path) -> list[LocalPhoto]:
 
 
 def found(photos: list[LocalPhoto], folder: Path) -> tuple[DescriptorSet, int]:
-    """The distractors, and how many crops the network saw for them."""
+    """The distractors, and the number of crops the network described for them."""
     described: list[int] = []
     advanced: list[int] = []
     with NETWORK.register_forward_hook(lambda network, given, made: described.append(len(made))):
@@ -37,7 +37,7 @@ def found(photos: list[LocalPhoto], folder: Path) -> tuple[DescriptorSet, int]:
     return distractors, sum(described)
 
 
-def test_what_cannot_be_read_leaves_no_empty_descriptors(with_bad: list[LocalPhoto], tmp_path: Path) -> None:
+def test_unreadable_photos_leave_no_empty_rows(with_bad: list[LocalPhoto], tmp_path: Path) -> None:
     for described in (DESCRIBED, 0):
         distractors, count = found(with_bad, tmp_path)
         assert count == described
@@ -61,7 +61,7 @@ def _other(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [Path.unlink, _cut, _empty, _other])
 @pytest.mark.parametrize("suffix", [".json", ".npy"])
-def test_what_is_damaged_or_missing_is_made_anew(
+def test_damaged_or_missing_caches_are_computed_again(
     with_bad: list[LocalPhoto], tmp_path: Path, suffix: str, damage: Callable[[Path], None]
 ) -> None:
     first, _ = found(with_bad, tmp_path)
@@ -75,23 +75,23 @@ def test_what_is_damaged_or_missing_is_made_anew(
     assert found(with_bad, tmp_path)[1] == 0
 
 
-def test_new_rows_are_not_taken_for_those_that_are_gone(tmp_path: Path) -> None:
+def test_metadata_of_a_lost_array_is_not_used_for_a_new_one(tmp_path: Path) -> None:
     file = tmp_path / "rows.npy"
     CachedArray(file, (2, 3), np.float32).append(np.ones((2, 3)), seen=2)
     file.unlink()
-    CachedArray(file, (2, 3), np.float32)  # and is interrupted before it adds any
+    CachedArray(file, (2, 3), np.float32)  # interrupted before it adds a row
     again = CachedArray(file, (2, 3), np.float32)
     assert (again.count, again.metadata) == (0, {})
 
 
-def test_a_photo_that_changed_is_described_anew(photos: Path, with_bad: list[LocalPhoto], tmp_path: Path) -> None:
+def test_a_changed_photo_is_described_again(photos: Path, with_bad: list[LocalPhoto], tmp_path: Path) -> None:
     found(with_bad, tmp_path)
     bad = with_bad[-1].path
     bad.write_bytes((photos / "flower.jpg").read_bytes())
     mended, described = found(with_bad, tmp_path)
     assert (described, mended.photos, mended.failures) == (COUNT, 5, [])
     written = bad.stat()
-    os.utime(bad, ns=(written.st_atime_ns, written.st_mtime_ns + 1))  # another photo of the same size, say
+    os.utime(bad, ns=(written.st_atime_ns, written.st_mtime_ns + 1))  # as if it were another photo of the same size
     assert found(with_bad, tmp_path)[1] == COUNT
 
 

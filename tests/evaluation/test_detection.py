@@ -1,4 +1,4 @@
-"""The detection bench, as a script would call it."""
+"""The detection bench on the command line."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from homing.extractors import Extractor, describe
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
-BACKGROUND = ("astronaut.png", "horse.png", "brick.png", "page.png")
+DISTRACTORS = ("astronaut.png", "horse.png", "brick.png", "page.png")
 NEGATIVES = ("coffee.png", "coins.png", "moon.png")
 COUNT = 30
 EDITS = ("random", "crop-0.5")
@@ -26,8 +26,8 @@ RATES = (0.5, 0.01)
 
 
 @pytest.fixture(scope="module")
-def background(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return skimage_photos(tmp_path_factory.mktemp("background"), BACKGROUND)
+def distractors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return skimage_photos(tmp_path_factory.mktemp("distractors"), DISTRACTORS)
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def negatives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def bench(photos: Path, negatives: Path, background: Path, out: Path, *more: object) -> str:
-    """What `homing bench detection` prints; the exit code is 1 as one of the negatives is bad."""
-    where = ["--photos", photos, "--negatives", negatives, "--distractor-photos", background, "--out", out]
+def bench(photos: Path, negatives: Path, distractors: Path, out: Path, *more: object) -> str:
+    """The output of `homing bench detection`; the exit code is 1, as one of the negatives is unreadable."""
+    where = ["--photos", photos, "--negatives", negatives, "--distractor-photos", distractors, "--out", out]
     return homing("bench", "detection", *where, "--distractors", COUNT, *more, code=1)
 
 
@@ -51,10 +51,10 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def out(photos: Path, negatives: Path, background: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(photos: Path, negatives: Path, distractors: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of one bench."""
     folder = tmp_path_factory.mktemp("bench") / "out"
-    (folder.parent / "output.txt").write_text(bench(photos, negatives, background, folder, *SETTINGS))
+    (folder.parent / "output.txt").write_text(bench(photos, negatives, distractors, folder, *SETTINGS))
     return folder
 
 
@@ -63,7 +63,7 @@ def read_results(out: Path) -> dict:
 
 
 def lines_of(out: Path, row: dict) -> list[dict[str, str]]:
-    """The lines of queries.csv that belong to a row of the results."""
+    """The rows of queries.csv for a row of the results."""
     with (out / "queries.csv").open() as file:
         return [
             line
@@ -73,7 +73,7 @@ def lines_of(out: Path, row: dict) -> list[dict[str, str]]:
         ]
 
 
-def test_results_say_what_was_measured(out: Path, codebook) -> None:
+def test_results_describe_the_measurement(out: Path, codebook) -> None:
     results = read_results(out)
     assert [(row["probes"], row["recipe"]) for row in results["rows"]] == [
         (probes, recipe) for probes in (1, "exact") for recipe in ("passive", "paper-fast")
@@ -87,22 +87,22 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
         assert [point["rate"] for point in row["recall_at_false_matches"]] == list(RATES)
     settings = results["settings"]
     assert (settings["photos"], settings["negatives"], settings["edits"]) == (4, len(NEGATIVES), list(EDITS))
-    assert settings["distractors"] == {"photos": len(BACKGROUND), "descriptors": COUNT, "bundled": False}
+    assert settings["distractors"] == {"photos": len(DISTRACTORS), "descriptors": COUNT, "bundled": False}
     assert results["codebooks"]["homing-1"]["fingerprint"] == codebook.fingerprint
     assert results["seconds"] > 0
     (failure,) = results["failures"]
     assert "bad.jpg" in failure
 
 
-def test_the_setting_is_one_line(out: Path) -> None:
+def test_the_summary_is_one_line(out: Path) -> None:
     line = read_results(out)["summary"]
     assert "8 positive and 6 negative queries" in line
-    assert f"{4 + COUNT} references, {COUNT} of them distractors, from {len(BACKGROUND)} distinct photos" in line
+    assert f"{4 + COUNT} references, {COUNT} of them distractors, from {len(DISTRACTORS)} distinct photos" in line
     assert line in (out.parent / "output.txt").read_text()
     assert line in (out / "table.md").read_text()
 
 
-def test_every_search_is_kept(out: Path, photos: Path) -> None:
+def test_every_search_has_a_csv_row(out: Path, photos: Path) -> None:
     names = {path.name for path in photos.iterdir()}
     for row in read_results(out)["rows"]:
         lines = lines_of(out, row)
@@ -121,7 +121,7 @@ def test_every_search_is_kept(out: Path, photos: Path) -> None:
             assert line["distance"] or not line["found"]
 
 
-def test_searches_add_up_to_the_recall(out: Path) -> None:
+def test_csv_rows_add_up_to_the_recall(out: Path) -> None:
     missed = 0
     for row in read_results(out)["rows"]:
         near = [
@@ -130,18 +130,18 @@ def test_searches_add_up_to_the_recall(out: Path) -> None:
         false = sorted(distance for distance, kind, _ in near if kind == "negative")
         for point in row["recall_at_false_matches"]:
             threshold = false[int(point["rate"] * len(false))]
-            home = [home and distance < threshold for distance, kind, home in near if kind == "positive"]
-            assert point["recall"] == pytest.approx(sum(home) / len(home))
+            correct = [correct and distance < threshold for distance, kind, correct in near if kind == "positive"]
+            assert point["recall"] == pytest.approx(sum(correct) / len(correct))
             assert point["interval"][0] <= point["recall"] <= point["interval"][1]
             if threshold == float("inf"):
                 assert point["threshold"] is None
             else:
                 assert point["threshold"] == pytest.approx(threshold, abs=1e-5)
-            missed += len(home) - sum(home)
-    assert missed  # or there was nothing to add up
+            missed += len(correct) - sum(correct)
+    assert missed  # otherwise the sums are trivial
 
 
-def test_the_curve_is_that_of_the_average_precision(out: Path) -> None:
+def test_the_area_under_the_curve_is_the_average_precision(out: Path) -> None:
     results = read_results(out)
     for row, curve in zip(results["rows"], results["curve"], strict=True):
         assert (row["recipe"], row["probes"]) == (curve["recipe"], curve["probes"])
@@ -150,13 +150,13 @@ def test_the_curve_is_that_of_the_average_precision(out: Path) -> None:
         assert curve["threshold"] == sorted(curve["threshold"])
 
 
-def test_the_table_is_for_people(out: Path) -> None:
+def test_the_table_has_headings_and_intervals(out: Path) -> None:
     _, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
     assert all(
         heading in headings
         for heading in ("µAP (95 % interval)", "recall at 50 % false matches", "recall at 1 % false matches", "gain")
     )
-    assert "published" not in headings  # the paper has nothing for these edits
+    assert "published" not in headings  # the paper has no figures for these edits
     printed = (out.parent / "output.txt").read_text()
     for row, line in zip(read_results(out)["rows"], rows, strict=True):
         assert f"| {row['probes']} | {row['recipe']} | {row['average_precision']:.3f} (" in line
@@ -166,33 +166,33 @@ def test_the_table_is_for_people(out: Path) -> None:
     assert "passive, 1 probe" in (out / "report.html").read_text()
 
 
-def test_negatives_are_edited_with_seeds_of_their_own(out: Path, negatives: Path, extractor: Extractor) -> None:
+def test_negatives_have_their_own_seeds(out: Path, negatives: Path, extractor: Extractor) -> None:
     kept = [np.load(file) for file in out.glob("copies-*.npy")]
     (rows,) = (each for each in kept if len(each) == len(NEGATIVES))
     assert sorted(len(each) for each in kept) == [len(NEGATIVES), 4, 4]
     for number, name in enumerate(sorted(("bad.jpg", *NEGATIVES))):
-        if name != "bad.jpg":  # which has a seed all the same: it may be readable tomorrow
+        if name != "bad.jpg":  # which has a seed too: it may be readable later
             image = to_image(Photo.load(negatives / name).pixels())
             images = [extractor.resize(to_pixels(parse(edit)(image, 4 + number))) for edit in EDITS]
             expected = describe(extractor, images).numpy()
             np.testing.assert_allclose(rows[sorted(NEGATIVES).index(name)], expected, atol=1e-4)
 
 
-def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
-    out: Path, photos: Path, negatives: Path, background: Path, tmp_path: Path
+def test_identity_copies_are_all_found_and_nothing_is_described_twice(
+    out: Path, photos: Path, negatives: Path, distractors: Path, tmp_path: Path
 ) -> None:
     again = tmp_path / "again"
     shutil.copytree(out, again)
     settings = ("--probes", "exact", "--recipes", "passive", "--edits", "identity", "--json")
-    (row,) = json.loads(bench(photos, negatives, background, again, *settings))["rows"]
+    (row,) = json.loads(bench(photos, negatives, distractors, again, *settings))["rows"]
     assert (row["average_precision"], row["interval"]) == (1, [1, 1])
     assert [point["recall"] for point in row["recall_at_false_matches"]] == [1, 1]
     assert [point["rate"] for point in row["recall_at_false_matches"]] == [0.01, 0.001]
-    # What a run describes or releases it notes in these files.
+    # Descriptors and releases are cached in these files.
     notes = {file: file.stat().st_mtime_ns for name in ("copies-*", "descriptors-*") for file in again.glob(name)}
     assert len(notes) == 2 * (3 + 2 + 1)
     assert (
-        json.loads(bench(photos, negatives, background, again, *SETTINGS, "--json"))["rows"]
+        json.loads(bench(photos, negatives, distractors, again, *SETTINGS, "--json"))["rows"]
         == read_results(out)["rows"]
     )
     assert {
@@ -220,7 +220,7 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
         (["--negatives", "{tmp}/missing"], "no such file or folder"),
         (["--negatives", "{photos}"], "among the negatives and among the photos; a negative cannot be a reference"),
         (
-            ["--negatives", "{background}"],
+            ["--negatives", "{distractors}"],
             "among the negatives and among the distractors; a negative cannot be a reference",
         ),
         (["--negatives", "{tmp}/linked"], "linked/other.png is among the negatives and among the photos"),
@@ -228,37 +228,37 @@ def test_the_same_files_are_found_with_certainty_and_nothing_is_described_twice(
     ],
 )
 def test_a_wrong_call_gets_one_line(
-    photos: Path, negatives: Path, background: Path, tmp_path: Path, more: list[str], line: str
+    photos: Path, negatives: Path, distractors: Path, tmp_path: Path, more: list[str], line: str
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "other.png").symlink_to(photos / "camera.png")
-    filled = (each.format(tmp=tmp_path, photos=photos, background=background) for each in more)
+    filled = (each.format(tmp=tmp_path, photos=photos, distractors=distractors) for each in more)
     with pytest.raises(HomingError) as raised:
-        bench(photos, negatives, background, tmp_path / "out", *filled)
+        bench(photos, negatives, distractors, tmp_path / "out", *filled)
     assert line in str(raised.value)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 
 
-def test_only_photos_that_are_searched_for_cannot_be_negatives(photos: Path, background: Path, tmp_path: Path) -> None:
+def test_photos_beyond_the_limit_may_be_negatives(photos: Path, distractors: Path, tmp_path: Path) -> None:
     _, second, *_ = sorted(photos.iterdir())
     (tmp_path / "negatives").mkdir()
     (tmp_path / "negatives" / "bad.jpg").write_text("hello")
     (tmp_path / "negatives" / second.name).symlink_to(second)
     settings = ("--distractors", 3, "--limit", 1, "--recipes", "passive", "--probes", "exact", "--edits", "identity")
-    (row,) = json.loads(bench(photos, tmp_path / "negatives", background, tmp_path / "out", *settings, "--json"))[
+    (row,) = json.loads(bench(photos, tmp_path / "negatives", distractors, tmp_path / "out", *settings, "--json"))[
         "rows"
     ]
     assert (row["positives"], row["negatives"], row["average_precision"]) == (1, 1, 1)
     assert [line["photo"] for line in lines_of(tmp_path / "out", row) if line["kind"] == "negative"] == [second.name]
 
 
-def test_negatives_that_cannot_be_read_are_not_enough(photos: Path, background: Path, tmp_path: Path) -> None:
+def test_negatives_must_include_a_readable_photo(photos: Path, distractors: Path, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "bad.jpg").write_text("hello")
     with pytest.raises(HomingError, match=r"none of the 1 negatives can be read; the first error: .*bad\.jpg"):
-        bench(photos, tmp_path / "bad", background, tmp_path / "out", "--distractors", 3)
+        bench(photos, tmp_path / "bad", distractors, tmp_path / "out", "--distractors", 3)
 
 
 def test_a_bench_without_edits_is_refused(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_a_bench_without_edits_is_refused(tmp_path: Path) -> None:
         DetectionBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, negatives=tmp_path, edits=[])
 
 
-def test_a_thinned_curve_keeps_its_shape() -> None:
-    recall = np.append(np.linspace(0, 0.6, 5000), np.full(5000, 0.6))  # then the precision drops, as with cells
+def test_a_downsampled_curve_keeps_its_shape() -> None:
+    recall = np.append(np.linspace(0, 0.6, 5000), np.full(5000, 0.6))  # then only the precision drops, as with cells
     precision = np.append(1 - 0.2 * np.linspace(0, 1, 5000) ** 2, np.linspace(0.8, 0.1, 5000))
     thin = downsampled(PrecisionRecall(np.arange(10_000.0), precision, recall))
     assert 400 < len(thin.thresholds) <= 500
@@ -292,7 +292,7 @@ def test_a_thinned_curve_keeps_its_shape() -> None:
         ("IVF4096,PQ8x8", 16, "paper", ["random"], ""),
     ],
 )
-def test_published_figures_stand_where_they_compare(spec, probes, recipe, edits, expected) -> None:
+def test_published_figures_are_shown_for_comparable_rows(spec, probes, recipe, edits, expected) -> None:
     row = DetectionRow(
         codebook="test",
         extractor="homing-1",

@@ -1,4 +1,4 @@
-"""The edits bench, as a script would call it."""
+"""The edits bench on the command line."""
 
 import csv
 import json
@@ -25,12 +25,12 @@ SETTINGS = ("--distractors", COUNT, "--recipes", ",".join(RECIPES), "--probes", 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of skimage that no test releases."""
+    """Distractor photos: not among the released ones."""
     return skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
-    """What `homing bench edits` prints."""
+    """The output of `homing bench edits`."""
     return homing("bench", "edits", "--photos", photos, "--distractor-photos", others, "--out", out, *more)
 
 
@@ -49,12 +49,12 @@ def rows(out: Path) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def lines(out: Path) -> list[dict[str, str]]:
-    """Every search."""
+    """The rows of queries.csv."""
     with (out / "queries.csv").open() as file:
         return list(csv.DictReader(file))
 
 
-def test_every_strength_has_its_recall(rows: list, lines: list) -> None:
+def test_every_strength_has_a_recall(rows: list, lines: list) -> None:
     wanted = [
         (recipe, probes, edit.label)
         for recipe in RECIPES
@@ -75,7 +75,7 @@ def test_every_strength_has_its_recall(rows: list, lines: list) -> None:
         assert row["edit"] == f"{row['family']}-{row['strength']}"
 
 
-def test_what_changes_nothing_finds_the_released_file(
+def test_strengths_without_effect_find_every_file(
     rows: list, lines: list, out: Path, photos: Path, extractor, codebook
 ) -> None:
     assert all(row["recall"] == 1 for row in rows if row["edit"] in ("crop-1.0", "hue-0.0"))
@@ -90,7 +90,7 @@ def test_what_changes_nothing_finds_the_released_file(
             assert float(line["distance"]) == pytest.approx(distance, abs=1e-3)
 
 
-def test_people_get_a_figure_and_a_table_for_each_family(out: Path, rows: list) -> None:
+def test_each_family_has_a_figure_and_a_table(out: Path, rows: list) -> None:
     first, _, headings, _, *table = (out / "hue.md").read_text().splitlines()
     assert f"2 photos among {2 + COUNT} references" in first
     assert all(f" {number} " in headings for number in ("−0.5", "0", "0.3"))
@@ -105,7 +105,7 @@ def test_people_get_a_figure_and_a_table_for_each_family(out: Path, rows: list) 
     assert crop.split()[1] == f"{mean:.3f}"
 
 
-def test_another_run_edits_only_what_is_new(
+def test_another_run_computes_new_families_only(
     out: Path, photos: Path, others: Path, rows: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited = []

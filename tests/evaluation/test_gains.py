@@ -1,4 +1,4 @@
-"""What activation gains, index by index."""
+"""The gain from activation by index."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ SPECS = ["IVF4,Flat", "PCA16,LSH", "Flat"]
     [("IVF1024,Flat", 1, 0.36), ("PCA64,LSH", 1, 0.11), ("PCA64,LSH", 16, 0.11), ("OPQ8,PQ8x8", 1, 0.02),
      ("IVF4096,PQ8x8", 1, 0.30), ("IVF4096,PQ8x8", 16, 0.09), ("IVF512,PQ32x8", 32, 0.02)],
 )  # fmt: skip
-def test_the_paper_gained_so_much(index: str, probes: int, gain: float) -> None:
+def test_published_gains(index: str, probes: int, gain: float) -> None:
     passive, activated = published_gain(index, probes, "paper")
     assert activated - passive == pytest.approx(gain)
 
@@ -28,7 +28,7 @@ def test_the_paper_gained_so_much(index: str, probes: int, gain: float) -> None:
     ("index", "probes", "recipe"),
     [("IVF1024,Flat", 16, "paper"), ("SQ8", 1, "paper"), ("Flat", 1, "paper"), ("PCA64,LSH", 1, "paper-fast")],
 )
-def test_what_the_paper_does_not_say_is_not_made_up(index: str, probes: int, recipe: str) -> None:
+def test_unpublished_gains_are_none(index: str, probes: int, recipe: str) -> None:
     assert published_gain(index, probes, recipe) is None
 
 
@@ -40,11 +40,11 @@ def test_the_interval_of_a_gain_is_the_bootstrap_over_photos() -> None:
     assert gain_interval(before, after) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
 
 
-def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
+def test_a_bench_of_several_indexes_has_a_row_for_each(tmp_path: Path) -> None:
     photos = small_photos(tmp_path / "photos", [f"photo-{number}" for number in range(3)], 0)
     others = small_photos(tmp_path / "others", [f"other-{number}" for number in range(12)], 1)
     network = small_network(tmp_path)
-    np.save(tmp_path / "taught.npy", descriptors(400, dim=108).numpy())
+    np.save(tmp_path / "training.npy", descriptors(400, dim=108).numpy())
     call = [
         "bench",
         "retrieval",
@@ -57,7 +57,7 @@ def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
         "--out",
         tmp_path / "out",
     ]
-    call += ["--extractor", network, "--train-photos", tmp_path / "taught.npy", "--probes", "1,2,exact"]
+    call += ["--extractor", network, "--train-photos", tmp_path / "training.npy", "--probes", "1,2,exact"]
     call += ["--recipes", "passive,paper-fast", *(word for spec in SPECS for word in ("--index", spec))]
     printed = homing(*call)
     output = json.loads((tmp_path / "out" / "results.json").read_text())
@@ -65,7 +65,7 @@ def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
     assert set(means) == {(spec, recipe) for spec in SPECS for recipe in ("passive", "paper-fast")} - {
         ("Flat", "paper-fast")
     }
-    # What has no cells is searched once.
+    # An index without cells is searched once.
     assert [(gain["spec"], gain["probes"]) for gain in output["gains"]] == [(SPECS[0], 1), (SPECS[0], 2), (SPECS[1], 1)]
     for gain in (gain for gain in output["gains"] if gain["probes"] == 1):
         assert gain["passive"] == pytest.approx(means[gain["spec"], "passive"])
@@ -76,5 +76,5 @@ def test_a_bench_tells_index_by_index(tmp_path: Path) -> None:
     table = (tmp_path / "out" / "table.md").read_text().splitlines()
     cells = [line.split("|")[2:4] for line in table if "small.pt" in line]
     without = {probes.strip() for index, probes in cells if "IVF" not in index and "none" not in index}
-    assert without == {"–"}  # no cells, no probes
+    assert without == {"–"}  # no probes without cells
     assert "not supported" in printed

@@ -1,4 +1,4 @@
-"""The figures and the page that shows them."""
+"""Figures and the page that shows them."""
 
 import re
 from dataclasses import replace
@@ -17,14 +17,14 @@ from homing.evaluation.results.figures import draw
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of one bench, in a folder that was not there."""
+    """The files of one bench, in a new folder."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
     write_results(fake_results(), folder)
     return folder
 
 
 @pytest.mark.parametrize("name", ["one", "two"])
-def test_figures_open(out: Path, name: str) -> None:
+def test_figure_files_are_valid(out: Path, name: str) -> None:
     with Image.open(out / f"{name}.png") as image:
         image.load()
         assert image.size == (600, 400)
@@ -33,7 +33,7 @@ def test_figures_open(out: Path, name: str) -> None:
     assert {"passive", "paper", "<b>&"} <= set(texts)
 
 
-def test_the_same_numbers_give_the_same_bytes_whatever_somebody_likes(out: Path) -> None:
+def test_figures_are_reproducible_whatever_the_users_style(out: Path) -> None:
     import matplotlib
 
     figure = fake_results().figures[0]
@@ -44,7 +44,7 @@ def test_the_same_numbers_give_the_same_bytes_whatever_somebody_likes(out: Path)
     assert not re.search("20[0-9]{2}-|matplotlib.org|DOCTYPE", again.svg)
 
 
-def test_drawing_leaves_no_trace() -> None:
+def test_drawing_does_not_change_matplotlib() -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
@@ -52,7 +52,7 @@ def test_drawing_leaves_no_trace() -> None:
     assert dict(matplotlib.rcParams) == before
 
 
-def test_passive_is_gray_and_no_two_are_alike() -> None:
+def test_passive_is_gray_and_colors_are_distinct() -> None:
     chosen = colors(["homing", "paper", "passive", "activated"])
     assert len(set(chosen.values())) == 4
     assert chosen["paper"] == colors(["activated"])["activated"]
@@ -61,7 +61,7 @@ def test_passive_is_gray_and_no_two_are_alike() -> None:
 
 
 class Page(HTMLParser):
-    """Reads a page: balanced tags, all its text, and what it would load."""
+    """Parses a page: checks tags, collects its text and the addresses it would load."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def test_the_page_is_well_formed_and_loads_nothing(out: Path, page: Page) -> Non
     assert "bench" not in page.tags
 
 
-def test_the_page_tells_it_all(page: Page) -> None:
+def test_the_page_contains_all_results(page: Page) -> None:
     results = fake_results()
     text = " ".join(" ".join(page.texts).split())
     expected_texts = [
@@ -128,7 +128,7 @@ def test_the_page_tells_it_all(page: Page) -> None:
     assert page.tags.count("img") == 2
 
 
-def test_broad_figures_stand_alone_and_stay_readable(tmp_path: Path) -> None:
+def test_wide_figures_have_their_own_row(tmp_path: Path) -> None:
     figures = [replace(fake_results().figures[0], name=f"w{width}", size=(width, 2)) for width in (6, 9)]
     write_results(fake_results(figures=figures), tmp_path)
     text = (tmp_path / "report.html").read_text()
@@ -137,19 +137,19 @@ def test_broad_figures_stand_alone_and_stay_readable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [{}, {"name": "photos", "content": "every photo"}])
-def test_the_page_names_the_files_beside_it(tmp_path: Path, lines: dict[str, str]) -> None:
+def test_the_page_names_the_files_next_to_it(tmp_path: Path, lines: dict[str, str]) -> None:
     write_results(fake_results(csv_table=CsvTable(headings=["photo"], rows=[["a"]], **lines)), tmp_path)
     name, what = lines.get("name", "queries"), lines.get("content", "every search")
     assert f"{what} in <code>{name}.csv</code>" in (tmp_path / "report.html").read_text()
     assert (tmp_path / f"{name}.csv").read_text() == "photo\na\n"
 
 
-def test_two_figures_on_a_page_keep_apart(page: Page) -> None:
+def test_ids_of_two_figures_differ(page: Page) -> None:
     assert len(set(page.ids)) == len(page.ids)
     assert {source[1:] for source in page.sources if source.startswith("#")} <= set(page.ids)
 
 
-def test_a_picture_stays_as_it_was_given(tmp_path: Path) -> None:
+def test_embedding_does_not_change_the_picture(tmp_path: Path) -> None:
     image = picture()
     results = fake_results(pictures=[PictureRow(caption="", pictures={"a": image})], figures=[], tables=[])
     write_results(results, tmp_path)

@@ -1,4 +1,4 @@
-"""The paper's whole protocol on a miniature DISC21, as a script would call it."""
+"""The paper bench on a miniature DISC21, on the command line."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ RECIPE = "paper-fast"
 
 @pytest.fixture(scope="module")
 def disc21(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small photos under the names of DISC21, with a ground truth, and a network beside them."""
+    """Small photos with the names of DISC21, a ground truth, and a small network."""
     folder = tmp_path_factory.mktemp("disc") / "DISC21"
     small_photos(folder / "references", [f"R{number:06}" for number in range(REFERENCES)], seed=1)
     small_photos(folder / "train", [f"T{number:06}" for number in range(TRAIN)], seed=2)
@@ -57,7 +57,7 @@ def read_results(folder: Path) -> dict:
     return json.loads((folder / "results.json").read_text())
 
 
-def test_one_page_leads_to_all_parts(disc21: Path, out: Path) -> None:
+def test_the_page_links_to_all_parts(disc21: Path, out: Path) -> None:
     page = (out / "report.html").read_text()
     assert set(re.findall(r'<a href="([^"]+)">', page)) == {f"{part}/report.html" for part in PARTS}
     for part in PARTS:
@@ -68,7 +68,7 @@ def test_one_page_leads_to_all_parts(disc21: Path, out: Path) -> None:
     assert all(row["ours"] in printed for row in read_results(out)["rows"])
 
 
-def test_every_photo_has_its_place(out: Path) -> None:
+def test_every_photo_has_one_role(out: Path) -> None:
     settings = read_results(out)["settings"]
     assert (settings["photos"], settings["references"]) == (len(NAMED), REFERENCES)
     assert (settings["train_photos"], settings["descriptors"]) == (TRAIN - NEGATIVES, 300)
@@ -80,8 +80,8 @@ def test_every_photo_has_its_place(out: Path) -> None:
     assert names == {f"{name}.jpg" for name in (*NAMED, "T000012", "T000013", "T000014", "T000015")}
 
 
-def test_the_parts_share_what_takes_long(out: Path) -> None:
-    assert len(list((out / "cache").glob("descriptors-*.npy"))) == 2  # of what is taught, and of the references
+def test_the_parts_share_descriptors_and_released_files(out: Path) -> None:
+    assert len(list((out / "cache").glob("descriptors-*.npy"))) == 2  # of training photos and of references
     released = {path.name for path in (out / "cache" / "released" / "IVF2,PQ4x4").iterdir()}
     assert {RECIPE, f"{RECIPE}-40dB"} <= released
     for part in PARTS:
@@ -90,7 +90,7 @@ def test_the_parts_share_what_takes_long(out: Path) -> None:
         assert row["photos"] == len(NAMED)
 
 
-def test_the_recall_is_what_faiss_finds(disc21: Path, out: Path) -> None:
+def test_the_recall_equals_that_of_faiss(disc21: Path, out: Path) -> None:
     network = extractors.load(str(disc21.parent / "small.pt"), device="cpu")
     index = Codebook.read(out / "IVF2,PQ4x4.codebook").new_faiss()
     references = sorted((disc21 / "references").iterdir())
@@ -100,14 +100,14 @@ def test_the_recall_is_what_faiss_finds(disc21: Path, out: Path) -> None:
         (row["recipe"], row["probes"]): row["ours"] for row in read_results(out)["rows"] if row["part"] == "retrieval"
     }
     for recipe, folder in folders.items():
-        home = []
+        correct = []
         for seed, name in enumerate(NAMED):
             _, found = index.search(describe_file(network, folder / f"{name}.jpg", PAPER, seed), 1)
-            home += [references[number].stem == name for number in found[:, 0]]
-        assert float(rows[recipe, 1]) == pytest.approx(fmean(home), abs=0.03)  # a tie may fall either way
+            correct += [references[number].stem == name for number in found[:, 0]]
+        assert float(rows[recipe, 1]) == pytest.approx(fmean(correct), abs=0.03)  # ties may be resolved either way
 
 
-def test_each_number_is_its_parts(out: Path) -> None:
+def test_each_number_is_that_of_its_part(out: Path) -> None:
     rows = read_results(out)["rows"]
     recalls = {(row["recipe"], row["probes"]): row["mean"] for row in read_results(out / "retrieval")["rows"]}
     precisions = {
@@ -126,7 +126,7 @@ def test_each_number_is_its_parts(out: Path) -> None:
     assert {row["part"] for row in rows} == set(PARTS)
 
 
-def test_another_run_does_nothing_twice(disc21: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_run_uses_the_cache(disc21: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("done again")
 
@@ -150,7 +150,7 @@ def test_another_run_does_nothing_twice(disc21: Path, out: Path, monkeypatch: py
         ("groundtruth_matches.csv", "".join(f"Q1,{name}.jpg\n" for name in NAMED)),
     ],
 )
-def test_other_layouts_are_read_alike(disc21: Path, tmp_path: Path, name: str, text: str) -> None:
+def test_other_layouts_of_disc21_are_read(disc21: Path, tmp_path: Path, name: str, text: str) -> None:
     references, train = sorted((disc21 / "references").iterdir()), sorted((disc21 / "train").iterdir())
     for number, path in enumerate(references + train):
         part = tmp_path / f"{'refs' if path in references else 'train'}_50k_{number % 3}" / "images"
@@ -165,7 +165,7 @@ def test_other_layouts_are_read_alike(disc21: Path, tmp_path: Path, name: str, t
     assert [photo.path.stem for photo in found.negatives] == ["T000014", "T000015"]
 
 
-def test_only_references_that_are_searched_for_must_be_there(disc21: Path, tmp_path: Path) -> None:
+def test_references_beyond_the_positives_may_be_missing(disc21: Path, tmp_path: Path) -> None:
     shutil.copytree(disc21, tmp_path / "some")
     (tmp_path / "some" / "references" / "R000011.jpg").unlink()
     found = read_disc21(tmp_path / "some", positives=2, negatives=2, limit_references=None, limit_train=None)

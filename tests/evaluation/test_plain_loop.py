@@ -1,4 +1,4 @@
-"""The loop that the engine is compared with: the paper's formulae, by hand; its promises; the engine's answer."""
+"""The plain loop: compared with the paper's formulas and with the engine."""
 
 from dataclasses import replace
 from statistics import fmean
@@ -19,14 +19,14 @@ PAPER = RECIPES["paper"]
 
 @pytest.fixture(scope="module")
 def images(photos) -> list[torch.Tensor]:
-    """Parts of three photos, of three sizes, the last one gray."""
+    """Crops of three photos, of three sizes, the last one gray."""
     names = ("flower.jpg", "chelsea.png", "camera.png")
     wholes = [Photo.load(photos / name).pixels() for name in names]
     return [whole[:, : 200 + 20 * number, 40:300].clone() for number, whole in enumerate(wholes)]
 
 
 def run_loop(loop, images, extractor, codebook, recipe) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """The changes, and the objective with them."""
+    """The changes, and the objective of the changed images."""
     objective = objective_for(codebook, describe(extractor, images))
     changes = loop(images, extractor=extractor, objective=objective, recipe=recipe)
     return changes, objective(
@@ -34,7 +34,7 @@ def run_loop(loop, images, extractor, codebook, recipe) -> tuple[list[torch.Tens
     )
 
 
-def test_three_steps_are_those_written_out_by_hand(images, extractor, codebook) -> None:
+def test_three_steps_equal_the_formulas(images, extractor, codebook) -> None:
     pixels, recipe = images[0], replace(PAPER, steps=3, lr=0.5, image_weight=2.0)
     target, given = codebook.reconstruct(describe(extractor, [pixels])), extractor.unfolded()
     pixel_bound = recipe.budget.pixel_bound(pixels)
@@ -52,10 +52,10 @@ def test_three_steps_are_those_written_out_by_hand(images, extractor, codebook) 
         delta = delta.detach() - step_size * mean / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
     (ours,), _ = run_loop(plain, [pixels], extractor, codebook, recipe)
     close = torch.isclose(ours, pixel_bound * torch.tanh(delta), atol=1e-4)
-    assert close.float().mean() > 0.99  # where a gradient is next to nothing, rounding decides
+    assert close.float().mean() > 0.99  # tiny gradients depend on rounding
 
 
-def test_every_photo_comes_nearer_within_its_room(images, extractor, codebook) -> None:
+def test_every_photo_gets_nearer_within_its_pixel_bound(images, extractor, codebook) -> None:
     recipe = replace(PAPER, steps=3)
     before = objective_for(codebook, describe(extractor, images))(describe(extractor, images))
     changes, after = run_loop(plain, images, extractor, codebook, recipe)
@@ -67,20 +67,20 @@ def test_every_photo_comes_nearer_within_its_room(images, extractor, codebook) -
     assert torch.equal(changes[2][0], changes[2][1])  # gray stays gray
 
 
-def test_a_change_is_as_large_as_the_photo_however_large(extractor, codebook) -> None:
+def test_the_change_has_the_size_of_the_photo(extractor, codebook) -> None:
     pixels = torch.rand(3, 20, 2500)
     (change,), _ = run_loop(plain, [pixels], extractor, codebook, replace(PAPER, steps=1))
     assert change.shape == pixels.shape
 
 
-def test_the_engine_does_the_same_work(images, extractor, codebook) -> None:
+def test_the_engine_reaches_the_same_objective(images, extractor, codebook) -> None:
     before = objective_for(codebook, describe(extractor, images))(describe(extractor, images))
     ours, theirs = (before - run_loop(loop, images, extractor, codebook, PAPER)[1] for loop in (optimize, plain))
     torch.testing.assert_close(ours, theirs, rtol=0.15, atol=0.0)
 
 
-def test_alpha_three_costs_what_the_paper_says(photos, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paper's 43.8 ± 2.2 dB, SSIM 0.98 and L∞ 14.5, in its set-up: 1024 pixels read at 288, not anti-aliased."""
+def test_alpha_three_gives_the_papers_quality(photos, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The paper's 43.8 ± 2.2 dB, SSIM 0.98 and L∞ 14.5, in its setup: 1024 pixels read at 288, not anti-aliased."""
 
     def sampled(images: torch.Tensor, size: int) -> torch.Tensor:
         return torch.nn.functional.interpolate(images, (size, size), mode="bilinear", align_corners=False)

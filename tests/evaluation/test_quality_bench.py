@@ -1,4 +1,4 @@
-"""The quality bench, as a script would call it."""
+"""The quality bench on the command line."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ from homing.perception.lpips import load_lpips
 from homing.photo import Photo
 
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")
-STRENGTHS = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from gentle to strong
+STRENGTHS = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from the highest PSNR to the lowest
 RELEASES = [*STRENGTHS, "paper-fast-linf-34dB"]
 PHOTOS = ["camera.png", "chelsea.png", "flower.jpg"]
 SETTINGS = ("--distractors", 9, "--recipes", "paper-fast", "--psnrs", "34, 46", "--pictures", 2, "--limit", len(PHOTOS))
@@ -30,12 +30,12 @@ COMPARED = ("--budgets", "jnd, linf", "--budgets-at", 34, "--lpips")
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of skimage that no test releases."""
+    """Distractor photos: not among the released ones."""
     return skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object) -> str:
-    """What `homing bench quality` prints."""
+    """The output of `homing bench quality`."""
     return homing("bench", "quality", "--photos", photos, "--distractor-photos", others, "--out", out, *more)
 
 
@@ -56,13 +56,13 @@ def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="module")
 def rows(out: Path) -> dict[str, dict]:
-    """Its rows by the names of the releases."""
+    """The rows by the names of the releases."""
     return {row["release"]: row for row in json.loads((out / "results.json").read_text())["rows"]}
 
 
 @pytest.fixture(scope="module")
 def lines(out: Path) -> list[dict[str, str]]:
-    """What it says of each photo."""
+    """The rows of photos.csv."""
     with (out / "photos.csv").open() as file:
         return list(csv.DictReader(file))
 
@@ -94,7 +94,7 @@ def test_the_quality_is_that_of_the_files(out: Path, photos: Path, rows: dict, l
             assert row[name] == (pytest.approx([fmean(values), pstdev(values)], abs=1e-4) if values else None)
 
 
-def test_the_stronger_the_nearer_to_the_code(out: Path, photos: Path, rows: dict, extractor, codebook) -> None:
+def test_stronger_activation_is_nearer_to_the_code(out: Path, photos: Path, rows: dict, extractor, codebook) -> None:
     for release, row in rows.items():
         originals, moved = (
             describe(extractor, [Photo.load(path).pixels() for path in paths])
@@ -113,7 +113,7 @@ def test_the_stronger_the_nearer_to_the_code(out: Path, photos: Path, rows: dict
     assert [row["own_budget"] for row in strengths] == [True, False, True, False]
 
 
-def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
+def test_budgets_are_compared(out: Path, rows: dict, lines: list) -> None:
     jnd, linf = (rows[f"paper-fast{kind}-34dB"] for kind in ("", "-linf"))
     assert jnd["psnr"][0] == pytest.approx(linf["psnr"][0], abs=0.4)
     assert jnd["linf"][0] > 2 * linf["linf"][0]
@@ -126,7 +126,7 @@ def test_budgets_stand_side_by_side(out: Path, rows: dict, lines: list) -> None:
     svg = (out / "budgets.svg").read_text()
     assert all(text in svg for text in ("original", "JND at 34 dB", "L∞ at 34 dB", "LPIPS"))
     assert len(re.findall("<image ", svg)) == 2 * 3
-    # The first photo that was activated under both.
+    # The first photo that was activated with both.
     printed = next(line for line in lines if line["recipe"] == "paper-fast-linf-34dB" and line["state"] == "activated")
     assert f"PSNR {float(printed['psnr']):.1f} dB" in svg
 
@@ -144,7 +144,7 @@ def test_lpips_is_that_of_the_files(out: Path, photos: Path, rows: dict, lines: 
     assert 0 < rows["paper-fast"]["lpips"][0] < rows["paper-fast-34dB"]["lpips"][0]
 
 
-def test_copies_that_came_home_add_up(rows: dict, lines: list) -> None:
+def test_copies_found_add_up_to_the_recall(rows: dict, lines: list) -> None:
     for release, row in rows.items():
         mine = [int(line["copies_found"]) for line in lines if line["recipe"] == release]
         assert row["recall"] == pytest.approx(sum(mine) / (len(mine) * len(PAPER)))
@@ -152,7 +152,7 @@ def test_copies_that_came_home_add_up(rows: dict, lines: list) -> None:
         assert 0 < row["average_precision"] <= 1
 
 
-def test_people_see_the_papers_figures_beside(out: Path) -> None:
+def test_tables_include_the_published_figures(out: Path) -> None:
     quality, trade_off = ((out / f"{name}.md").read_text() for name in ("quality", "trade-off"))
     assert quality.count("| paper-fast |") == 1
     assert "LPIPS" in quality
@@ -166,7 +166,7 @@ def test_people_see_the_papers_figures_beside(out: Path) -> None:
     assert (out / "trade-off.svg").is_file()
 
 
-def test_another_run_makes_nothing_again(
+def test_another_run_uses_the_cache(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("release.activate_batch", "copies.edited_copies", "lpips.Photo"):
@@ -186,12 +186,12 @@ def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path
     assert "LPIPS" not in (tmp_path / "out" / "quality.md").read_text()
 
 
-def test_without_budgets_to_compare_there_is_no_picture_of_them(tmp_path: Path) -> None:
+def test_without_budgets_there_is_no_figure_of_them(tmp_path: Path) -> None:
     setting = QualityBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, budgets=())
     assert list(_budgets(QualityResult(setting, [CodebookQuality(None, [], [])], 0.0))) == []
 
 
-def test_a_strength_that_is_the_recipes_own_is_not_done_twice() -> None:
+def test_the_recipes_own_strength_is_measured_once() -> None:
     paper = RECIPES["paper"]
     assert at_strength(paper, JND(psnr=43.8)) is paper
     assert at_strength(paper, JND(psnr=40)).name == "paper-40dB"

@@ -1,4 +1,4 @@
-"""Searching among distractors, against FAISS's own search in an index it filled itself."""
+"""Search among distractors, compared with an index that FAISS filled."""
 
 import faiss
 import numpy as np
@@ -16,7 +16,7 @@ SPECS = ["IVF16,PQ8x4", "IVF16,PQ8x8", "PQ8x4", "OPQ8,PQ8x4", "OPQ8,IVF16,PQ8x4"
 
 
 def filled(spec: str) -> tuple[References, Codebook, np.ndarray]:
-    """Photos among distractors, their codebook, and all descriptors in the order of their ids."""
+    """Photos among distractors, the codebook, and all descriptors in the order of ids."""
     book = Codebook.train(descriptors(1000, seed=1).numpy(), spec=spec, extractor=FakeExtractor(), name="test")
     originals, distractors = descriptors(PHOTOS, seed=2), descriptors(DISTRACTORS, seed=3).numpy().astype(np.float16)
     everything = np.concatenate([originals.numpy(), distractors.astype(np.float32)])
@@ -34,10 +34,10 @@ def queries() -> np.ndarray:
 
 @pytest.mark.parametrize("probes", [1, 4, 16])
 @pytest.mark.parametrize("spec", SPECS)
-def test_an_index_answers_as_faiss_does(
+def test_results_equal_those_of_faiss(
     spec: str, probes: int, queries: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(references, "_REFERENCES_AT_ONCE", 700)  # several parts
+    monkeypatch.setattr(references, "_REFERENCES_AT_ONCE", 700)  # several chunks
     monkeypatch.setattr(references, "_QUERIES_AT_ONCE", 20)
     among, book, everything = filled(spec)
     theirs = book.new_faiss()
@@ -47,13 +47,13 @@ def test_an_index_answers_as_faiss_does(
         ivf.nprobe = probes
     squared, ids = theirs.search(queries, 10)
     found = among.search(queries, 10, probes)
-    # Codes may tie, and then either is right: the distances decide.
+    # The order of ties is arbitrary: compare distances.
     np.testing.assert_allclose(found.distances, np.sqrt(np.maximum(squared, 0)), atol=1e-3)
     assert (found.ids == ids).mean() > 0.95
     assert len(among) == PHOTOS + DISTRACTORS
 
 
-def test_an_exact_search_is_that_of_a_flat_index(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_search_equals_a_flat_index(queries: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "_REFERENCES_AT_ONCE", 64)
     monkeypatch.setattr(references, "_QUERIES_AT_ONCE", 20)
     among, _, everything = filled("IVF16,PQ8x4")
@@ -83,7 +83,7 @@ def test_distractors_known_by_code_only_keep_their_codes(queries: np.ndarray) ->
     np.testing.assert_allclose(among.search(queries, 10, "exact").distances, exact, atol=1e-3)
 
 
-def test_no_more_is_found_than_there_is(queries: np.ndarray) -> None:
+def test_results_are_limited_by_the_references(queries: np.ndarray) -> None:
     among, _, _ = filled("IVF16,PQ8x4")
     assert among.search(queries, 10_000, "exact").ids.shape == (50, PHOTOS + DISTRACTORS)
     one_cell = among.search(queries, 1000, 1)
@@ -96,7 +96,7 @@ def test_bytes_per_vector_are_those_of_the_code(spec: str, size: int) -> None:
     assert filled(spec)[0].bytes_per_vector == size
 
 
-def test_a_search_is_timed_on_one_core_and_leaves_the_threads_as_they_were(queries: np.ndarray) -> None:
+def test_timing_restores_the_number_of_threads(queries: np.ndarray) -> None:
     among, _, _ = filled("IVF16,PQ8x4")
     before = faiss.omp_get_max_threads()
     ours, theirs = among.search_ms(queries, 10, 1)

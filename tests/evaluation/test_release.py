@@ -1,4 +1,4 @@
-"""Photos released for a bench: what fails, fails alone."""
+"""Photos released for a bench."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from homing.evaluation.protocol.release import ReleasedPhoto, ReleaseResult, rel
 
 @pytest.fixture
 def originals(photos: Path, tmp_path: Path) -> list[ReleasedPhoto]:
-    """A photo that is there, and one that is not any more."""
+    """A photo that exists and one that is missing."""
     shutil.copy(photos / "flower.jpg", tmp_path)
     return [ReleasedPhoto(name, tmp_path / name, seed) for seed, name in enumerate(("gone.jpg", "flower.jpg"))]
 
@@ -36,7 +36,7 @@ def released(originals: list[ReleasedPhoto], folder: Path, extractor, codebook) 
     return release_result
 
 
-def test_nothing_is_written_outside_of_the_folder(originals: list[ReleasedPhoto], tmp_path: Path) -> None:
+def test_names_that_leave_the_folder_are_refused(originals: list[ReleasedPhoto], tmp_path: Path) -> None:
     flower = originals[1]
     named, before = replace(flower, source=str(flower.file.absolute())), flower.file.read_bytes()
     with pytest.raises(HomingError, match="would be written outside"):
@@ -44,7 +44,9 @@ def test_nothing_is_written_outside_of_the_folder(originals: list[ReleasedPhoto]
     assert flower.file.read_bytes() == before
 
 
-def test_a_photo_that_is_gone_fails_alone(originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook) -> None:
+def test_a_missing_photo_does_not_fail_the_others(
+    originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook
+) -> None:
     release_result = released(originals, tmp_path / "out", extractor, codebook)
     assert [(item.source, item.seed) for item in release_result.files] == [("flower.jpg", 1)]
     assert release_result.files[0].file.read_bytes() != (tmp_path / "flower.jpg").read_bytes()
@@ -53,7 +55,7 @@ def test_a_photo_that_is_gone_fails_alone(originals: list[ReleasedPhoto], tmp_pa
     assert line.startswith(str(tmp_path / "gone.jpg"))
 
 
-def test_a_photo_too_large_for_the_memory_fails(
+def test_a_photo_too_large_for_memory_fails(
     originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homing.evaluation.protocol.release.activate_batch", lambda *_, **__: torch.empty(2**55))
@@ -62,7 +64,7 @@ def test_a_photo_too_large_for_the_memory_fails(
     assert release_result.failures[1] == f"{tmp_path / 'flower.jpg'}: too large for the available memory"
 
 
-def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
+def test_only_failed_or_changed_photos_are_released_again(
     originals: list[ReleasedPhoto], photos: Path, tmp_path: Path, extractor, codebook
 ) -> None:
     release_result = released(originals, tmp_path / "out", extractor, codebook)
@@ -70,7 +72,7 @@ def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
     before = first.file.stat().st_mtime_ns
     assert released(originals, tmp_path / "out", extractor, codebook).qualities == release_result.qualities
     assert first.file.stat().st_mtime_ns == before
-    shutil.copy(photos / "camera.png", tmp_path / "gone.jpg")  # whatever its name says
+    shutil.copy(photos / "camera.png", tmp_path / "gone.jpg")  # a PNG file, whatever its suffix
     both = released(originals, tmp_path / "out", extractor, codebook)
     assert [item.source for item in both.files] == ["gone.jpg", "flower.jpg"]
     assert first.file.stat().st_mtime_ns == before
@@ -87,7 +89,7 @@ def test_what_is_done_is_kept_and_what_failed_or_changed_is_done_again(
 @pytest.mark.parametrize(
     "harm", ["5", "[]", "{}", '{"source": "flower.jpg"}', '{"source": 5}', "quality", "seconds", "file"]
 )
-def test_lines_of_the_log_that_are_none_are_done_again(
+def test_photos_of_invalid_log_lines_are_released_again(
     originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook, harm: str
 ) -> None:
     release_result, log = released(originals, tmp_path / "out", extractor, codebook), tmp_path / "out.jsonl"
@@ -98,7 +100,7 @@ def test_lines_of_the_log_that_are_none_are_done_again(
     assert released(originals, tmp_path / "out", extractor, codebook).qualities == release_result.qualities
 
 
-def test_another_version_releases_anew(
+def test_another_version_of_homing_releases_again(
     originals: list[ReleasedPhoto], tmp_path: Path, extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (first,) = released(originals, tmp_path / "out", extractor, codebook).files
@@ -109,7 +111,7 @@ def test_another_version_releases_anew(
 
 
 @pytest.mark.parametrize("name", ["__version__", "PIL.__version__"])
-def test_copies_of_another_version_are_made_anew(
+def test_another_version_of_homing_edits_again(
     photos: Path, tmp_path: Path, extractor, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     files = [ReleasedPhoto("flower.jpg", photos / "flower.jpg", 0)]

@@ -1,4 +1,4 @@
-"""Results as files."""
+"""Results written as files."""
 
 import csv
 import json
@@ -19,13 +19,13 @@ from homing.evaluation.results import Results, as_json, write_results
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of one bench, in a folder that was not there."""
+    """The files of one bench, in a new folder."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
     write_results(fake_results(), folder)
     return folder
 
 
-def test_nothing_else_is_written(out: Path) -> None:
+def test_exactly_the_expected_files_are_written(out: Path) -> None:
     assert {path.name for path in out.iterdir()} == {
         "results.json",
         "queries.csv",
@@ -36,7 +36,7 @@ def test_nothing_else_is_written(out: Path) -> None:
     }
 
 
-def test_the_numbers_are_one_document(out: Path) -> None:
+def test_results_json_is_the_whole_document(out: Path) -> None:
     output = json.loads((out / "results.json").read_text())
     results = fake_results()
     assert output == as_json(results)
@@ -46,23 +46,23 @@ def test_the_numbers_are_one_document(out: Path) -> None:
     assert output["hardware"]
 
 
-def test_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
+def test_nan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write_results(fake_results(numbers={"mean": float("nan")}), tmp_path)
 
 
-def test_every_search_is_read_back_whatever_the_photo_is_called(out: Path) -> None:
+def test_csv_round_trip_with_unusual_names(out: Path) -> None:
     with (out / "queries.csv").open(newline="", errors="surrogateescape") as file:
         assert list(csv.reader(file)) == [["photo", "is_correct"], *([name, "1"] for name in NAMES)]
     assert (out / "queries.csv").read_bytes().startswith(b"photo,is_correct\nplain.jpg,1\n")
 
 
-def test_a_bench_may_have_numbers_alone(tmp_path: Path) -> None:
+def test_results_may_have_numbers_only(tmp_path: Path) -> None:
     write_results(Results(title="t", summary="s", command="c", numbers={}), tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html"}
 
 
-def test_the_table_for_notes(out: Path) -> None:
+def test_the_markdown_table(out: Path) -> None:
     assert (out / "quality.md").read_text() == (
         f"What 100% of the files look like. {SUMMARY}\n"
         "\n"
@@ -73,7 +73,7 @@ def test_the_table_for_notes(out: Path) -> None:
     )
 
 
-def test_the_table_for_papers(out: Path) -> None:
+def test_the_latex_table(out: Path) -> None:
     assert (out / "quality.tex").read_text() == (
         r"""% Needs \usepackage{booktabs}; a table made to fit the line also \usepackage{graphicx}.
 \begin{table}[t]
@@ -96,7 +96,7 @@ paper\_fast & exact & 43.8 $\pm$ 0.1 dB & \textendash{} \\
 
 @contextmanager
 def limited_file_size(size: int) -> Iterator[None]:
-    """A disk on which a larger file does not fit."""
+    """Limit the size of files, as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -105,14 +105,14 @@ def limited_file_size(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_gets_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
     with pytest.raises(HomingError) as raised, limited_file_size(3_000):
         write_results(fake_results(), tmp_path)
     assert str(raised.value) == f"cannot write {tmp_path / 'one.svg'}: File too large"
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "queries.csv", "quality.md", "quality.tex"}
 
 
-def test_a_folder_that_cannot_be_gets_one_line(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_one_error_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomingError, match=r"cannot write .*file: File exists$"):
         write_results(fake_results(), tmp_path / "file")
@@ -121,7 +121,7 @@ def test_a_folder_that_cannot_be_gets_one_line(tmp_path: Path) -> None:
         write_results(fake_results(), tmp_path)
 
 
-def test_without_matplotlib_one_line_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_matplotlib_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = r"matplotlib is missing; get it: pip install 'homing\[bench\]'"
     with pytest.raises(HomingError, match=line):

@@ -1,4 +1,4 @@
-"""The retrieval bench, as a script would call it."""
+"""The retrieval bench on the command line."""
 
 import csv
 import json
@@ -19,19 +19,19 @@ from homing.evaluation.retrieval import recall, search_copies
 
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
 COUNT = 40
-FOUND = 34  # of seven files each gives six descriptors or, the last two, five; one of the first cannot be read
+FOUND = 34  # each of seven files gives six descriptors, the last two five; one of the first is unreadable
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos of skimage that no test releases, and one that cannot be read."""
+    """Distractor photos: not among the released ones; one is unreadable."""
     folder = skimage_photos(tmp_path_factory.mktemp("others"), DISTRACTORS)
     (folder / "bad.jpg").write_text("hello")
     return folder
 
 
 def bench(photos: Path, others: Path, out: Path, *more: object, code: int = 1) -> str:
-    """What `homing bench retrieval` prints; the exit code is 1 as one distractor photo is bad."""
+    """The output of `homing bench retrieval`; the exit code is 1, as one distractor photo is unreadable."""
     return homing(
         "bench", "retrieval", "--photos", photos, "--distractor-photos", others, "--out", out, *more, code=code
     )
@@ -46,7 +46,7 @@ def out(photos: Path, others: Path, tmp_path_factory: pytest.TempPathFactory) ->
     return folder
 
 
-def test_results_say_what_was_measured(out: Path, codebook) -> None:
+def test_results_describe_the_measurement(out: Path, codebook) -> None:
     output = json.loads((out / "results.json").read_text())
     assert [(row["recipe"], row["probes"]) for row in output["rows"]] == [
         (recipe, probes) for recipe in ("passive", "paper-fast") for probes in (1, "exact")
@@ -72,7 +72,7 @@ def test_results_say_what_was_measured(out: Path, codebook) -> None:
     assert "bad.jpg" in output["failures"][0]
 
 
-def test_every_search_is_kept_and_adds_up(out: Path, photos: Path) -> None:
+def test_every_search_has_a_csv_row_and_they_add_up(out: Path, photos: Path) -> None:
     with (out / "queries.csv").open() as file:
         lines = list(csv.DictReader(file))
     names = {path.name for path in photos.iterdir()}
@@ -86,31 +86,31 @@ def test_every_search_is_kept_and_adds_up(out: Path, photos: Path) -> None:
         assert row["mean"] == pytest.approx(sum(int(line["is_correct"]) for line in mine) / len(mine))
 
 
-def test_the_table_is_for_people(out: Path) -> None:
+def test_tables_include_summary_and_published_rows(out: Path) -> None:
     first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
     assert f"4 photos among {4 + FOUND} references, {FOUND} of them distractors" in first
     assert "6 distinct photos" in first
     assert all(edit.label in headings for edit in PAPER)
-    assert ["SSCD" in row for row in rows] == 4 * [False] + 3 * [True]  # as published, of the recipes and probes asked
+    assert ["SSCD" in row for row in rows] == 4 * [False] + 3 * [True]  # published rows of the same recipes and probes
     details = (out / "details.md").read_text()
-    assert "| 0.004 | ×0.11 |" in details  # the paper's time for one step, and how it compares with ten
+    assert "| 0.004 | ×0.11 |" in details  # the paper's time for one step, and relative to ten
     printed = (out.parent / "output.txt").read_text()
     for row in json.loads((out / "results.json").read_text())["rows"]:
         assert f"{row['mean']:.3f}" in printed
 
 
-def test_what_is_searched_for_are_the_files_written(out: Path, photos: Path) -> None:
+def test_released_files_are_activated(out: Path, photos: Path) -> None:
     released = out / "released" / "homing-1" / "paper-fast"
     assert {path.name for path in released.iterdir()} == {path.name for path in photos.iterdir()}
     assert all((released / path.name).read_bytes() != path.read_bytes() for path in photos.iterdir())
 
 
-def test_intervals_ranks_and_cells_agree_with_the_recall(out: Path) -> None:
+def test_intervals_ranks_and_cells_are_consistent_with_the_recall(out: Path) -> None:
     for row in json.loads((out / "results.json").read_text())["rows"]:
         for label, share in row["recall"].items():
             low, high = row["interval"][label]
             assert low <= share <= high
-            assert (high - low > 0.3) == (0 < share < 1)  # four photos tell little; of all or none, nothing
+            assert (high - low > 0.3) == (0 < share < 1)  # wide for four photos, of no width if all or none are found
             if row["probes"] == 1:
                 assert share <= 1 - row["failure"][label] + 1e-9
         assert row["mean_interval"][0] <= row["mean"] <= row["mean_interval"][1]
@@ -120,15 +120,15 @@ def test_intervals_ranks_and_cells_agree_with_the_recall(out: Path) -> None:
         assert row["recall_at"]["1"] <= row["recall_at"]["10"] <= row["recall_at"]["100"]
         assert (row["milliseconds"] is None) == (row["probes"] == "exact")
         assert row["bytes_per_vector"] == (2048 if row["probes"] == "exact" else 8)
-    assert row["recall_at"]["100"] == 1  # of an exact search: there are fewer references
+    assert row["recall_at"]["100"] == 1  # exact search: there are fewer than 100 references
 
 
 def measured(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Rows without what another run measures differently: time."""
+    """Rows without times, which differ between runs."""
     return [{key: value for key, value in row.items() if key != "milliseconds"} for row in rows]
 
 
-def test_a_second_run_does_nothing_again(
+def test_a_second_run_uses_the_cache(
     out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = tmp_path / "again"
@@ -147,7 +147,7 @@ def test_a_second_run_does_nothing_again(
     assert measured(output["rows"]) == measured(json.loads((out / "results.json").read_text())["rows"])
     assert "bad.jpg" in output["failures"][0]
     output = json.loads(bench(photos, others, again, "--distractors", 3, "--limit", 1, *settings))
-    assert done == ["to_image", "to_image"]  # another set of files; what was released of the one photo is still good
+    assert done == ["to_image", "to_image"]  # another set of files; the released file is used again
     assert len(list(again.glob("descriptors-*.npy"))) == 2
     assert (output["settings"]["photos"], output["settings"]["distractors"]) == (
         1,
@@ -155,12 +155,12 @@ def test_a_second_run_does_nothing_again(
     )
 
 
-@pytest.mark.parametrize("stage", ["background", "activating", "editing"])
-def test_an_interrupted_run_goes_on(
+@pytest.mark.parametrize("stage", ["distractors", "activating", "editing"])
+def test_an_interrupted_run_continues(
     out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     module, name = {
-        "background": (descriptor_set, "describe_crops"),
+        "distractors": (descriptor_set, "describe_crops"),
         "activating": (release, "write_atomically"),
         "editing": (copies, "edited_copies"),
     }[stage]
@@ -194,16 +194,16 @@ def test_an_interrupted_run_goes_on(
         noted = lambda *a, **k: (advanced.append(1) or each for each in function(*a, **k))  # noqa: E731
         monkeypatch.setattr(module, name, noted)
     bench(photos, others, tmp_path, *settings)
-    if stage == "background":
-        assert len(advanced) == 1  # of three batches of two photos that can be read
+    if stage == "distractors":
+        assert len(advanced) == 1  # of three batches of two readable photos
     if stage == "editing":
-        assert len(advanced) == 2 + 4  # of four passive files two were left, of four activated ones all
+        assert len(advanced) == 2 + 4  # two of four passive files were left, and all four activated ones
     rows = (json.loads((folder / "results.json").read_text())["rows"] for folder in (out, tmp_path))
     for first, second in zip(*rows, strict=True):
         assert second["recall"] == first["recall"]
 
 
-def test_a_photo_that_cannot_be_read_is_named_and_left_out(photos: Path, others: Path, tmp_path: Path) -> None:
+def test_an_unreadable_photo_is_named_and_left_out(photos: Path, others: Path, tmp_path: Path) -> None:
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     shutil.copy(photos / "camera.png", mixed)
@@ -240,7 +240,7 @@ def test_without_distractor_photos_the_bundled_ones_are_searched(photos: Path, e
 
 def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_path: Path) -> None:
     settings = ("--distractors", 20, "--probes", 1, "--recipes", "passive", "--json")
-    train_photos = tmp_path / "taught"
+    train_photos = tmp_path / "training"
     train_photos.mkdir()
     for name in DISTRACTORS:
         with Image.open(others / name) as image:
@@ -256,7 +256,7 @@ def test_a_bench_trains_its_own_codebook_once(photos: Path, others: Path, tmp_pa
         times.append(file.stat().st_mtime_ns)
         assert [str(train_photos) in line for line in output["failures"]] == [False, True]
     assert times[0] == times[1]
-    # The distractors' descriptors are a background, and a teacher, too.
+    # A .npy file of descriptors serves as distractors and as training photos.
     (features,) = (tmp_path / "out").glob("descriptors-*.npy")
     output = json.loads(bench(photos, features, tmp_path / "out", *index, *settings))
     assert output["rows"][0]["recall"] == row["recall"]

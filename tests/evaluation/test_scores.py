@@ -1,4 +1,4 @@
-"""Scores against arithmetic done by hand and against SciPy and scikit-learn; the paper's figures are whole."""
+"""Scores, compared with results by hand, SciPy and scikit-learn; published figures are complete."""
 
 from collections.abc import Callable
 from statistics import fmean
@@ -49,13 +49,13 @@ def searches(draw: st.DrawFn) -> Searches:
 
 
 def distinct(searches: Searches) -> Searches:
-    """The same searches, no two of whose distances are equal."""
+    """The searches with distinct distances."""
     ids, distances, own = searches
     return ids, distances + np.arange(ids.size).reshape(ids.shape) / 1000, own
 
 
 def pair_by_pair(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> float:
-    """The µAP as the challenge's script counts it: one pair after the other, wrong ones first at equal distance."""
+    """The µAP as in the challenge's script: pair by pair, wrong ones first at equal distance."""
     pairs = sorted(
         (distances[query, place], ids[query, place] == own[query])
         for query, place in np.ndindex(ids.shape)
@@ -76,12 +76,12 @@ def test_ranks_and_recall_by_hand() -> None:
     assert recall_at(positive, 2) == 3 / 4
 
 
-def test_what_was_not_returned_is_nobodys_reference() -> None:
+def test_missing_results_are_nobodys_reference() -> None:
     assert rank_of(np.array([[-1, -1]]), np.array([-1])).tolist() == [-1]
 
 
 def test_precision_and_recall_by_hand() -> None:
-    # The pairs by distance, right ones marked: 0.1* 0.2 0.3 0.4* 0.5* 0.6 0.7 0.8 0.9, of four that could be right.
+    # The pairs by distance, correct ones marked: 0.1* 0.2 0.3 0.4* 0.5* 0.6 0.7 0.8 0.9, with four positives.
     scores = precision_recall(IDS, DISTANCES, OWN)
     np.testing.assert_allclose(scores.thresholds, np.arange(1, 10) / 10)
     np.testing.assert_allclose(scores.precision, [1, 1 / 2, 1 / 3, 2 / 4, 3 / 5, 3 / 6, 3 / 7, 3 / 8, 3 / 9])
@@ -89,7 +89,7 @@ def test_precision_and_recall_by_hand() -> None:
     assert scores.average_precision == pytest.approx((1 + 2 / 4 + 3 / 5) / 4)
 
 
-def test_pairs_at_one_distance_are_accepted_together() -> None:
+def test_pairs_of_equal_distance_are_accepted_together() -> None:
     ids, own = np.array([[0], [1], [2], [3]]), np.array([0, -1, 2, 3])
     scores = precision_recall(ids, np.array([[0.5], [0.5], [0.5], [0.2]]), own)
     assert scores.thresholds.tolist() == [0.2, 0.5]
@@ -98,7 +98,7 @@ def test_pairs_at_one_distance_are_accepted_together() -> None:
     assert scores.average_precision == pytest.approx(1 / 3 * 1 + 2 / 3 * 3 / 4)
 
 
-def test_the_average_precision_without_any_pair_is_zero() -> None:
+def test_the_average_precision_without_pairs_is_zero() -> None:
     scores = precision_recall(np.array([[-1]]), np.array([[0.0]]), np.array([4]))
     assert len(scores.thresholds) == 0
     assert scores.average_precision == 0
@@ -106,14 +106,14 @@ def test_the_average_precision_without_any_pair_is_zero() -> None:
 
 @settings(deadline=None)
 @given(searches())
-def test_the_average_precision_is_the_challenges_where_distances_differ(found: Searches) -> None:
+def test_the_average_precision_equals_the_challenges_without_ties(found: Searches) -> None:
     assert precision_recall(*distinct(found)).average_precision == pytest.approx(pair_by_pair(*distinct(found)))
     assert precision_recall(*found).average_precision >= pair_by_pair(*found) - 1e-12
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=1, max_size=20))
-def test_the_average_precision_is_scikit_learns_where_every_copy_finds_its_own(pairs: list[tuple[bool, int]]) -> None:
+def test_the_average_precision_equals_that_of_scikit_learn(pairs: list[tuple[bool, int]]) -> None:
     right, distances = (np.array(each) for each in zip((True, 3), *pairs, strict=True))
     scores = precision_recall(np.zeros((len(right), 1), int), distances[:, None], np.where(right, 0, -1))
     assert scores.average_precision == pytest.approx(average_precision_score(right, -distances))
@@ -132,22 +132,22 @@ def test_the_order_of_queries_does_not_matter(found: Searches, random) -> None:
 @pytest.mark.parametrize(
     ("rate", "recall", "threshold"),
     [
-        (0.0, 2 / 5, 0.2),  # none of four: nearer than the nearest of 0.2, 0.4, 0.4 and nothing; 0.1 and 0.15 are
+        (0.0, 2 / 5, 0.2),  # none of four: below the nearest of 0.2, 0.4, 0.4 and none; 0.1 and 0.15 are
         (0.25, 3 / 5, 0.4),  # one of four
-        (0.5, 3 / 5, 0.4),  # two of four would need to part the two at 0.4
+        (0.5, 3 / 5, 0.4),  # two of four: the two at 0.4 cannot be separated
         (0.74, 3 / 5, 0.4),
-        (0.75, 4 / 5, NOTHING),  # three of four: all that match anything; the fifth copy's nearest is not its own
+        (0.75, 4 / 5, NOTHING),  # three of four: all with a match; the nearest of the fifth copy is wrong
         (1.0, 4 / 5, NOTHING),
     ],
 )
-def test_recall_at_a_rate_of_false_matches_by_hand(rate: float, recall: float, threshold: float) -> None:
+def test_recall_at_a_false_match_rate_by_hand(rate: float, recall: float, threshold: float) -> None:
     own = np.array([1, 2, 3, 4, 5, -1, -1, -1, -1])
     ids = np.array([1, 2, 3, 4, 9, 1, 2, 3, -1])[:, None]
     distances = np.array([0.1, 0.15, 0.3, 0.4, 0.05, 0.4, 0.2, 0.4, 0.0])[:, None]
     assert recall_at_false_match_rate(ids, distances, own, rate) == (recall, threshold)
 
 
-def test_a_rate_that_binary_fractions_cannot_hold_is_met_to_the_query() -> None:
+def test_rates_are_exact_despite_floating_point() -> None:
     negatives = np.arange(100)
     ids = np.zeros((101, 1), int)
     distances = np.append(negatives, 28.5)[:, None]
@@ -167,12 +167,12 @@ def test_the_threshold_is_the_largest_that_keeps_the_rate(found: Searches, rate:
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
-def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+def test_an_invalid_rate_is_refused(rate: float) -> None:
     with pytest.raises(HomingError, match="must be from 0 to 1, got"):
         recall_at_false_match_rate(IDS, DISTANCES, OWN, rate)
 
 
-def test_a_rate_of_false_matches_needs_negative_queries() -> None:
+def test_a_false_match_rate_needs_negative_queries() -> None:
     with pytest.raises(HomingError, match="needs negative queries, got 4 queries"):
         recall_at_false_match_rate(IDS[:4], DISTANCES[:4], OWN[:4], 0.1)
 
@@ -187,13 +187,13 @@ def test_a_rate_of_false_matches_needs_negative_queries() -> None:
         lambda: ivf_failure(np.zeros(0, int), np.zeros((0, 14), int)),
     ],
 )
-def test_without_a_copy_of_a_reference_there_is_nothing_to_score(score: Callable[[], object]) -> None:
+def test_scores_need_a_positive_query(score: Callable[[], object]) -> None:
     with pytest.raises(HomingError, match="nothing to score"):
         score()
 
 
 def copies(photos: int, edits: int = 14) -> np.ndarray:
-    """Copies that came home, more of some photos than of others."""
+    """Which copies are found, more of some photos than of others."""
     random = np.random.default_rng(5)
     return random.random((photos, edits)) < random.random((photos, 1))
 
@@ -204,7 +204,7 @@ def copies(photos: int, edits: int = 14) -> np.ndarray:
 )
 def test_the_bootstrap_draws_photos(correct: np.ndarray, share: float) -> None:
     by_edit, mean = recall_intervals(correct, rounds=20_000, share=share)
-    # The central limit: the mean of P photos spreads by the deviation of one over √P, whatever E is.
+    # Central limit theorem: the deviation of the mean of P photos is that of one photo over √P, for any E.
     for shares, interval in [(correct.mean(axis=1), mean), *zip(correct.T, by_edit, strict=True)]:
         reach = norm.ppf((1 + share) / 2) * shares.std() / 400**0.5
         assert interval == pytest.approx((shares.mean() - reach, shares.mean() + reach), abs=0.1 * reach)
@@ -220,7 +220,7 @@ def test_all_edits_are_bootstrapped_with_the_same_photos() -> None:
     assert mean == pytest.approx(((1 + one.low) / 3, (1 + one.high) / 3))
 
 
-def test_where_all_photos_fare_alike_the_interval_has_no_width() -> None:
+def test_the_interval_of_equal_results_has_no_width() -> None:
     by_edit, mean = recall_intervals(np.tile([True, False, True], (7, 1)))
     assert by_edit == [(1, 1), (0, 0), (1, 1)]
     assert mean == (14 / 21, 14 / 21)
@@ -233,21 +233,21 @@ def test_more_photos_narrow_the_interval() -> None:
     assert (few.high - few.low) / (many.high - many.low) == pytest.approx(4, rel=0.25)
 
 
-def test_an_interval_is_the_same_again() -> None:
+def test_intervals_are_reproducible() -> None:
     correct = copies(50)
     assert recall_intervals(correct) == recall_intervals(correct)
     assert recall_intervals(correct) != recall_intervals(correct, seed=1)
     assert recall_intervals(correct, rounds=10) != recall_intervals(correct)
 
 
-def test_copies_that_leave_their_cell() -> None:
+def test_ivf_failure_is_the_share_of_copies_in_other_cells() -> None:
     originals = np.array([3, 5, 5, 0])
     cells = np.array([[3, 3, 0], [5, 3, 3], [5, 5, 0], [0, 1, 1]])
     assert ivf_failure(originals, cells).tolist() == [0, 2 / 4, 1]
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.index} {row.probes} {row.recipe}")
-def test_a_published_row_is_whole(row) -> None:
+def test_published_rows_are_complete(row) -> None:
     assert set(row.recall) == {edit.label for edit in PAPER}
     assert row.mean == pytest.approx(fmean(row.recall.values()), abs=0.01)
 
@@ -266,12 +266,12 @@ def test_published_activation_is_never_worse_than_passive() -> None:
 
 @pytest.mark.parametrize("edits", [1, 3])
 def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> None:
-    """Against the plain way: queries are copied as often as their photo is drawn, and scored anew."""
+    """Compared with a direct bootstrap: queries are repeated as often as their photo is drawn."""
     rng = np.random.default_rng(1)
     photos, others, k = 12, 20, 4
     own = np.append(np.arange(photos), np.full(others, -1)).repeat(edits)
     ids = rng.integers(-1, 40, (len(own), k))
-    distances = rng.integers(0, 30, ids.shape) / 30  # many at one distance
+    distances = rng.integers(0, 30, ids.shape) / 30  # many ties
     mine = (own >= 0) & (rng.random(len(own)) < 0.7)
     ids[mine, 0], distances[mine, 0] = own[mine], distances[mine, 0] / 3
     means, recalls = [], []
@@ -288,7 +288,7 @@ def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> Non
     assert found.low < recall_at_false_match_rate(ids, distances, own, 0.1).recall < found.high
 
 
-def test_where_nothing_is_found_the_interval_is_zero() -> None:
+def test_the_interval_is_zero_if_nothing_is_found() -> None:
     own = np.array([0, 1, -1])
     found = average_precision_interval(np.full((3, 2), -1), np.full((3, 2), np.inf), own, 1)
     assert found == Interval(0, 0)

@@ -1,4 +1,4 @@
-"""The search bench, as a script would call it, against NumPy that goes through all codes and descriptors."""
+"""The search bench on the command line, compared with brute force in NumPy."""
 
 import csv
 import json
@@ -24,7 +24,7 @@ NAMES = [option.name for option in SEARCH_OPTIONS]
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos, the descriptors of distractors, and a codebook with few cells for a small network."""
+    """Photos, descriptors of distractors, and a codebook with few cells for a small network."""
     folder = tmp_path_factory.mktemp("search")
     network = extractors.load(str(small_network(folder)))
     small_photos(folder / "photos", [f"photo{number}" for number in range(PHOTOS)], seed=1)
@@ -55,17 +55,17 @@ def bench(workspace: Path, *more: object) -> str:
 
 @pytest.fixture(scope="module")
 def output(workspace: Path) -> dict:
-    """What the bench prints and writes."""
+    """The JSON output of the bench."""
     printed = json.loads(bench(workspace, "--json"))
     assert printed == json.loads((workspace / "out" / "results.json").read_text())
     return printed
 
 
 def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: SearchOption) -> tuple[int, int, int]:
-    """Of a copy (T, D) in all its turns: what is nearest, and how many codes and descriptors that took."""
+    """The nearest reference of a copy (T, D), and the numbers of codes and descriptors compared."""
     if option.probes == "exact":
         return int(np.linalg.norm(references - copy[0], axis=1).argmin()), 0, len(references)
-    home = book.cells(torch.from_numpy(references)).numpy()
+    reference_cells = book.cells(torch.from_numpy(references)).numpy()
     behind, centers = book.reconstruct(torch.from_numpy(references)).numpy(), book.all_centroids.numpy()
     best: dict[int, float] = {}
     codes = 0
@@ -74,7 +74,7 @@ def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: S
         cells = np.argsort(squared)[: option.probes]
         if option.probe_radius is not None:
             cells = np.flatnonzero(squared <= squared.min() + option.probe_radius)
-        for number in np.flatnonzero(np.isin(home, cells)):
+        for number in np.flatnonzero(np.isin(reference_cells, cells)):
             codes += 1
             best[number] = min(float(np.linalg.norm(behind[number] - query)), best.get(number, np.inf))
     if option.rerank is None:
@@ -85,7 +85,7 @@ def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: S
     return some[int(np.argmin(apart))], codes, len(some)
 
 
-def test_every_option_finds_what_numpy_finds_at_the_cost_numpy_counts(workspace: Path, output: dict) -> None:
+def test_results_and_costs_of_every_option_equal_numpy(workspace: Path, output: dict) -> None:
     book, network = Codebook.read(workspace / "small.codebook"), extractors.load(str(workspace / "small.pt"))
     originals = describe(network, [Photo.load(path).pixels() for path in sorted((workspace / "photos").iterdir())])
     references = np.concatenate([originals.numpy(), np.load(workspace / "distractors.npy")])
@@ -99,15 +99,15 @@ def test_every_option_finds_what_numpy_finds_at_the_cost_numpy_counts(workspace:
         rows = [row for row in output["rows"] if row["recipe"] == recipe]
         for option, row in zip(SEARCH_OPTIONS, rows, strict=True):
             found = np.array([[by_numpy(book, references, copy, option) for copy in some] for some in copies])
-            home = found[..., 0] == np.arange(PHOTOS)[:, None]
-            # Codes tie, and then either is right.
-            assert row["mean"] == pytest.approx(home.mean(), abs=1.1 / home.size), option.name
+            correct = found[..., 0] == np.arange(PHOTOS)[:, None]
+            # The order of ties is arbitrary.
+            assert row["mean"] == pytest.approx(correct.mean(), abs=1.1 / correct.size), option.name
             assert row["codes"] == pytest.approx(found[..., 1].mean(), abs=0.5), option.name
             assert row["descriptors"] == pytest.approx(found[..., 2].mean(), abs=0.5), option.name
             assert row["passes"] == (5 if option.variants else 1)
 
 
-def test_rows_say_what_an_option_adds_and_what_it_costs(output: dict) -> None:
+def test_rows_have_gain_and_cost_of_each_option(output: dict) -> None:
     for start in range(0, len(output["rows"]), len(SEARCH_OPTIONS)):
         first, *others = output["rows"][start : start + len(SEARCH_OPTIONS)]
         assert (first["search"], first["gain"], first["gain_interval"]) == ("1 probe", 0, [0, 0])
@@ -121,7 +121,7 @@ def test_rows_say_what_an_option_adds_and_what_it_costs(output: dict) -> None:
     assert output["failures"] == []
 
 
-def test_every_search_is_kept_and_adds_up(workspace: Path, output: dict) -> None:
+def test_every_search_has_a_csv_row_and_they_add_up(workspace: Path, output: dict) -> None:
     with (workspace / "out" / "queries.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 2 * len(SEARCH_OPTIONS) * PHOTOS * len(PAPER)
@@ -130,8 +130,8 @@ def test_every_search_is_kept_and_adds_up(workspace: Path, output: dict) -> None
         assert row["mean"] == pytest.approx(np.mean([int(line["is_correct"]) for line in mine]))
 
 
-def test_tables_and_the_figure_are_for_people(workspace: Path, output: dict) -> None:
-    printed = bench(workspace)  # again: nothing is described or released anew
+def test_tables_and_figure(workspace: Path, output: dict) -> None:
+    printed = bench(workspace)  # the second run uses the cache
     for row in output["rows"]:
         assert f"{row['mean']:.3f}" in printed
     table, figure = (workspace / "out" / "table.md").read_text(), (workspace / "out" / "search.svg").read_text()

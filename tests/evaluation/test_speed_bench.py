@@ -1,4 +1,4 @@
-"""The speed bench, as a script would call it."""
+"""The speed bench on the command line."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ PHOTOS = ["a", "b", "c"]
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small photos, one file that is none, and codebooks of a small network: one compresses, one does not."""
+    """Small photos, one unreadable file, and codebooks of a small network: PQ and Flat."""
     folder = tmp_path_factory.mktemp("desk")
     network = extractors.load(str(small_network(folder)), device="cpu")
     small_photos(folder / "photos", PHOTOS, seed=1)
@@ -34,14 +34,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
-    """What `homing bench speed` prints."""
+    """The output of `homing bench speed`."""
     settings = ("--photos", workspace / "photos", "--out", out, "--rounds", 2)
     return homing("bench", "speed", *settings, "--codebook", workspace / "IVF2,PQ4x2.codebook", *more, code=code)
 
 
 @pytest.fixture(scope="module")
 def small(workspace: Path) -> dict:
-    """What a bench of a small network says: its codebook comes with no distractors."""
+    """The results of a small network, whose codebook has no distractors."""
     more = ("--batches", "1,4", "--recipes", "paper-fast", "--json")
     return json.loads(bench(workspace, workspace / "small", *more, code=1))
 
@@ -54,9 +54,9 @@ def real(workspace: Path) -> Path:
     return workspace / "real"
 
 
-def test_every_loop_has_a_row_for_every_batch(small: dict) -> None:
+def test_every_loop_has_a_row_for_every_batch_size(small: dict) -> None:
     loop = small["loop"]
-    loop_names = ["plain", "paper", "paper-fast"]  # the same work is always measured
+    loop_names = ["plain", "paper", "paper-fast"]  # paper is always measured
     assert [(row["name"], row["batch"]) for row in loop["rows"]] == [
         (loop_name, size) for size in (1, 4) for loop_name in loop_names
     ]
@@ -72,7 +72,7 @@ def test_every_loop_has_a_row_for_every_batch(small: dict) -> None:
     assert (loop["recipe"], small["settings"]["batches"]) == ("paper", [1, 4])
 
 
-def test_files_are_timed_as_a_whole_and_by_stage(small: dict) -> None:
+def test_files_are_timed_in_total_and_by_stage(small: dict) -> None:
     for row in small["files"]["rows"]:
         assert len(row["rounds"]) == 2
         assert row["photos_per_second"] == pytest.approx(1000 / row["ms"])
@@ -81,7 +81,7 @@ def test_files_are_timed_as_a_whole_and_by_stage(small: dict) -> None:
         assert row["stages"]["loop"] + row["stages"]["write and check"] < sum(row["rounds"])
 
 
-def test_without_distractors_there_is_no_recall_and_nothing_is_vouched_for(small: dict) -> None:
+def test_without_distractors_there_is_no_recall(small: dict) -> None:
     assert small["recall"] == dict.fromkeys(("passive", "plain", "paper", "paper-fast"))
     assert "no recall: codebook 'IVF2,PQ4x2' comes with no distractors" in small["summary"]
     files = small["files"]
@@ -89,12 +89,12 @@ def test_without_distractors_there_is_no_recall_and_nothing_is_vouched_for(small
     assert files["plain_ms"] == files["rows"][0]["ms"]
 
 
-def test_what_cannot_be_read_is_told_and_left_out(workspace: Path, small: dict) -> None:
+def test_an_unreadable_photo_is_named_and_left_out(workspace: Path, small: dict) -> None:
     (line,) = small["failures"]
     assert line.startswith(str(workspace / "photos" / "bad.jpg"))
     assert small["settings"]["photos"] == len(PHOTOS)
     assert small["settings"]["megapixels"] == pytest.approx(144 * 108 / 1e6, abs=1e-3)
-    assert not list((workspace / "small").glob(".*"))  # copies and collections do not outlast the run
+    assert not list((workspace / "small").glob(".*"))  # temporary copies and collections are removed
 
 
 def test_recall_is_measured_on_the_files_of_each_loop(real: Path) -> None:
@@ -110,7 +110,7 @@ def test_recall_is_measured_on_the_files_of_each_loop(real: Path) -> None:
         assert output["files"]["ratio"] == pytest.approx(output["files"]["plain_ms"] / output["files"]["engine_ms"])
 
 
-def test_the_results_are_for_people(workspace: Path, real: Path) -> None:
+def test_tables_and_figure(workspace: Path, real: Path) -> None:
     output, numbers = (workspace / "output.txt").read_text(), json.loads((real / "results.json").read_text())
     for row in numbers["files"]["rows"]:
         assert f"{row['ms']:.1f}" in output and f"{row['ms']:.1f}" in (real / "files.md").read_text()
@@ -122,7 +122,7 @@ def test_the_results_are_for_people(workspace: Path, real: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "line"),
     [
         (("--recipes", "papper"), "unknown recipe 'papper'; did you mean 'paper'?"),
         (("--recipes", "passive"), "unknown recipe 'passive'"),
@@ -139,12 +139,12 @@ def test_the_results_are_for_people(workspace: Path, real: Path) -> None:
     ],
 )
 def test_a_wrong_call_gets_one_line(
-    workspace: Path, tmp_path: Path, more: tuple, says: str, monkeypatch: pytest.MonkeyPatch
+    workspace: Path, tmp_path: Path, more: tuple, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("homing.evaluation.benches.speed.time_loops", lambda *_, **__: pytest.fail("began"))
     with pytest.raises(HomingError) as raised:
         bench(workspace, tmp_path / "out", *(str(each).format(workspace=workspace) for each in more))
-    assert says in str(raised.value) and "\n" not in str(raised.value)
+    assert line in str(raised.value) and "\n" not in str(raised.value)
 
 
 def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Path) -> None:

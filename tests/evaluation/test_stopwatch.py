@@ -1,4 +1,4 @@
-"""Seconds by stage: what is inside what, over threads, and nothing left behind."""
+"""Seconds by stage: nesting, threads, and restored functions."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ from homing.extractors import describe
 from homing.photo import Photo
 
 
-def test_a_later_stage_counts_for_itself_and_an_earlier_one_for_what_it_is_inside(
+def test_nested_stages_are_counted_by_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
@@ -34,7 +34,7 @@ def test_a_later_stage_counts_for_itself_and_an_earlier_one_for_what_it_is_insid
     assert watch.seconds == {"first": 1, "second": 5}
 
 
-def test_threads_add_up() -> None:
+def test_threads_are_summed() -> None:
     watch = Stopwatch(["sleep"])
     threads = [threading.Thread(target=watch.timed("sleep", time.sleep), args=(0.1,)) for _ in range(3)]
     for thread in threads:
@@ -44,7 +44,7 @@ def test_threads_add_up() -> None:
     assert watch.seconds["sleep"] >= 0.3
 
 
-def test_what_threads_do_inside_a_later_stage_belongs_to_it() -> None:
+def test_threads_inherit_the_open_stage() -> None:
     watch = Stopwatch(["decode", "check"])
     decode = watch.timed("decode", time.sleep)
     watch.timed("check", lambda: list(prefetch_map(decode, [0.1, 0.1], threads=2)))()
@@ -52,7 +52,7 @@ def test_what_threads_do_inside_a_later_stage_belongs_to_it() -> None:
     assert 0.1 <= watch.seconds["check"] < 0.2
 
 
-def test_what_fails_is_counted_and_still_fails() -> None:
+def test_a_failing_function_is_counted_and_raises() -> None:
     watch = Stopwatch(["stage"])
     with pytest.raises(ZeroDivisionError):
         watch.timed("stage", lambda: time.sleep(0.05) or 1 / 0)()
@@ -61,7 +61,7 @@ def test_what_fails_is_counted_and_still_fails() -> None:
     assert watch.seconds["stage"] >= 0.1
 
 
-def test_functions_are_found_by_every_name_and_given_back(photos: Path, extractor) -> None:
+def test_functions_are_wrapped_in_every_module_and_restored(photos: Path, extractor) -> None:
     watch = Stopwatch(list(STAGES))
     before = {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
     with watch.timing(STAGES):
@@ -76,7 +76,7 @@ def test_functions_are_found_by_every_name_and_given_back(photos: Path, extracto
 
 
 def _held(function) -> object:
-    """What is found now under the name that a function has."""
+    """The object that a function's name refers to now."""
     found = __import__(function.__module__, fromlist=["_"])
     for name in function.__qualname__.split("."):
         found = getattr(found, name)

@@ -1,4 +1,4 @@
-"""Tables for papers and for notes: they print what was written."""
+"""Tables in LaTeX and Markdown."""
 
 import re
 
@@ -11,7 +11,7 @@ from homing.evaluation.results import Table, markdown
 from homing.evaluation.results.latex import escape, latex
 
 
-def test_a_wide_table_shrinks_to_the_line() -> None:
+def test_a_wide_table_is_scaled_to_the_line_width() -> None:
     wide = Table(name="wide", caption="", headings=["brightness-0.5"] * 9, rows=[["1.00"] * 9])
     text = latex(wide, "")
     assert "\\resizebox{\\linewidth}{!}{%\n\\begin{tabular}{ccccccccc}\n" in text
@@ -29,7 +29,7 @@ def test_a_wide_table_shrinks_to_the_line() -> None:
         ("two\n\nlines\x00", "two lines"),
     ],
 )
-def test_latex_prints_what_was_written(text: str, escaped: str) -> None:
+def test_latex_escapes_text(text: str, escaped: str) -> None:
     assert escape(text) == escaped
 
 
@@ -44,12 +44,12 @@ SPECIAL = {
 
 
 @given(st.text(st.sampled_from("%_&#$~^\\{}[]*<>|-a1 (")))
-def test_no_special_character_reaches_latex(text: str) -> None:
+def test_latex_escapes_every_special_character(text: str) -> None:
     escaped = escape(text)
     rest = re.sub(r"\\text[a-z]+\{\}|\\[%_&#$~^{}]|\{[][*]\}|-\{\}", "", escaped)
     assert not set(rest) & set("%_&#$~^\\{}[]*<>|")
     assert "--" not in escaped
-    # Read as LaTeX would read it, it is the text again.
+    # Unescaped as LaTeX does, it is the text again.
     read = re.sub(
         r"\\(text[a-z]+)\{\}|\\([%_&#$~^{}])|\{([][*])\}|(-)\{\}",
         lambda found: SPECIAL.get(found[1], found[2] or found[3] or found[4]),
@@ -59,7 +59,7 @@ def test_no_special_character_reaches_latex(text: str) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("\\|`*~<>[]()&_!#a1;\n lt")), min_size=1, max_size=3))
-def test_markdown_shows_what_was_written(cells: list[str]) -> None:
+def test_markdown_escapes_text(cells: list[str]) -> None:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     tokens = [token for token in parser.parse(markdown(cells, [cells])) if token.type == "inline"]
     shown = ["".join(child.content for child in token.children or ()) for token in tokens]
@@ -78,6 +78,6 @@ def test_markdown_shows_what_was_written(cells: list[str]) -> None:
         (["", " "], False),
     ],
 )
-def test_columns_of_numbers_are_known(cells: list[str], numbers: bool) -> None:
+def test_columns_of_numbers_are_recognized(cells: list[str], numbers: bool) -> None:
     table = Table(name="table", caption="", headings=["x"], rows=[[cell] for cell in cells])
     assert table.number_columns == [numbers]

@@ -1,4 +1,4 @@
-"""The watermarks bench, as a script would call it."""
+"""The watermarks bench on the command line."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "rows.npy", descriptors(24, dim=108).numpy())
     small_photos(folder / "photos", PHOTOS, seed=1)
     small_photos(folder / "others", [str(number) for number in range(24)], seed=2)
-    small_photos(folder / "taught", [str(number) for number in range(24)], seed=3)
+    small_photos(folder / "training", [str(number) for number in range(24)], seed=3)
     for bits in (20, 8):
         torch.manual_seed(0)
         config = HiddenConfig(bits=bits, size=32, width=4)
@@ -53,7 +53,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
-    """What `homing bench watermarks` prints."""
+    """The output of `homing bench watermarks`."""
     settings = (
         "--photos",
         workspace / "photos",
@@ -68,7 +68,7 @@ def bench(workspace: Path, out: Path, *more: object, code: int = 0) -> str:
         "--index",
         "IVF2,PQ4x2",
         "--train-photos",
-        workspace / "taught",
+        workspace / "training",
         "--descriptors",
         300,
         "--extractor",
@@ -85,7 +85,7 @@ def out(workspace: Path) -> Path:
     return workspace / "out"
 
 
-def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
+def test_every_method_has_a_row_at_the_same_psnr(out: Path) -> None:
     output = json.loads((out / "results.json").read_text())
     assert [row["method"] for row in output["rows"]] == ["passive", "activated", "ssl", "hidden"]
     for row in output["rows"]:
@@ -102,13 +102,13 @@ def test_every_method_has_its_row_at_one_psnr(out: Path) -> None:
             assert 43.8 <= row["psnr"] < 44.4
     by_method = {row["method"]: row for row in output["rows"]}
     assert by_method["ssl"]["modified"] == by_method["hidden"]["modified"] == len(PHOTOS)
-    assert by_method["hidden"]["mean"] == 0  # by networks that were taught nothing
+    assert by_method["hidden"]["mean"] == 0  # with untrained networks
 
 
-def test_bits_are_those_read_from_the_edited_files(workspace: Path, out: Path) -> None:
+def test_bits_are_decoded_from_the_edited_files(workspace: Path, out: Path) -> None:
     network = extractors.load(str(workspace / "small.pt"), device="cpu")
-    (background,) = out.glob("descriptors-*.npy")
-    decoder = SSLDecoder(network, read_descriptor_set(background, network, 24).descriptors)
+    (cached,) = out.glob("descriptors-*.npy")
+    decoder = SSLDecoder(network, read_descriptor_set(cached, network, 24).descriptors)
     with (out / "copies.csv").open() as file:
         lines = {(line["photo"], line["edit"]): line for line in csv.DictReader(file) if line["method"] == "ssl"}
     assert len(lines) == len(PHOTOS) * len(PAPER)
@@ -121,10 +121,10 @@ def test_bits_are_those_read_from_the_edited_files(workspace: Path, out: Path) -
             assert int(line["correct_bits"]) == right
             assert int(line["is_correct"]) == (right == 20)
         before = describe(decoder, [Photo.load(workspace / "photos" / f"{name}.jpg").pixels()])[0]
-        assert float(((scores[0] - before) * (2.0 * message - 1)).mean()) > 0  # as it is, unedited
+        assert float(((scores[0] - before) * (2.0 * message - 1)).mean()) > 0  # unedited
 
 
-def test_the_table_is_for_people(workspace: Path, out: Path) -> None:
+def test_tables_include_published_rows(workspace: Path, out: Path) -> None:
     first, _, headings, _, *rows = (out / "table.md").read_text().splitlines()
     assert "all 20 bits" in first and "2 photos among 26 references" in first
     assert all(edit.label in headings for edit in PAPER)
@@ -137,7 +137,7 @@ def test_the_table_is_for_people(workspace: Path, out: Path) -> None:
         assert f"{row['mean']:.3f}" in output
 
 
-def test_codebooks_of_one_spec_are_told_apart(workspace: Path, out: Path) -> None:
+def test_codebooks_of_one_spec_are_named(workspace: Path, out: Path) -> None:
     output = json.loads((out / "results.json").read_text())["rows"][0]
     rows = [WatermarksRow(**{**output, "codebook": name}) for name in ("mine", "theirs")]
     setting = WatermarksBench(photos=workspace, distractor_photos=workspace, out=workspace)
@@ -148,7 +148,7 @@ def test_codebooks_of_one_spec_are_told_apart(workspace: Path, out: Path) -> Non
     assert "mine" in _figure(rows).caption
 
 
-def test_what_cannot_be_activated_is_measured_passive(workspace: Path) -> None:
+def test_an_index_without_activation_is_measured_passive(workspace: Path) -> None:
     more = ("--index", "Flat", "--watermarks", "hidden", "--json")
     output = json.loads(bench(workspace, workspace / "flat", *more))
     assert [(row["method"], row["index"]) for row in output["rows"]] == [
@@ -159,7 +159,7 @@ def test_what_cannot_be_activated_is_measured_passive(workspace: Path) -> None:
     ]
 
 
-def test_a_second_run_does_nothing_again(workspace: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_uses_the_cache(workspace: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = json.loads((out / "results.json").read_text())["rows"]
     monkeypatch.setattr("homing.evaluation.benches.watermarks.mark", lambda *_, **__: pytest.fail("marked again"))
     monkeypatch.setattr("homing.evaluation.protocol.copies.to_image", lambda _: pytest.fail("edited again"))
