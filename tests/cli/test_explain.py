@@ -136,7 +136,7 @@ def test_changed_files_are_neither_shown_nor_edited(photos: Path, tmp_path: Path
     source.write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", tmp_path / "c.homing")
     homing("activate", tmp_path / "c.homing", source, "--out", out, "--recipe", "paper-fast")
-    for other, why in ((photos / "flower.jpg", "is another file by now"), (photos.parent, "not a photo")):
+    for other, why in ((photos / "flower.jpg", "has changed since it was recorded"), (photos.parent, "not a photo")):
         source.write_bytes(other.read_bytes() if other.is_file() else b"nothing")
         for name in (out / source.name, source):
             explanation = json.loads(

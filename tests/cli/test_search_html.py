@@ -35,7 +35,7 @@ def test_a_copy_is_aligned_with_its_match(workspace: Path, photos: Path) -> None
     assert f"The page: {workspace / 'pages' / 'page.html'}" in said
     page = (workspace / "pages" / "page.html").read_text()
     assert "where the query lies in it" in page
-    assert page.count("data:image/jpeg") == 4  # query and match, the same part, what differs
+    assert page.count("data:image/jpeg") == 4  # query, match, aligned match, difference
     assert str(photos / "flower.jpg") in page
     assert "a distractor" in page
     assert "false match 1 in " in page
@@ -66,7 +66,7 @@ def test_a_file_that_has_changed_is_not_shown_as_the_match(photos: Path, tmp_pat
     homing("search", tmp_path / "c.homing", photos / "rocket.jpg", "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert page.count("data:image/jpeg") == 1
-    assert "&lt;b&gt;added&amp;.jpg: is another file by now" in page
+    assert "&lt;b&gt;added&amp;.jpg: has changed since it was added" in page
 
 
 def test_a_caption_above_the_photo_is_part_of_the_difference(workspace: Path, photos: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_caption_above_the_photo_is_part_of_the_difference(workspace: Path, ph
     query.paste(flower, (0, 100))
     query.save(workspace / "caption.png")
     homing("search", workspace / "c.homing", workspace / "caption.png", "-k", 1, "--html", workspace / "caption.html")
-    differs = re.findall(r'base64,([^"]*)" alt="what differs"', (workspace / "caption.html").read_text())[0]
+    differs = re.findall(r'base64,([^"]*)" alt="difference"', (workspace / "caption.html").read_text())[0]
     top = np.asarray(Image.open(io.BytesIO(base64.b64decode(differs))))[5:15]
     np.testing.assert_allclose(top.reshape(-1, 3).mean(axis=0), [255, 0, 0], atol=8)
 
