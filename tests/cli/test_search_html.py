@@ -34,11 +34,11 @@ def test_a_copy_is_aligned_with_its_match(workspace: Path, photos: Path) -> None
     )
     assert f"The page: {workspace / 'pages' / 'page.html'}" in said
     page = (workspace / "pages" / "page.html").read_text()
-    assert "where the query lies in it" in page
+    assert "with the frame of the query" in page
     assert page.count("data:image/jpeg") == 4  # query, match, aligned match, difference
     assert str(photos / "flower.jpg") in page
     assert "a distractor" in page
-    assert "false match 1 in " in page
+    assert "false-match probability 1 in " in page
 
 
 def test_pictures_are_two_in_a_row_on_a_phone(workspace: Path, chromium: Browser) -> None:

@@ -74,7 +74,7 @@ def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, I
     if overlay is None:
         return {"match": photo}, "too few common features to align the two photos"
     return {
-        "match, with the query's frame": overlay.framed,
+        "match, with the frame of the query": overlay.framed,
         "match, aligned with the query": overlay.overlay,
         "difference": overlay.difference,
     }, ""
