@@ -83,7 +83,7 @@ def test_a_caption_above_the_photo_is_part_of_the_difference(workspace: Path, ph
 def test_no_match_is_reported_on_the_page(workspace: Path, photos: Path) -> None:
     query = photos / "chelsea.png"
     homing("search", workspace / "c.homing", query, "--max-false-match", "1e-4", "--html", workspace / "none.html")
-    assert "No match as unlikely" in (workspace / "none.html").read_text()
+    assert "No match, or none with a false-match probability" in (workspace / "none.html").read_text()
 
 
 def test_a_page_that_cannot_be_written_is_an_error(workspace: Path) -> None:
