@@ -214,7 +214,7 @@ def test_a_folder_that_is_not_disc21_gets_one_line(disc21: Path, tmp_path: Path,
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--recipes", "passive"], "name a recipe beside 'passive'"),
+        (["--recipes", "passive"], "give a recipe besides 'passive'"),
         (["--recipes", "papper"], "unknown recipe 'papper'"),
         (["--parts", "retrieval,qualty"], "unknown part 'qualty'; did you mean 'quality'?"),
         (["--probes", "0"], "probes are whole numbers from 1"),

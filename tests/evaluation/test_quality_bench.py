@@ -209,7 +209,7 @@ def test_the_recipes_own_strength_is_measured_once() -> None:
         (["--psnrs", "40,10"], "psnr must lie between 20 and 80 dB, got 10"),
         (["--alphas", "nan"], "alpha must be above 0 and at most 100, got nan"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
-        (["--recipes", "passive,paper"], "passive has no strength to vary"),
+        (["--recipes", "passive,paper"], "passive has no strength and is always measured"),
         (["--budgets", "jnd,l8"], "unknown budget 'l8'"),
         (["--budgets-at", "10"], "psnr must lie between 20 and 80 dB, got 10"),
         (["--probes", "0"], "got 0 and 4"),

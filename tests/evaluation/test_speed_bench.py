@@ -83,7 +83,7 @@ def test_files_are_timed_in_total_and_by_stage(small: dict) -> None:
 
 def test_without_distractors_there_is_no_recall(small: dict) -> None:
     assert small["recall"] == dict.fromkeys(("passive", "plain", "paper", "paper-fast"))
-    assert "no recall: codebook 'IVF2,PQ4x2' comes with no distractors" in small["summary"]
+    assert "no recall: codebook 'IVF2,PQ4x2' has no bundled distractors" in small["summary"]
     files = small["files"]
     assert (files["engine_ms"], files["ratio"], files["recipe"]) == (None, None, None)
     assert files["plain_ms"] == files["rows"][0]["ms"]
