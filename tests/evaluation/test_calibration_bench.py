@@ -147,5 +147,5 @@ def test_fewer_than_two_distractors_are_refused(workspace: Path) -> None:
         "--codebook",
         workspace / "right.codebook",
     )
-    with pytest.raises(HomingError, match="among others, got 1; give 2 or more"):
+    with pytest.raises(HomingError, match="distractors must be at least 2"):
         homing("bench", "calibration", *setting, "--distractors", 1)
