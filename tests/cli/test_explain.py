@@ -164,5 +164,5 @@ def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30, ""])
 def test_an_unknown_reference_is_refused(workspace: Path, name: str) -> None:
-    with pytest.raises(HomingError, match=f"{name} is no reference of"):
+    with pytest.raises(HomingError, match=f"{name} is neither a reference nor a released file of"):
         homing("explain", workspace / "c.homing", name)

@@ -131,7 +131,7 @@ def test_another_run_uses_the_cache(disc21: Path, out: Path, monkeypatch: pytest
         raise AssertionError("done again")
 
     monkeypatch.setattr(copies, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
-    monkeypatch.setattr(release, "activate", never)
+    monkeypatch.setattr(release, "activate_batch", never)
     monkeypatch.setattr(Codebook, "train", never)
     monkeypatch.setattr(
         descriptor_set, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(())

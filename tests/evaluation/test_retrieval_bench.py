@@ -139,7 +139,7 @@ def test_a_second_run_uses_the_cache(
         function = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *a, **k: done.append(name) or function(*a, **k))
 
-    count_calls(release, "activate")
+    count_calls(release, "activate_batch")
     count_calls(copies, "to_image")  # once for each file that is edited
     settings = ("--probes", "1,exact", "--recipes", "passive,paper-fast", "--json")
     output = json.loads(bench(photos, others, again, "--distractors", COUNT, *settings))
