@@ -1,18 +1,30 @@
 """What the docs say is there is there, and what is there is in the docs."""
 
+import json
 import re
 import runpy
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from PIL import Image
+from typer.main import get_command
 
+import homing
 from homing import extractors
 from homing.activation import RECIPES, Recipe
+from homing.cli import app
+from homing.collection import Collection
+from homing.extractors import Extractor
 from homing.training.settings import DescriptorSettings
+from tests.service.server_process import serve
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -30,38 +42,125 @@ def workspace(photos: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def block(command: str) -> str:
+    """The block of the README in which this command stands."""
+    (found,) = (each for each in blocks(README, "sh") if command in each)
+    return found
+
+
+def run_shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    environment = {"PATH": path, "HOME": str(folder)}
+    command = ["bash", "-euc", script]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def run_python(script: str, folder: Path) -> str:
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_the_readmes_commands_run(workspace: Path) -> None:
-    (script,) = (block for block in blocks("sh") if "homing init" in block)
-    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-    done = subprocess.run(
-        ["bash", "-euc", script],
-        cwd=workspace,
-        env={"PATH": path, "HOME": str(workspace)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "1 activated" in done.stdout
-    assert "photos/beach.jpg" in done.stdout.replace("\n", "")
+    printed = run_shell(block("homing init"), workspace).stdout
+    assert "1 activated" in printed
+    assert "photos/beach.jpg" in printed.replace("\n", "")
     assert (workspace / "difference.png").is_file()
 
 
 def test_the_readmes_python_runs(workspace: Path) -> None:
-    (script,) = blocks("python")
-    done = subprocess.run([sys.executable, "-c", script], cwd=workspace, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "activated" in done.stdout
+    (script,) = blocks(README, "python")
+    printed = run_python(script, workspace)
+    assert "activated" in printed and "\nmatch Match(" in printed
     assert (workspace / "for-release" / "beach.jpg").is_file()
+    assert (workspace / "beach-released.png").is_file()
+
+
+def test_the_readmes_service_runs(workspace: Path, extractor: Extractor) -> None:
+    serve_command = next(line for line in block("homing serve").splitlines() if line.startswith("homing serve"))
+    (collection,) = re.findall(r"^homing serve (\S+\.homing)\s", serve_command)
+    Collection.create(workspace / collection, extractor=extractor).close()
+    with serve(workspace / collection) as server:
+        requests = block("curl").replace("http://127.0.0.1:8321", server.address)
+        answer = run_shell(requests, workspace).stdout
+    assert json.loads(answer)["verdict"] == "none"
+    assert (workspace / "release.jpg").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_readmes_bench_runs(workspace: Path) -> None:
+    (workspace / "photos").rename(workspace / "held-out")
+    run_shell(block("homing bench").replace("pip install", ": pip install"), workspace)
+    assert (workspace / "bench" / "report.html").is_file()
 
 
 def test_the_readmes_make_targets_exist() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"make ([a-z]+) ", "\n".join(blocks("sh")))) <= targets
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"make ([a-z-]+)", block("make demo"))) | set(re.findall(r"`make ([a-z-]+)`", README))
+    assert {"demo", "test", "docs"} <= named <= targets
+
+
+def test_every_block_of_the_readme_is_tested() -> None:
+    tested = ["make demo", "homing init", "homing serve", "curl", "homing bench"]
+    assert len(blocks(README, "sh")) == len(tested) == len({block(command) for command in tested})
+    assert len(re.findall("^```[a-z]", README, re.MULTILINE)) == len(tested) + 1
+
+
+def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
+    results = (ROOT / "docs" / "reference" / "results.md").read_text()
+    demo = dict(re.findall(r"^([a-z]+[-.0-9a-z]*) +(\d\.\d\d +\d\.\d\d) ", results, re.MULTILINE))
+    rows = re.findall(r"^\| \**([a-z]+[-.0-9]*)\** +\| (\d\.\d\d) \| (\d\.\d\d) \|$", README, re.MULTILINE)
+    assert len(rows) >= 6
+    for edit, passive, activated in rows:
+        assert demo[edit].split() == [passive, activated], edit
+    card = (ROOT / "docs" / "reference" / "homing-1.md").read_text()
+    shares = re.findall(r"^\| (passive|activated) \| (\S+) \| (\S+) \| (\S+) \|$", README, re.MULTILINE)
+    assert len(shares) == 2
+    for state, *figures in shares:
+        recipe = "homing" if state == "activated" else state
+        for probes, figure in zip(("1", "16", "exact"), figures, strict=True):
+            assert re.search(rf"\| {probes} \|.*\| {recipe} \|.*\| {figure} \|$", card, re.MULTILINE), figure
+
+
+def test_the_python_tutorial_runs(workspace: Path) -> None:
+    page = (ROOT / "docs" / "tutorial" / "python.md").read_text()
+    run_python("".join(blocks(page, "python")), workspace)
+    assert (workspace / "beach-released.png").is_file()
+
+
+def test_the_tutorials_commands_run(workspace: Path) -> None:
+    page = (ROOT / "docs" / "tutorial" / "first-collection.md").read_text()
+    lines = [line.strip() for line in page.splitlines() if line.startswith("    homing")]
+    assert len(lines) >= 6
+    run_shell("\n".join(lines), workspace)
+
+
+def commands_in(page: Path) -> Iterator[list[str]]:
+    """Every homing command line in a page's blocks of code and spans of code, without comments."""
+    text = re.sub(r"\\\n\s*", " ", page.read_text())
+    for line in re.findall(r"^(?:    )?(homing [^\n]+)", text, re.MULTILINE) + re.findall(r"`(homing [^`]+)`", text):
+        with suppress(ValueError):  # an apostrophe in prose
+            yield shlex.split(re.sub(r"\s#.*|\s·.*", "", line))
+
+
+def test_commands_in_the_docs_have_the_options_they_are_given() -> None:
+    root = get_command(app)
+    for page in PAGES:
+        for words in commands_in(page):
+            command: Any = root
+            rest = words[1:]
+            while rest and isinstance(command, typer.core.TyperGroup) and rest[0] in command.commands:
+                command, rest = command.commands[rest.pop(0)], rest
+            options = {name for each in command.params for name in [*each.opts, *each.secondary_opts]} | {"--help"}
+            given = {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+            assert given <= options, f"{page.name}: {' '.join(words)}"
 
 
 def test_extras_are_got_in_one_way() -> None:
@@ -98,12 +197,12 @@ def test_the_defaults_of_training_are_those_in_the_docs() -> None:
     rows = re.findall(
         r"^\| (`--[^|]*) \| ([^|]*) \|", (ROOT / "docs" / "how-to" / "training.md").read_text(), re.MULTILINE
     )
-    told = {
+    reported = {
         name: value.strip("` ")
         for names, values in rows
         for name, value in zip(re.findall(r"`--([a-z-]+)`", names), values.split(","), strict=True)
     }
-    assert told == {
+    assert reported == {
         field.name.replace("_", "-"): f"{field.default}".removesuffix(".0") for field in fields(DescriptorSettings)
     }
 
@@ -114,6 +213,22 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site" / "reference" / "python.html").is_file()
+
+
+def test_prose_wraps_at_120() -> None:
+    for page in PAGES:
+        prose = re.sub(r"^(```|:::).*?^(```|:::)", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for line in prose.splitlines():
+            assert len(line) <= 120 or line.startswith(("|", "    ")), f"{page.name}: {line}"
+
+
+def test_the_page_of_the_python_names_documents_all_of_them() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    parts, packages = page.split("## Packages")
+    documented = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", parts, re.MULTILINE)
+    modules = re.findall(r"^\.\. automodule:: homing\.(\w+)$", packages, re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    assert {*documented} == {name for name in homing.__all__ if name not in modules}
 
 
 def test_files_that_pages_name_exist() -> None:

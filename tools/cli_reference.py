@@ -61,8 +61,8 @@ def section(words: str, command: typer.core.TyperCommand) -> str:
     options = [each for each in command.params if isinstance(each, typer.core.TyperOption) and not each.hidden]
     usage = " ".join([words, *("[OPTIONS]" for _ in options[:1])])
     usage = " ".join([usage, *(metavar(each) for each in arguments)])
-    told = inspect.cleandoc(command.help or "").replace("\f", "")
-    lines = [f"## {words}", "", f"    {usage}", "", told, ""]
+    reported = inspect.cleandoc(command.help or "").replace("\f", "")
+    lines = [f"## {words}", "", f"    {usage}", "", reported, ""]
     if arguments:
         lines += ["| argument | |", "|---|---|"]
         lines += [f"| `{metavar(each)}` | {in_a_line(each.help or '')} |" for each in arguments]
