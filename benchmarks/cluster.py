@@ -50,7 +50,7 @@ def main() -> None:
     asked.add_argument("--rounds", type=int, default=1, help="of all jobs, in turn; rates are medians")
     given = asked.parse_args()
     found = find_photos([given.photos])[: given.count]
-    if len(found) < 128:  # of which half are activated, and rates are told from the 64th on
+    if len(found) < 128:  # of which half are activated, and rates are reported from the 64th on
         asked.error(f"at least 128 photos are needed, got {len(found)}")
     jobs = {"add": found, "activate": found[: len(found) // 2]}
     cases = [(job, binding, workers) for job in jobs for binding in BINDINGS for workers in WORKERS]
@@ -118,7 +118,7 @@ def _run(job: str, found: list[LocalPhoto], workers: int, recipe: str) -> JobTim
         else:
             out, chosen = f"{folder}/out", recipe_named(recipe)
             stages = cluster.activate(found, collection_path, out, recipe=chosen, resources=resources, report=report)
-    begin = len(times) // 64 * 16 - 1  # the last of a batch: its photos are told together
+    begin = len(times) // 64 * 16 - 1  # the last of a batch: its photos are reported together
     return JobTiming((len(times) - 1 - begin) / (times[-1] - times[begin]), len(times) / (times[-1] - started), stages)
 
 

@@ -27,12 +27,12 @@ def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any
     for engine in engines:
         for kind, activated in _KINDS.items():
             with TemporaryDirectory(dir=Path.cwd()) as folder:
-                home, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
-                with Collection.create(home, codebook=codebook) as collection:
+                collection_path, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
+                with Collection.create(collection_path, codebook=codebook) as collection:
                     took = _fill(collection.folder.catalog, codebook, count, activated=activated)
                     if isinstance(collection, LanceCollection):  # of 16 photos, files are mostly what frames them
                         collection.compact(older_than=timedelta(0))
-                files = [file for file in home.rglob("*") if file.is_file() and _holds_photos(file)]
+                files = [file for file in collection_path.rglob("*") if file.is_file() and _holds_photos(file)]
                 size = sum(file.stat().st_size for file in files)
                 yield {"engine": engine, "kind": kind, "bytes": size / count, "per_second": count / took}
 

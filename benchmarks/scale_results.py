@@ -225,11 +225,11 @@ def _fill_extrapolated() -> None:
     _put("extrapolated", extrapolated_table())
 
 
-def _put(name: str, told: str) -> None:
+def _put(name: str, reported: str) -> None:
     page = ROOT / "docs/reference/scale.md"
     before, begin, rest = page.read_text().partition(f"<!-- {name} -->\n")
     _, end, after = rest.partition("<!-- until here -->\n")
-    page.write_text(f"{before}{begin}\n{told}\n{end}{after}")
+    page.write_text(f"{before}{begin}\n{reported}\n{end}{after}")
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     started, unanswered = time.perf_counter(), []
-    with TemporaryDirectory() as home:
-        folder = Path(home) / "killed.homing"
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "killed.homing"
         Collection.create(folder, with_distractors=True).close()
-        crash_test = CrashTest(Path(home) / "photos", folder, options.seed)
+        crash_test = CrashTest(Path(temporary) / "photos", folder, options.seed)
         for number, by in enumerate([signal.SIGKILL] * options.kills + [signal.SIGTERM] * options.stops):
             left = crash_test.run_and_signal(by)
             unanswered += left if by == signal.SIGTERM else []

@@ -70,9 +70,9 @@ class Round:
             yield str(self.clients), name, *(f"{np.percentile(values, at):.1f}" for at in (50, 95, 99)), rate
 
     def __str__(self) -> str:
-        told = ", ".join(f"{number:,} of {status}" for status, number in sorted(self.statuses.items()))
+        reported = ", ".join(f"{number:,} of {status}" for status, number in sorted(self.statuses.items()))
         share = 100 * self.found / max(len(self.whole), 1)
-        return f"{self.clients} clients, {self.seconds:.0f} s: {told}; the photo itself came first in {share:.0f} %"
+        return f"{self.clients} clients, {self.seconds:.0f} s: {reported}; the photo itself came first in {share:.0f} %"
 
 
 def main() -> None:
@@ -85,8 +85,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     options = parser.parse_args()
     print(f"{hardware()}; load {os.getloadavg()[0]:.1f} before", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as home:
-        folder = options.collection or Path(home) / "served.homing"
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
+        folder = options.collection or Path(temporary) / "served.homing"
         if not folder.exists():
             _make(folder, options.photos, options.references)
         queries = list(_queries(options.photos))
@@ -159,10 +159,10 @@ async def _round(address: str, queries: Sequence[Query], clients: int, seconds: 
 def _note(seen: Round, query: Query, answer: httpx.Response, took: float) -> None:
     seen.statuses[str(answer.status_code)] += 1
     if answer.status_code == 200:
-        told = answer.json()
+        reported = answer.json()
         seen.whole.append(took)
-        seen.parts.append(tuple(told["milliseconds"][part] for part in PARTS))
-        seen.found += bool(told["matches"]) and told["matches"][0]["photo"] == query.photo
+        seen.parts.append(tuple(reported["milliseconds"][part] for part in PARTS))
+        seen.found += bool(reported["matches"]) and reported["matches"][0]["photo"] == query.photo
 
 
 if __name__ == "__main__":

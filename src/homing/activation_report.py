@@ -72,9 +72,9 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
 
 def remarks(outcome: Outcome) -> list[str]:
     """What is worth telling about one photo: why it was not activated, and what was written differently."""
-    told = [] if outcome.reason is None else [outcome.reason.removeprefix(f"{outcome.photo}: ")]
-    told += outcome.notes
-    return told + ["An earlier release was replaced."] * outcome.overwrote
+    reported = [] if outcome.reason is None else [outcome.reason.removeprefix(f"{outcome.photo}: ")]
+    reported += outcome.notes
+    return reported + ["An earlier release was replaced."] * outcome.overwrote
 
 
 def format_size(count: int) -> str:
@@ -97,15 +97,15 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
     entries = []
     few, pictured = len(outcomes) <= MAX_PICTURES, 0
     for outcome in outcomes:
-        told = remarks(outcome)
+        reported = remarks(outcome)
         pictures: dict[str, str] = {}
-        if outcome.released is not None and (few or told) and pictured < MAX_PICTURES:
+        if outcome.released is not None and (few or reported) and pictured < MAX_PICTURES:
             pictured += 1
             try:
                 pictures = _pictures(outcome)
             except PhotoError as error:
-                told.append(f"No pictures: {error}")
-        entries.append(_Entry(outcome, told, pictures))
+                reported.append(f"No pictures: {error}")
+        entries.append(_Entry(outcome, reported, pictures))
         advance()
     released = [outcome for outcome in outcomes if outcome.bytes_before is not None and outcome.bytes_after is not None]
     values = {

@@ -55,8 +55,8 @@ def test_remove_counts_references_and_keeps_released_files(workspace: Path) -> N
 def test_remove_by_the_id_of_a_match(workspace: Path) -> None:
     query = ("search", workspace / "c.homing", workspace / "photos" / "rocket.jpg", "-k", 1, "--json")
     number = json.loads(homing(*query).stdout)[0]["matches"][0]["id"]
-    (told,) = json.loads(homing("remove", workspace / "c.homing", number, "--json").stdout)
-    assert (told["state"], told["photo"]) == ("removed", str(workspace / "photos" / "rocket.jpg"))
+    (reported,) = json.loads(homing("remove", workspace / "c.homing", number, "--json").stdout)
+    assert (reported["state"], reported["photo"]) == ("removed", str(workspace / "photos" / "rocket.jpg"))
     assert json.loads(homing(*query).stdout)[0]["matches"][0]["id"] != number
     again = homing("remove", workspace / "c.homing", number, workspace / "photos" / "flower.jpg", code=1)
     assert f"{number}: no reference has this id" in again.stderr

@@ -28,13 +28,21 @@ class KillScenario:
     def __init__(self, folder: Path, photos: int, seed: int = 0) -> None:
         self.folder, self.rng = folder, random.Random(seed)
         self.paths = tiny_photos(folder / "photos", photos, seed)
-        self.out, self.home = folder / "out", folder / "c.homing"
+        self.out, self.collection_path = folder / "out", folder / "c.homing"
         self.killed: Counter[str] = Counter()
-        Collection.create(self.home, codebook=small_codebook(folder)).close()
+        Collection.create(self.collection_path, codebook=small_codebook(folder)).close()
 
     def start(self) -> subprocess.Popen[str]:
         """A job that activates all photos; it is at work when this returns."""
-        arguments = ["cluster", "activate", self.folder / "photos", "--collection", self.home, "--out", self.out]
+        arguments = [
+            "cluster",
+            "activate",
+            self.folder / "photos",
+            "--collection",
+            self.collection_path,
+            "--out",
+            self.out,
+        ]
         options = ["--recipe", "paper-fast", "--workers", "2"]
         environment = os.environ | {"RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(MEMORY), "OMP_NUM_THREADS": "1"}
         before = self._released()
@@ -78,7 +86,7 @@ class KillScenario:
 
     def verify(self) -> None:
         """Every photo is there exactly once."""
-        with Collection.open(self.home) as collection:
+        with Collection.open(self.collection_path) as collection:
             verify_releases(collection, self.paths, self.out)
 
     def left(self) -> int:
@@ -89,8 +97,8 @@ class KillScenario:
         return sum(1 for _ in self.out.glob("[!.]*"))
 
     def _end(self, job: subprocess.Popen[str]) -> None:
-        told, _ = job.communicate(timeout=TIMEOUT)
-        assert job.returncode == 0, told
+        reported, _ = job.communicate(timeout=TIMEOUT)
+        assert job.returncode == 0, reported
 
 
 def _below(process: int) -> dict[int, str]:

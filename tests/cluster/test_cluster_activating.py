@@ -24,57 +24,59 @@ pytestmark = pytest.mark.usefixtures("ray")
 
 
 @pytest.fixture
-def home(tmp_path: Path, book: Codebook) -> Path:
+def collection_path(tmp_path: Path, book: Codebook) -> Path:
     Collection.create(tmp_path / "c.homing", codebook=book).close()
     return tmp_path / "c.homing"
 
 
-def activated(photos: Path, home: Path, out: Path, gpus: int = 0) -> dict[str, Outcome]:
+def activated(photos: Path, collection_path: Path, out: Path, gpus: int = 0) -> dict[str, Outcome]:
     outcomes: list[Outcome] = []
     found, resources = find_photos([photos]), cluster.Resources(gpus=gpus)
-    took = cluster.activate(found, str(home), out, recipe=RECIPES[0], resources=resources, report=outcomes.append)
+    took = cluster.activate(
+        found, str(collection_path), out, recipe=RECIPES[0], resources=resources, report=outcomes.append
+    )
     assert [stage.stage for stage in took] == ["read", "decode", "activate", "write"]
-    told = {outcome.photo.name: outcome for outcome in outcomes}
-    assert len(told) == len(outcomes)
-    return told
+    reported = {outcome.photo.name: outcome for outcome in outcomes}
+    assert len(reported) == len(outcomes)
+    return reported
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_every_photo_is_released_once_and_not_again(home: Path, tmp_path: Path, gpus: int) -> None:
+def test_every_photo_is_released_once_and_not_again(collection_path: Path, tmp_path: Path, gpus: int) -> None:
     paths = tiny_photos(tmp_path / "photos", 40)
-    first = activated(tmp_path / "photos", home, tmp_path / "out", gpus)
+    first = activated(tmp_path / "photos", collection_path, tmp_path / "out", gpus)
     assert {outcome.state for outcome in first.values()} <= {"activated", "unchanged"}
     assert sum(outcome.state == "activated" for outcome in first.values()) > 20
-    with Collection.open(home) as collection:
+    with Collection.open(collection_path) as collection:
         verify_releases(collection, paths, tmp_path / "out")
         alone = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
         again = {name: replace(outcome, before=True) for name, outcome in first.items()}
         assert {outcome.photo.name: outcome for outcome in alone} == again, "one machine takes it for its own"
     when = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()}
-    assert activated(tmp_path / "photos", home, tmp_path / "out") == again
+    assert activated(tmp_path / "photos", collection_path, tmp_path / "out") == again
     assert {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()} == when
 
 
-def test_what_goes_wrong_with_one_photo_stops_no_other(home: Path, tmp_path: Path) -> None:
+def test_what_goes_wrong_with_one_photo_stops_no_other(collection_path: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 4)
     (tmp_path / "photos" / "0050.jpg").write_text("no photo")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / paths[2].name).write_bytes(b"theirs")
-    told = activated(tmp_path / "photos", home, tmp_path / "out")
-    assert "not a photo" in str(told["0050.jpg"].reason)
-    assert "was not written for this photo" in str(told[paths[2].name].reason)
+    reported = activated(tmp_path / "photos", collection_path, tmp_path / "out")
+    assert "not a photo" in str(reported["0050.jpg"].reason)
+    assert "was not written for this photo" in str(reported[paths[2].name].reason)
     assert (tmp_path / "out" / paths[2].name).read_bytes() == b"theirs"
-    assert sorted(name for name, outcome in told.items() if outcome.state == "failed") == ["0002.png", "0050.jpg"]
+    assert sorted(name for name, outcome in reported.items() if outcome.state == "failed") == ["0002.png", "0050.jpg"]
 
 
-def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(home: Path, tmp_path: Path) -> None:
+def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(collection_path: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
-    activated(tmp_path / "photos", home, tmp_path / "out")
-    with Collection.open(home) as collection, collection.folder.catalog._transaction() as change:
+    activated(tmp_path / "photos", collection_path, tmp_path / "out")
+    with Collection.open(collection_path) as collection, collection.folder.catalog._transaction() as change:
         change.execute("UPDATE releases SET written = 0")  # as if it had died before it said so
-    told = activated(tmp_path / "photos", home, tmp_path / "out")
-    assert {outcome.state for outcome in told.values()} <= {"activated", "unchanged"}
-    with Collection.open(home) as collection:
+    reported = activated(tmp_path / "photos", collection_path, tmp_path / "out")
+    assert {outcome.state for outcome in reported.values()} <= {"activated", "unchanged"}
+    with Collection.open(collection_path) as collection:
         verify_releases(collection, paths, tmp_path / "out")
 
 
@@ -85,15 +87,15 @@ def test_large_photos_are_decoded_where_they_are_activated(tmp_path: Path, monke
     assert [type(photo) for _, photo in stages.decode_tasks(items)] == [Photo, EncodedPhoto, EncodedPhoto]
 
 
-def test_the_command_writes_another_format(home: Path, tmp_path: Path) -> None:
+def test_the_command_writes_another_format(collection_path: Path, tmp_path: Path) -> None:
     tiny_photos(tmp_path / "photos", 2)
-    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", home, "--out", tmp_path / "out"]
+    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", collection_path, "--out", tmp_path / "out"]
     done = CliRunner().invoke(
         app, [*map(str, arguments), "--recipe", "paper-fast", "--format", "png", "--gpus", "0", "--workers", "1"]
     )
     assert done.exit_code == 0, done.output
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["0000.png", "0001.png"]
-    with Collection.open(home) as collection:
+    with Collection.open(collection_path) as collection:
         for file in (tmp_path / "out").iterdir():
             found = collection.folder.catalog.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
             assert found is not None

@@ -42,18 +42,18 @@ class Life:
         self.seen: Counter[str] = Counter()
 
     def kill_once(self, nursery: Nursery) -> None:
-        """Let a process work for a moment, kill it, and check that nothing it told of is lost."""
+        """Let a process work for a moment, kill it, and check that nothing it reported is lost."""
         nursery.bear(self.folder, self.rng.getrandbits(32))
         time.sleep(self.rng.uniform(0, self.longest))
         nursery.kill()
         self.verify()
 
     def verify(self) -> None:
-        """Everything told is there once, is found, and its file is whole; a repair leaves nothing to repair."""
-        told = self._told()
-        assert not (failed := [each for each in told if each["state"] == "failed"]), failed
+        """Everything reported is there once, is found, and its file is whole; a repair leaves nothing to repair."""
+        reported = self._told()
+        assert not (failed := [each for each in reported if each["state"] == "failed"]), failed
         there, gone, activated, releases = set[str](), set[str](), set[str](), dict[str, str]()
-        for each in told:
+        for each in reported:
             photo = each["photo"]
             if each["state"] in ("removing", "removed"):  # after the first it may be there or not
                 there.discard(photo)
@@ -69,13 +69,13 @@ class Life:
             assert not [each for each in gone if collection.folder.catalog.find(self.hashes[each]) is not None]
             self._verify_releases(collection, releases, activated)
         self._verify_check()
-        self.seen |= Counter(each["state"] for each in told)
-        self.seen |= Counter(photos=len({each["photo"] for each in told}))
+        self.seen |= Counter(each["state"] for each in reported)
+        self.seen |= Counter(photos=len({each["photo"] for each in reported}))
         self.seen["kills"] += 1
 
     def _told(self) -> list[dict[str, Any]]:
-        told = self.folder / "told"
-        return [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
+        reported = self.folder / "reported"
+        return [json.loads(line) for line in reported.read_text().splitlines()] if reported.exists() else []
 
     def _verify_references(self, collection: Collection, known: list[str]) -> None:
         ids, _ = collection.index.contents()
@@ -87,7 +87,7 @@ class Life:
         expected = (descriptors - collection.codebook.reconstruct(descriptors)).norm(dim=1).numpy()
         for path, near, at, own in zip(known, ids, distances, expected, strict=True):
             number = collection.folder.catalog.find(self.hashes[path])
-            assert number is not None, f"{path} was told of and is lost"
+            assert number is not None, f"{path} was reported of and is lost"
             np.testing.assert_allclose(at[near == number], [own], atol=1e-4, err_msg=f"{path} is not found once")
 
     def _verify_releases(self, collection: Collection, releases: dict[str, str], activated: set[str]) -> None:
@@ -97,10 +97,10 @@ class Life:
             number = catalog.find(self.hashes[photo])
             assert number is not None
             row = catalog.find_release(number, path, hashlib.sha256(data).hexdigest())
-            assert row is not None, f"{path} was told of and is not what was released"
-            # One that was told as unchanged may be activated by now: a recipe that did better, and was killed.
+            assert row is not None, f"{path} was reported of and is not what was released"
+            # One that was reported as unchanged may be activated by now: a recipe that did better, and was killed.
             expected = ("activated",) if photo in activated else ("activated", "unchanged")
-            assert catalog.source_and_state(number)[1] in expected, f"{path} was told of and is not noted"
+            assert catalog.source_and_state(number)[1] in expected, f"{path} was reported of and is not noted"
             Photo.decode(data, path)
         for file in (self.folder / "out").glob("*/[!.]*"):
             data = file.read_bytes()
@@ -172,11 +172,11 @@ def _answer(number: int) -> None:
 
 def _work(folder: Path, rng: random.Random) -> None:
     photos = sorted((folder / "photos").iterdir())
-    told = os.open(folder / "told", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    reported = os.open(folder / "reported", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def say(**facts: object) -> None:
-        os.write(told, json.dumps(facts, default=str).encode() + b"\n")
-        os.fsync(told)
+        os.write(reported, json.dumps(facts, default=str).encode() + b"\n")
+        os.fsync(reported)
 
     def tell(outcome: Outcome) -> None:
         say(photo=outcome.photo, state=outcome.state, released=outcome.released, why=outcome.reason)

@@ -231,10 +231,10 @@ def test_names_follow_the_folder_and_the_format(collection: Collection, photos: 
 
 
 def test_two_photos_for_one_file_are_refused(collection: Collection, photos: Path, tmp_path: Path) -> None:
-    twin = tmp_path / "flower.jpg"
-    twin.write_bytes((photos / "camera.png").read_bytes())
+    duplicate = tmp_path / "flower.jpg"
+    duplicate.write_bytes((photos / "camera.png").read_bytes())
     with pytest.raises(HomingError, match="would both be written to"):
-        collection.activate([photos / "flower.jpg", twin], tmp_path / "out")
+        collection.activate([photos / "flower.jpg", duplicate], tmp_path / "out")
 
 
 def test_photos_are_never_released_onto_themselves(collection: Collection, photos: Path) -> None:

@@ -69,9 +69,9 @@ def test_a_crash_within_a_batch_is_finished_by_the_next_run(
 
 
 def test_the_same_photo_twice_in_a_batch_is_one_reference(collection: Collection, photos: Path, tmp_path: Path) -> None:
-    twin = tmp_path / "twin.jpg"
-    twin.write_bytes((photos / "flower.jpg").read_bytes())
-    outcomes = collection.activate([photos / "flower.jpg", twin], tmp_path / "out", recipe="paper-fast")
+    duplicate = tmp_path / "duplicate.jpg"
+    duplicate.write_bytes((photos / "flower.jpg").read_bytes())
+    outcomes = collection.activate([photos / "flower.jpg", duplicate], tmp_path / "out", recipe="paper-fast")
     assert [outcome.state for outcome in outcomes] == ["activated"] * 2
     assert (collection.info().photos, collection.info().activated) == (1, 1)
 

@@ -27,64 +27,64 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(made: Path, tmp_path: Path) -> Path:
+def workspace(made: Path, tmp_path: Path) -> Path:
     """A copy of it to harm, where the catalog's paths lead to the copy."""
-    shutil.copytree(made, tmp_path / "desk")
-    change(tmp_path / "desk", f"UPDATE photos SET source = replace(source, '{made}', '{tmp_path / 'desk'}')")
-    change(tmp_path / "desk", f"UPDATE releases SET path = replace(path, '{made}', '{tmp_path / 'desk'}')")
-    return tmp_path / "desk"
+    shutil.copytree(made, tmp_path / "workspace")
+    change(tmp_path / "workspace", f"UPDATE photos SET source = replace(source, '{made}', '{tmp_path / 'workspace'}')")
+    change(tmp_path / "workspace", f"UPDATE releases SET path = replace(path, '{made}', '{tmp_path / 'workspace'}')")
+    return tmp_path / "workspace"
 
 
-def change(desk: Path, statement: str, *values: object) -> None:
+def change(workspace: Path, statement: str, *values: object) -> None:
     """Change the catalog behind homing's back."""
-    with Collection.open(desk / "c.homing") as collection, collection.folder.catalog._transaction() as database:
+    with Collection.open(workspace / "c.homing") as collection, collection.folder.catalog._transaction() as database:
         database.execute("PRAGMA defer_foreign_keys = ON")
         database.execute(statement, values)
 
 
-def checked(desk: Path, *, repair: bool = False) -> list[Finding]:
-    return check(desk / "c.homing", repair=repair, extractor=tiny_extractor())
+def checked(workspace: Path, *, repair: bool = False) -> list[Finding]:
+    return check(workspace / "c.homing", repair=repair, extractor=tiny_extractor())
 
 
-def mended(desk: Path) -> list[Finding]:
-    """What a repair mended, after which all is well and every photo is found."""
-    found = checked(desk)
+def repair_all(workspace: Path) -> list[Finding]:
+    """What a repair fixed, after which all is well and every photo is found."""
+    found = checked(workspace)
     assert found and not any(finding.repaired for finding in found)
-    repaired = checked(desk, repair=True)
+    repaired = checked(workspace, repair=True)
     assert [finding.problem for finding in repaired] == [finding.problem for finding in found]
     assert all(finding.repaired for finding in repaired), repaired
-    assert checked(desk) == []
-    with Collection.open(desk / "c.homing", extractor=tiny_extractor()) as collection:
+    assert checked(workspace) == []
+    with Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection:
         assert len(collection.index) == collection.info().photos == PHOTOS
-        for path in (desk / "photos").iterdir():
+        for path in (workspace / "photos").iterdir():
             assert Path(collection.search(path, k=1)[0].photo) == path
     return repaired
 
 
-def test_nothing_is_found_where_nothing_is_amiss(desk: Path) -> None:
-    assert checked(desk) == checked(desk, repair=True) == []
-    with Collection.open(desk / "c.homing", extractor=tiny_extractor()) as collection:
+def test_nothing_is_found_where_nothing_is_amiss(workspace: Path) -> None:
+    assert checked(workspace) == checked(workspace, repair=True) == []
+    with Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection:
         assert collection.check() == []
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "missing"])
-def test_a_damaged_snapshot_is_built_anew(desk: Path, harm: str) -> None:
-    snapshot = desk / "c.homing" / "index.faiss"
+def test_a_damaged_snapshot_is_built_anew(workspace: Path, harm: str) -> None:
+    snapshot = workspace / "c.homing" / "index.faiss"
     data = bytearray(snapshot.read_bytes())
     data[len(data) // 2] ^= 255
     snapshot.write_bytes(data[: len(data) // 2] if harm == "cut" else data)
     if harm == "missing":
         snapshot.unlink()
-    assert [finding.part for finding in mended(desk)] == ["index"]
+    assert [finding.part for finding in repair_all(workspace)] == ["index"]
 
 
-def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(desk: Path) -> None:
+def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(workspace: Path) -> None:
     for table, key, value in (("photos", "id", "code"), ("descriptors", "photo", "vector")):
-        change(desk, f"UPDATE {table} SET {value} = (SELECT {value} FROM {table} WHERE {key} = 4) WHERE {key} = 3")
-    (finding,) = checked(desk, repair=True)
+        change(workspace, f"UPDATE {table} SET {value} = (SELECT {value} FROM {table} WHERE {key} = 4) WHERE {key} = 3")
+    (finding,) = checked(workspace, repair=True)
     assert "holds 1 codes that are not those of the catalog" in finding.problem
     assert finding.repaired
-    assert checked(desk) == []
+    assert checked(workspace) == []
 
 
 @pytest.mark.parametrize(
@@ -98,98 +98,98 @@ def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(desk: Path) 
         ("UPDATE photos SET code = x'ff000000000000' WHERE id = 3", "a code that is not that of its descriptor"),
     ],
 )
-def test_a_reference_is_made_again_from_its_original(desk: Path, statement: str, words: str) -> None:
-    before = rows(desk)
-    change(desk, statement)
-    (finding,) = (each for each in mended(desk) if each.part == "reference")
+def test_a_reference_is_made_again_from_its_original(workspace: Path, statement: str, words: str) -> None:
+    before = rows(workspace)
+    change(workspace, statement)
+    (finding,) = (each for each in repair_all(workspace) if each.part == "reference")
     assert words in finding.problem
-    assert str(desk / "photos" / "0002.png") in finding.problem
-    assert rows(desk) == before
+    assert str(workspace / "photos" / "0002.png") in finding.problem
+    assert rows(workspace) == before
 
 
-def rows(desk: Path) -> list[tuple[object, ...]]:
-    with Collection.open(desk / "c.homing") as collection:
+def rows(workspace: Path) -> list[tuple[object, ...]]:
+    with Collection.open(workspace / "c.homing") as collection:
         return collection.folder.catalog._fetch_all(
             "SELECT id, code, vector FROM photos JOIN descriptors ON photo = id"
         )
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])
-def test_a_reference_whose_original_is_gone_is_left_to_a_person(desk: Path, harm: str) -> None:
-    change(desk, "DELETE FROM descriptors WHERE photo = 3")
-    original = desk / "photos" / "0002.png"
+def test_a_reference_whose_original_is_gone_is_left_to_a_person(workspace: Path, harm: str) -> None:
+    change(workspace, "DELETE FROM descriptors WHERE photo = 3")
+    original = workspace / "photos" / "0002.png"
     original.unlink()
     if harm == "changed":
-        shutil.copy(desk / "photos" / "0004.png", original)
-    (finding,) = checked(desk, repair=True)
+        shutil.copy(workspace / "photos" / "0004.png", original)
+    (finding,) = checked(workspace, repair=True)
     assert not finding.repaired
     assert f"put the original back as {original}" in finding.action
 
 
-def test_a_code_alone_is_made_again_from_the_descriptor(desk: Path) -> None:
-    change(desk, "UPDATE photos SET code = x'00' WHERE id = 3")
-    (desk / "photos" / "0002.png").rename(desk / "moved.png")
-    assert all(finding.repaired for finding in checked(desk, repair=True))
-    assert checked(desk) == []
+def test_a_code_alone_is_made_again_from_the_descriptor(workspace: Path) -> None:
+    change(workspace, "UPDATE photos SET code = x'00' WHERE id = 3")
+    (workspace / "photos" / "0002.png").rename(workspace / "moved.png")
+    assert all(finding.repaired for finding in checked(workspace, repair=True))
+    assert checked(workspace) == []
 
 
-def test_codes_that_are_none_get_one_line(desk: Path) -> None:
-    change(desk, "UPDATE photos SET code = x'ff000000000000' WHERE id = 3")
-    (desk / "c.homing" / "index.faiss").unlink()
+def test_codes_that_are_none_get_one_line(workspace: Path) -> None:
+    change(workspace, "UPDATE photos SET code = x'ff000000000000' WHERE id = 3")
+    (workspace / "c.homing" / "index.faiss").unlink()
     with (
-        Collection.open(desk / "c.homing", extractor=tiny_extractor()) as collection,
+        Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection,
         pytest.raises(CollectionError, match=r"homing check .* --repair"),
     ):
-        collection.search(desk / "photos" / "0000.png")
+        collection.search(workspace / "photos" / "0000.png")
 
 
-def test_released_files_are_compared_with_their_hashes(desk: Path) -> None:
-    (desk / "out" / "0000.png").unlink()
-    (desk / "out" / "0001.jpg").write_bytes(b"somebody's")
-    gone, changed = checked(desk, repair=True)
+def test_released_files_are_compared_with_their_hashes(workspace: Path) -> None:
+    (workspace / "out" / "0000.png").unlink()
+    (workspace / "out" / "0001.jpg").write_bytes(b"somebody's")
+    gone, changed = checked(workspace, repair=True)
     assert (gone.part, gone.repaired, changed.part, changed.repaired) == ("release", False, "release", False)
     assert "0000.png is gone" in gone.problem
     assert "0001.jpg is not what was released" in changed.problem
-    assert (desk / "out" / "0001.jpg").read_bytes() == b"somebody's"
+    assert (workspace / "out" / "0001.jpg").read_bytes() == b"somebody's"
 
 
-def test_a_release_that_was_written_but_not_noted_is_finished(desk: Path) -> None:
-    change(desk, "UPDATE releases SET written = 0 WHERE photo = 1")
-    assert checked(desk) == [], "somebody may be at work on it"
-    change(desk, "UPDATE releases SET changed = datetime('now', '-1 hour') WHERE photo = 1")
-    (finding,) = mended(desk)
+def test_a_release_that_was_written_but_not_noted_is_finished(workspace: Path) -> None:
+    change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
+    assert checked(workspace) == [], "somebody may be at work on it"
+    change(workspace, "UPDATE releases SET changed = datetime('now', '-1 hour') WHERE photo = 1")
+    (finding,) = repair_all(workspace)
     assert finding.part == "release"
-    with Collection.open(desk / "c.homing") as collection:
+    with Collection.open(workspace / "c.homing") as collection:
         assert collection.info().activated == 2
 
 
-def test_who_repairs_is_alone_and_need_not_wait(desk: Path) -> None:
-    change(desk, "UPDATE releases SET written = 0 WHERE photo = 1")
-    assert [finding.repaired for finding in checked(desk, repair=True)] == [True]
+def test_who_repairs_is_alone_and_need_not_wait(workspace: Path) -> None:
+    change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
+    assert [finding.repaired for finding in checked(workspace, repair=True)] == [True]
 
 
-def test_a_release_that_was_never_written_is_no_finding(desk: Path) -> None:
-    change(desk, "UPDATE releases SET written = 0 WHERE photo = 1")
-    (desk / "out" / "0000.png").unlink()
-    assert checked(desk) == []
+def test_a_release_that_was_never_written_is_no_finding(workspace: Path) -> None:
+    change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
+    (workspace / "out" / "0000.png").unlink()
+    assert checked(workspace) == []
 
 
-def test_temporary_files_are_removed_once_they_are_nobody_s(desk: Path) -> None:
+def test_temporary_files_are_removed_once_they_are_nobody_s(workspace: Path) -> None:
     name = ".0123456789abcdef.tmp"
     for folder in ("c.homing", "out"):
-        (desk / folder / name).write_bytes(b"half")
-    (desk / "out" / ".mine.tmp").touch()
-    assert checked(desk) == []
-    for file in (desk / "c.homing" / name, desk / "out" / name, desk / "out" / ".mine.tmp"):
+        (workspace / folder / name).write_bytes(b"half")
+    (workspace / "out" / ".mine.tmp").touch()
+    assert checked(workspace) == []
+    for file in (workspace / "c.homing" / name, workspace / "out" / name, workspace / "out" / ".mine.tmp"):
         os.utime(file, (0, 0))
-    assert [finding.part for finding in mended(desk)] == ["file", "file"]
-    assert sorted(path.name for path in (desk / "out").iterdir()) == [".mine.tmp", "0000.png", "0001.jpg"]
+    assert [finding.part for finding in repair_all(workspace)] == ["file", "file"]
+    assert sorted(path.name for path in (workspace / "out").iterdir()) == [".mine.tmp", "0000.png", "0001.jpg"]
 
 
-def test_a_wal_that_a_crash_left_behind_is_taken_in(desk: Path, tmp_path: Path) -> None:
-    with Collection.open(desk / "c.homing", extractor=tiny_extractor()) as collection:
+def test_a_wal_that_a_crash_left_behind_is_taken_in(workspace: Path, tmp_path: Path) -> None:
+    with Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection:
         collection.add(tiny_photos(tmp_path / "more", 1, seed=9))
-        shutil.copytree(desk / "c.homing", tmp_path / "crashed.homing")
+        shutil.copytree(workspace / "c.homing", tmp_path / "crashed.homing")
     assert (tmp_path / "crashed.homing" / "catalog.sqlite-wal").stat().st_size > 0
     assert check(tmp_path / "crashed.homing", extractor=tiny_extractor()) == []
     with Collection.open(tmp_path / "crashed.homing", extractor=tiny_extractor()) as crashed:

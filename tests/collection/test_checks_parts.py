@@ -47,8 +47,8 @@ def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: b
         part.write_bytes(content)
     (found,) = check(bundled)
     assert (found.part, found.repaired) == ("settings" if name == "collection.toml" else name, False)
-    (mended,) = check(bundled, repair=True)
-    assert mended.repaired
+    (repaired,) = check(bundled, repair=True)
+    assert repaired.repaired
     assert part.read_bytes() == before
     assert check(bundled) == []
 
@@ -108,8 +108,8 @@ def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
     behind(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
     (found,) = check(own)
     assert "SQLite finds it damaged" in found.problem
-    (mended,) = check(own, repair=True)
-    assert mended.repaired
+    (repaired,) = check(own, repair=True)
+    assert repaired.repaired
     assert check(own) == []
 
 

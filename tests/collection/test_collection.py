@@ -29,11 +29,11 @@ def test_matches_are_ranked_and_distractors_named(collection: Collection, photos
 
 
 def test_the_same_photo_twice_is_one_reference(collection: Collection, photos: Path, tmp_path: Path) -> None:
-    twin = tmp_path / "twin.jpg"
-    shutil.copy(photos / "flower.jpg", twin)
-    states = [outcome.state for outcome in collection.add([photos / "flower.jpg", twin])]
+    duplicate = tmp_path / "duplicate.jpg"
+    shutil.copy(photos / "flower.jpg", duplicate)
+    states = [outcome.state for outcome in collection.add([photos / "flower.jpg", duplicate])]
     assert states == ["added", "known"]
-    assert [outcome.state for outcome in collection.add([twin])] == ["known"]
+    assert [outcome.state for outcome in collection.add([duplicate])] == ["known"]
     assert collection.info().photos == 1
 
 

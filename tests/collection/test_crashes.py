@@ -1,4 +1,4 @@
-"""Killed at any instant, a collection opens again with all that was told; benchmarks/kills.py kills more often."""
+"""Killed at any instant, a collection opens again with all that was reported; benchmarks/kills.py kills more often."""
 
 from pathlib import Path
 

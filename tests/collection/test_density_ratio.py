@@ -53,9 +53,9 @@ def test_photos_that_are_much_alike_find_each_other_as_often_as_stated(tmp_path:
 def test_few_references_tell_nothing_and_more_are_asked_when_there_are_more(tmp_path: Path, book: Codebook) -> None:
     query = alike(1, seed=4)
     with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
-        for start, count, likeness in ((0, 99, 1.0), (99, 101, 3.0), (200, 5, 3.0), (205, 1000, 5.0)):
+        for start, count, ratio in ((0, 99, 1.0), (99, 101, 3.0), (200, 5, 3.0), (205, 1000, 5.0)):
             put(opened, alike(count, seed=5 + start), start=start)
-            assert opened.folder.density_ratio.value(opened.index) >= likeness
+            assert opened.folder.density_ratio.value(opened.index) >= ratio
             match = opened.search_descriptors(query, k=1)[0][0]
             expected = book.null_distribution.false_match_probability(
                 "descriptor", np.array(match.distance), start + count, opened.folder.density_ratio.value(opened.index)

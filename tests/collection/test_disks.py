@@ -1,4 +1,4 @@
-"""Disks that are full, or cannot be written: what was told stays, what failed is said in one line."""
+"""Disks that are full, or cannot be written: what was reported stays, what failed is said in one line."""
 
 import shutil
 import sqlite3
@@ -18,14 +18,14 @@ from homing.errors import HomingError
 def test_what_was_told_before_the_disk_was_full_is_there(tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 120)
     with small_disk(tmp_path / "disk", "900k") as disk:
-        path, told = disk / "c.homing", []
+        path, reported = disk / "c.homing", []
         with Collection.create(path, codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
             for start in range(0, len(photos), 10):
                 some = photos[start : start + 10]
-                collection.add(some[:5], report=told.append)
-                collection.activate(some[5:], disk / "out", recipe=RECIPES[0], report=told.append)
-        done = [outcome for outcome in told if outcome.state != "failed"]
-        failed = [outcome for outcome in told if outcome.state == "failed"]
+                collection.add(some[:5], report=reported.append)
+                collection.activate(some[5:], disk / "out", recipe=RECIPES[0], report=reported.append)
+        done = [outcome for outcome in reported if outcome.state != "failed"]
+        failed = [outcome for outcome in reported if outcome.state == "failed"]
         assert len(done) > 10
         assert len(failed) > 10
         assert all(each.reason.startswith(f"{each.photo}: ") and "\n" not in each.reason for each in failed)

@@ -160,9 +160,9 @@ def test_a_changed_export_is_refused(tmp_path: Path) -> None:
         "c": "no Parquet export",
     }
     for name, reason in reasons.items():
-        with pytest.raises(CollectionError, match=reason) as told:
+        with pytest.raises(CollectionError, match=reason) as reported:
             Collection.from_export(tmp_path / "again", tmp_path / name)
-        assert len(str(told.value).splitlines()) == 1
+        assert len(str(reported.value).splitlines()) == 1
     assert not (tmp_path / "again").exists()
 
 

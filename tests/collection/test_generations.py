@@ -167,9 +167,9 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
 
     def while_adding(_: Outcome) -> None:
         for change in (migrated, switched, delete_previous):
-            with pytest.raises(BusyError) as told:
+            with pytest.raises(BusyError) as reported:
                 change(path)
-            busy.append(told.type)
+            busy.append(reported.type)
 
     with opened(path) as current:
         current.add(more[0], report=while_adding)

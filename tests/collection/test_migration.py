@@ -112,9 +112,9 @@ def test_the_same_quantizer_keeps_every_gain_and_none_is_left_where_there_is_not
     with Collection.open(path, extractor=TINY) as opened:
         old = opened.codebook
     same = faiss.serialize_index(old.new_faiss()).tobytes()
-    about = {"name": "twin", "extractor": "tiny", "extractor_fingerprint": old.extractor_fingerprint}
-    twin = Codebook(same, old.null_distribution, spec="IVF4,PQ8x04", **about)
-    assert len(migrate(path, twin, extractor=TINY).gain_kept) == 2
+    about = {"name": "duplicate", "extractor": "tiny", "extractor_fingerprint": old.extractor_fingerprint}
+    duplicate = Codebook(same, old.null_distribution, spec="IVF4,PQ8x04", **about)
+    assert len(migrate(path, duplicate, extractor=TINY).gain_kept) == 2
     shutil.rmtree(path / "generation-2")
     lost = migrate(path, book("Flat"), extractor=TINY)
     assert [each.reason for each in lost.gain_lost] == ["'Flat' keeps descriptors whole: there is nothing to gain"] * 2

@@ -84,16 +84,16 @@ def test_passwords_and_signatures_are_used_and_never_told(folder: Path, small: C
     outcomes = small.add(with_password)
     assert [str(each.photo) for each in outcomes] == [f"{address.replace('://', '://***@')}/{name}" for name in NAMES]
     assert repr(outcomes[0].photo) == str(outcomes[0].photo)
-    told = [str(each.reason) for each in small.add(f"{with_password}/missing.jpg")]
-    told += [str(each.reason) for each in small.add(f"{address}/rocket.jpg?X-Amz-Signature=sesame&token=sesame")]
+    reported = [str(each.reason) for each in small.add(f"{with_password}/missing.jpg")]
+    reported += [str(each.reason) for each in small.add(f"{address}/rocket.jpg?X-Amz-Signature=sesame&token=sesame")]
     with pytest.raises(HomingError) as denied:
         find_photos([address.replace("://", "://agency:sesame-no@")])
     with pytest.raises(HomingError) as unreached:
         find_photos(["http://agency:sesame@127.0.0.1:9/photos/?sig=sesame"])
-    told += [str(denied.value), str(unreached.value)]
-    assert all("cannot be read" in each and len(each.splitlines()) == 1 for each in told)
-    assert "401" in told[1]
-    assert "sesame" not in "".join(told)
+    reported += [str(denied.value), str(unreached.value)]
+    assert all("cannot be read" in each and len(each.splitlines()) == 1 for each in reported)
+    assert "401" in reported[1]
+    assert "sesame" not in "".join(reported)
     small.folder.catalog.close()
     assert b"sesame" not in b"".join(file.read_bytes() for file in small.folder.root.iterdir())
 

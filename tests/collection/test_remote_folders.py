@@ -86,7 +86,7 @@ def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "reported"),
     [
         ("abfs://photos@account.dfs.core.windows.net/x.jpg", "abfs://photos@account.dfs.core.windows.net/x.jpg"),
         ("github://agency:photos@main/x.jpg", "github://agency:photos@main/x.jpg"),
@@ -97,8 +97,8 @@ def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
         ("zip://a@b:c/x.jpg::https://agency:sesame@host/x.zip", "zip://a@b:c/x.jpg::https://***@host/x.zip"),
     ],
 )
-def test_secrets_are_left_out_and_places_are_not(address: str, told: str) -> None:
-    assert str(location(address)) == told
+def test_secrets_are_left_out_and_places_are_not(address: str, reported: str) -> None:
+    assert str(location(address)) == reported
 
 
 def test_a_file_address_is_a_path(folder: Path) -> None:
@@ -122,8 +122,8 @@ def test_what_cannot_be_reached_is_said_in_one_line(web: str, memory: str, small
         find_photos(["http://127.0.0.1:9/photos/"])
     with pytest.raises(HomingError, match="nowhere://"):
         find_photos(["nowhere://photos"])
-    (told,) = small.add(memory + "/missing.jpg")
-    assert told.reason == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
+    (reported,) = small.add(memory + "/missing.jpg")
+    assert reported.reason == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
 
 
 def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from homing.collection import Collection
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     """A folder with a collection of four photos."""
     tiny_photos(tmp_path / "photos", 8)
     for path in (tmp_path / "photos").glob("*.jpg"):
@@ -21,49 +21,49 @@ def desk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(desk: Path) -> Collection:
-    return Collection.open(desk / "c.homing", extractor=tiny_extractor())
+def opened(workspace: Path) -> Collection:
+    return Collection.open(workspace / "c.homing", extractor=tiny_extractor())
 
 
-def test_names_that_go_down_by_one_lose_nothing(desk: Path) -> None:
-    names = sorted((desk / "photos").iterdir())
+def test_names_that_go_down_by_one_lose_nothing(workspace: Path) -> None:
+    names = sorted((workspace / "photos").iterdir())
     kept = [path.read_bytes() for path in names[1:]]
     for earlier, later in pairwise(names):
         shutil.move(later, earlier)
-    shutil.copy(desk / "0001.jpg", names[-1])
-    with opened(desk) as collection:
-        states = [outcome.state for outcome in collection.add(desk / "photos", replace=True)]
+    shutil.copy(workspace / "0001.jpg", names[-1])
+    with opened(workspace) as collection:
+        states = [outcome.state for outcome in collection.add(workspace / "photos", replace=True)]
         assert states == ["known", "known", "known", "added"]
-        assert [outcome.state for outcome in collection.add(desk / "photos")] == ["known"] * 4
+        assert [outcome.state for outcome in collection.add(workspace / "photos")] == ["known"] * 4
     assert [path.read_bytes() for path in names[:-1]] == kept
 
 
-def test_names_that_go_up_by_one_lose_nothing(desk: Path) -> None:
-    names = sorted((desk / "photos").iterdir())
+def test_names_that_go_up_by_one_lose_nothing(workspace: Path) -> None:
+    names = sorted((workspace / "photos").iterdir())
     for earlier, later in reversed(list(pairwise(names))):
         shutil.move(earlier, later)
-    shutil.copy(desk / "0001.jpg", names[0])
-    with opened(desk) as collection:
+    shutil.copy(workspace / "0001.jpg", names[0])
+    with opened(workspace) as collection:
         ids = [collection.search(path, k=1)[0].id for path in names[1:]]
-        collection.add(desk / "photos", replace=True)
-        assert [outcome.state for outcome in collection.add(desk / "photos")] == ["known"] * 4
+        collection.add(workspace / "photos", replace=True)
+        assert [outcome.state for outcome in collection.add(workspace / "photos")] == ["known"] * 4
         assert [collection.search(path, k=1)[0].id for path in names[1:]] == ids
         for _ in range(4):  # each time those whose place is known now make room for others
-            collection.add(desk / "photos", replace=True)
+            collection.add(workspace / "photos", replace=True)
         assert [collection.search(path, k=1)[0].photo for path in names] == [str(path) for path in names]
         assert collection.info().photos == 4
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_catalog_that_cannot_be_written_fails_each_photo_alone(desk: Path, replace: bool) -> None:
-    moved = (desk / "photos" / "0000.png").rename(desk / "photos" / "moved.png")
-    with opened(desk) as collection:
+def test_a_catalog_that_cannot_be_written_fails_each_photo_alone(workspace: Path, replace: bool) -> None:
+    moved = (workspace / "photos" / "0000.png").rename(workspace / "photos" / "moved.png")
+    with opened(workspace) as collection:
         collection.folder.catalog._database.execute(
             "CREATE TRIGGER full BEFORE UPDATE ON photos BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
-        outcomes = collection.add(desk / "photos", replace=replace)
+        outcomes = collection.add(workspace / "photos", replace=replace)
         assert [outcome.state for outcome in outcomes] == ["known"] * 3 + ["failed"]
         assert outcomes[-1].reason == f"{moved}: the catalog cannot be written: the disk is full"
-        outcomes = collection.activate(desk / "photos", desk / "out", recipe=RECIPES[0])
+        outcomes = collection.activate(workspace / "photos", workspace / "out", recipe=RECIPES[0])
         (failed,) = (outcome for outcome in outcomes if outcome.state == "failed")
         assert failed.reason == f"{moved}: the catalog cannot be written: the disk is full"

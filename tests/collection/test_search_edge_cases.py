@@ -20,9 +20,9 @@ DIM, COUNT = 16, 40
 def random(tmp_path: Path) -> Iterator[Collection]:
     """Random descriptors in eight cells, each of a photo that was activated; half of all photos lie in one crowd."""
     rows = descriptors(COUNT, seed=2, dim=DIM)
-    taught = descriptors(3000, seed=1, dim=DIM).numpy()
-    crowd = np.concatenate([taught[:500], taught[0] + 0.2 * taught[500:1000]])
-    book = Codebook.train(taught, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random", photos=crowd)
+    training_rows = descriptors(3000, seed=1, dim=DIM).numpy()
+    crowd = np.concatenate([training_rows[:500], training_rows[0] + 0.2 * training_rows[500:1000]])
+    book = Codebook.train(training_rows, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random", photos=crowd)
     with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
         codes = book.encode(rows)
         hashes, sources = [f"{n}" for n in range(COUNT)], [f"/{n}.jpg" for n in range(COUNT)]

@@ -153,9 +153,9 @@ def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
     collection.add(folder / "camera.png")
-    told = []
-    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", report=told.append)
-    assert states(outcomes) == ["activated", "failed"] == states(told)
+    reported = []
+    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", report=reported.append)
+    assert states(outcomes) == ["activated", "failed"] == states(reported)
     assert "is another file than the one that was added; homing add --replace it" in outcomes[1].reason
     assert collection.info().passive == 1
 

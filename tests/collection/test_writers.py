@@ -194,10 +194,10 @@ def test_readers_always_get_whole_answers(
         # References come and go until all have seen it: on a busy machine a process is long in beginning.
         while not ((shared / "seen").exists() and len(seen) > 1) and time.monotonic() < deadline:
             if reader.poll() is not None or writer.poll() is not None or any(each.done() for each in readers):
-                break  # what is wrong is told below
+                break  # what is wrong is reported below
             time.sleep(0.05)
         (shared / "enough").touch()
-        _, told = writer.communicate(timeout=300)
+        _, reported = writer.communicate(timeout=300)
         assert mine.add(others)[0].state == "added"  # in this process, beside its own readers
         assert len(mine.remove(others)) == 12
         done.set()
@@ -205,7 +205,7 @@ def test_readers_always_get_whole_answers(
         for each in readers:
             each.result()
         _, wrong = reader.communicate(timeout=300)
-    assert (writer.returncode, told) == (0, "")
+    assert (writer.returncode, reported) == (0, "")
     assert (reader.returncode, wrong) == (0, "")
     assert (shared / "seen").exists() and len(seen) > 1, "references came and went while others searched"
     assert min(seen) == 4 and max(seen) <= 16

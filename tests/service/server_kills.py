@@ -93,7 +93,7 @@ class CrashTest:
         self._verify_leftovers()
 
     def _verify_leftovers(self) -> None:
-        """Uploads that nobody was told of are found when they are old, and removed; nothing else is."""
+        """Unreported uploads are found when they are old, and removed; nothing else is."""
         for each in self.collection.glob("uploads/**/*"):
             os.utime(each, (0, 0))
         with Collection.open(self.collection) as collection:

@@ -1,4 +1,4 @@
-"""The page for everybody: keyboard alone, screen readers, light and dark, phone and desk."""
+"""The page for everybody: keyboard alone, screen readers, light and dark, phone and workspace."""
 
 from pathlib import Path
 

@@ -192,7 +192,7 @@ def test_unusual_charsets_do_not_break_the_service(server: Server, charset: str)
 
 
 def test_an_oversized_file_is_refused_while_it_is_sent(server: Server) -> None:
-    """It is told so while most of it, which never comes, is still to be sent."""
+    """It is refused while most of it, which never comes, is still to be sent."""
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": "190000000"}
     part = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="large.jpg"\r\n\r\n'
     with closing(HTTPConnection(urlsplit(server.address).netloc, timeout=TIMEOUT)) as connection:

@@ -1,4 +1,4 @@
-"""What a network is taught, against plain versions of the same formulas."""
+"""Losses, compared with plain versions of the same formulas."""
 
 import math
 

@@ -49,7 +49,7 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
 def test_networks_learn_to_hide_and_to_read(
     squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Loud, and without edits: what takes a GPU and an hour with them takes seconds.
+    # A strong message, without edits: what takes a GPU and an hour with them takes seconds.
     monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
     trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, lr=0.01), CPU)
     points: list[CurvePoint] = []

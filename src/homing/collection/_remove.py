@@ -51,7 +51,7 @@ def remove_references(folder: Folder, selection: Selection) -> list[Outcome]:
 
 
 def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], selection: Selection) -> list[Outcome]:
-    """What is told of references that were removed, as catalogs give them, and of what names none."""
+    """What is reported of references that were removed, as catalogs give them, and of what names none."""
     return [
         Outcome(photo=location(source), state="removed", released=None if released is None else location(released))
         for _, source, released in removed

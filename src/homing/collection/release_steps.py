@@ -59,7 +59,7 @@ class PlannedRelease:
 
     @classmethod
     def from_activation(cls, task: Task, activation: Activation) -> PlannedRelease:
-        """What is told to the catalog of an activation."""
+        """What is reported to the catalog of an activation."""
         return cls(task, replace(activation, data=b""), hashlib.sha256(activation.data).hexdigest())
 
 
@@ -251,7 +251,7 @@ def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: 
 
 
 def with_differences(outcome: Outcome, data: bytes) -> Outcome:
-    """An outcome of an earlier job with what is told about its file, given the photo's own."""
+    """An outcome of an earlier job with what is reported about its file, given the photo's own."""
     assert outcome.released is not None
     after = read_file(outcome.released)
     notes = differences(data, after, str(outcome.photo))

@@ -116,7 +116,7 @@ def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
     change = budget.pixel_bound(view) * whole
     if budget.psnr is None:
         return change
-    # As loud from the beginning as in training: a file is brought to its PSNR from nearby only.
+    # As strong as in training: the search for a file's PSNR converges from nearby only.
     return change * (10 ** (-budget.psnr / 20) / rms(change).clamp_min(1e-8))
 
 

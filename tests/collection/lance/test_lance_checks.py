@@ -1,4 +1,4 @@
-"""What is wrong with a collection in Lance, or was left by a kill, is found, and mended or passed over."""
+"""What is wrong with a collection in Lance, or was left by a kill, is found, and repaired or passed over."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> 
         "is not what was released there",
         "was written, but a crash came before that was noted",
     ]
-    mended = {
+    repaired = {
         finding.part: finding.repaired for finding in lake.check(repair=True) if "is not what" not in finding.problem
     }
-    assert mended == {"index": True, "release": True}
+    assert repaired == {"index": True, "release": True}
     (left,) = lake.check()
     assert left.problem.endswith("is not what was released there")
 

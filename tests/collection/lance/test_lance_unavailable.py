@@ -1,4 +1,4 @@
-"""A server that goes away is told in one line, at once, and nothing is taken for damage."""
+"""A server that goes away is reported in one line, at once, and nothing is taken for damage."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
 
 def test_a_job_stops_when_nobody_answers(server: ThreadedMotoServer, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
-    told = []
+    reported = []
     address = "s3://agency/photos.lance"
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.add(photos[:2], report=told.append)
+        made.add(photos[:2], report=reported.append)
         server.stop()
         with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*the same command continues"):
-            made.add(photos, report=told.append)
-    assert [each.state for each in told] == ["added", "added"]
+            made.add(photos, report=reported.append)
+    assert [each.state for each in reported] == ["added", "added"]

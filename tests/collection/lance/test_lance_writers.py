@@ -30,10 +30,11 @@ while not os.path.exists(start):
     time.sleep(0.01)
 with Collection.open(where, extractor=tiny_extractor()) as collection:
     if out:
-        told = collection.activate(photos, out, recipe=RECIPES[0], report=lambda each: print(each.photo, flush=True))
+        report = lambda each: print(each.photo, flush=True)
+        outcomes = collection.activate(photos, out, recipe=RECIPES[0], report=report)
     else:
-        told = collection.add(photos, report=lambda each: print(each.photo, flush=True))
-    assert not [each.reason for each in told if each.state == "failed"], told
+        outcomes = collection.add(photos, report=lambda each: print(each.photo, flush=True))
+    assert not [each.reason for each in outcomes if each.state == "failed"], outcomes
 """
 
 
@@ -44,9 +45,9 @@ def _start(where: object, photos: Path, out: object, start: Path) -> subprocess.
 
 
 def _end(running: subprocess.Popen[str]) -> list[str]:
-    told, problems = running.communicate(timeout=300)
+    reported, problems = running.communicate(timeout=300)
     assert running.returncode in (0, -signal.SIGKILL), problems
-    return told.split()
+    return reported.split()
 
 
 def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path) -> None:
@@ -95,11 +96,11 @@ def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening
         return collection.folder.catalog.add(new)
 
     with ThreadPoolExecutor(3) as pool:
-        told = list(pool.map(add, others))
+        reported = list(pool.map(add, others))
     assert lake.info().photos == 30 and lake.check() == []
     there = list(lake.folder.catalog.ids_of(hashes).values())
-    for place, number in enumerate(there):  # each is told as added once, by the one whose row stays
-        assert sorted(ids[place] or 0 for ids in told) == [0, 0, number]
+    for place, number in enumerate(there):  # each is reported as added once, by the one whose row stays
+        assert sorted(ids[place] or 0 for ids in reported) == [0, 0, number]
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
@@ -111,18 +112,18 @@ def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: 
     rng, out = random.Random(0), tmp_path / "out"
     photos = tiny_photos(tmp_path / "photos", 40)
     (tmp_path / "go").touch()
-    told: set[str] = set()
+    reported: set[str] = set()
     for _ in range(3):
         running = _start(lake.folder.root, tmp_path / "photos", out, tmp_path / "go")
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
-        told |= {running.stdout.readline().strip()} - {""}
+        reported |= {running.stdout.readline().strip()} - {""}
         time.sleep(rng.uniform(0, 0.5))
         running.kill()
-        told |= set(_end(running))
-    assert told, "somebody got to work"
-    for photo in told:
-        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was told, and is gone"
+        reported |= set(_end(running))
+    assert reported, "somebody got to work"
+    for photo in reported:
+        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was reported, and is gone"
     done = lake.activate(photos, out, recipe=RECIPES[0])
     assert {each.state for each in done} <= {"activated", "unchanged"}
     with opening(lake.folder.root) as opened:

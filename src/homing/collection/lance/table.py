@@ -128,7 +128,7 @@ class Table:
             raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
 
     def convert_errors(self, what: str) -> AbstractContextManager[None]:
-        """Whatever Lance raises is told in one line."""
+        """Whatever Lance raises is reported in one line."""
         return _convert_errors(self._where, what)
 
 

@@ -1,1 +1,1 @@
-"""One file per bench: what is measured, and how it is told."""
+"""One file per bench: what is measured, and how it is reported."""
