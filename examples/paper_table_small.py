@@ -95,8 +95,12 @@ def print_table(results: dict[str, tuple[dict[str, float], float | None]]) -> No
     print(f"{'recall at rank 1, one probe':<30}" + "".join(f"{recipe:>10}" for recipe in results))
     for edit in PAPER:
         print(f"  {edit.label:<28}" + "".join(f"{recall[edit.label]:>10.2f}" for recall, _ in results.values()))
-    print(f"{'mean of the 14 edits':<30}" + "".join(f"{fmean(recall.values()):>10.3f}" for recall, _ in results.values()))
-    print(f"{'PSNR, dB':<30}" + "".join(f"{'–' if psnr is None else f'{psnr:.1f}':>10}" for _, psnr in results.values()))
+    print(
+        f"{'mean of the 14 edits':<30}" + "".join(f"{fmean(recall.values()):>10.3f}" for recall, _ in results.values())
+    )
+    print(
+        f"{'PSNR, dB':<30}" + "".join(f"{'–' if psnr is None else f'{psnr:.1f}':>10}" for _, psnr in results.values())
+    )
     published = [f"{PUBLISHED[recipe]:>10.2f}" if recipe in PUBLISHED else f"{'–':>10}" for recipe in results]
     print(f"{'mean as published (SSCD)':<30}" + "".join(published))
 

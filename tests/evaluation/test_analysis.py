@@ -18,6 +18,8 @@ from homing.errors import HomingError
 from homing.evaluation.benches.analysis import UNRELATED_PAIRS, unrelated_distances
 from homing.evaluation.protocol.descriptor_set import DescriptorSet
 
+pytestmark = pytest.mark.slow
+
 PHOTOS, DISTRACTORS = 5, 40
 RECIPES = ("passive", "paper-fast")
 

@@ -18,6 +18,8 @@ from homing.errors import HomingError
 from homing.evaluation.benches.calibration import measure
 from homing.evaluation.protocol.descriptor_set import DescriptorSet
 
+pytestmark = pytest.mark.slow
+
 DIM = 108
 
 

@@ -18,6 +18,8 @@ from homing.extractors import Extractor, describe
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
+pytestmark = pytest.mark.slow
+
 DISTRACTORS = ("astronaut.png", "horse.png", "brick.png", "page.png")
 NEGATIVES = ("coffee.png", "coins.png", "moon.png")
 COUNT = 30

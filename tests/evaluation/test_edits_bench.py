@@ -17,6 +17,8 @@ from homing.extractors import describe
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
+pytestmark = pytest.mark.slow
+
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")
 COUNT = 9
 RECIPES = ("passive", "paper-fast")

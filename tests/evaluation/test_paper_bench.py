@@ -18,6 +18,8 @@ from homing.errors import HomingError
 from homing.evaluation.benches.disc21 import read_disc21
 from homing.evaluation.protocol import copies, descriptor_set, release
 
+pytestmark = pytest.mark.slow
+
 PARTS = ("retrieval", "detection", "quality", "edits", "analysis")
 REFERENCES, TRAIN, NEGATIVES = 14, 16, 4
 NAMED = ("R000003", "R000005", "R000011")

@@ -20,6 +20,8 @@ from homing.perception import JND, Linf, measure
 from homing.perception.lpips import load_lpips
 from homing.photo import Photo
 
+pytestmark = pytest.mark.slow
+
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png")
 STRENGTHS = ["passive", "paper-fast-46dB", "paper-fast", "paper-fast-34dB"]  # from the highest PSNR to the lowest
 RELEASES = [*STRENGTHS, "paper-fast-linf-34dB"]

@@ -17,6 +17,8 @@ from homing.evaluation.protocol import copies, descriptor_set, release
 from homing.evaluation.protocol.release import ReleasedPhoto
 from homing.evaluation.retrieval import recall, search_copies
 
+pytestmark = pytest.mark.slow
+
 DISTRACTORS = ("astronaut.png", "coffee.png", "coins.png", "horse.png", "page.png", "brick.png")
 COUNT = 40
 FOUND = 34  # each of seven files gives six descriptors, the last two five; one of the first is unreadable

@@ -18,6 +18,8 @@ from homing.evaluation.benches.search import SEARCH_OPTIONS, SearchOption
 from homing.extractors import describe
 from homing.photo import Photo
 
+pytestmark = pytest.mark.slow
+
 PHOTOS, DISTRACTORS, CELLS = 3, 300, 8
 NAMES = [option.name for option in SEARCH_OPTIONS]
 

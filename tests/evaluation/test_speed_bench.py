@@ -15,6 +15,8 @@ from homing.evaluation.benches.speed import SpeedBench, _copied, _demo_jpegs
 from homing.evaluation.benches.speed_files import STAGES
 from homing.photo import Photo
 
+pytestmark = pytest.mark.slow
+
 PHOTOS = ["a", "b", "c"]
 
 

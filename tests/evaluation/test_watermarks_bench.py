@@ -30,6 +30,8 @@ from homing.watermarks.base import identifier
 from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork
 from homing.watermarks.ssl import SSLDecoder
 
+pytestmark = pytest.mark.slow
+
 PHOTOS = ["a", "b"]
 
 
