@@ -69,7 +69,7 @@ def test_photos_whose_addresses_differ_in_a_secret_only_are_two() -> None:
 
 
 def test_a_page_with_a_query_is_no_folder_but_photos_go_below_one(web: str) -> None:
-    with pytest.raises(HomingError, match="name its photos one by one"):
+    with pytest.raises(HomingError, match="give its photos one by one"):
         find_photos([f"{web}/?token=sesame"])
     out = location(f"{web.replace('photos', 'released')}?sig=sesame") / "deep/x.jpg"
     out.write(b"x", new=True)
@@ -129,7 +129,7 @@ def test_what_cannot_be_reached_is_said_in_one_line(web: str, memory: str, small
 def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "slip.zip", "w") as file:
         file.writestr("in/../../slip.jpg", b"x")
-    with pytest.raises(HomingError, match="leads out of it"):
+    with pytest.raises(HomingError, match="leads outside it"):
         find_photos([f"zip://in::{tmp_path / 'slip.zip'}"])
 
 
