@@ -79,14 +79,16 @@ def recall_by_edit(collection: homing.Collection, names: list[str], published: l
 
 def measure(photos: dict[str, Image.Image]) -> dict[str, tuple[dict[str, float], float | None]]:
     """By recipe: the recall of each edit, and the mean PSNR of the activated photos."""
-    with tempfile.TemporaryDirectory() as folder:
+    results = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
         # Distractors come with the bundled codebook: photos that no query is a copy of.
-        with homing.Collection.create(Path(folder, "table.homing"), with_distractors=True) as collection:
-            collection.add(photos)
-            results = {}
-            for recipe in RECIPES:
-                published, psnr = released(photos, recipe)
-                results[recipe] = recall_by_edit(collection, list(photos), published), psnr
+        homing.Collection.create(Path(folder, "table.homing"), with_distractors=True) as collection,
+    ):
+        collection.add(photos)
+        for recipe in RECIPES:
+            published, psnr = released(photos, recipe)
+            results[recipe] = recall_by_edit(collection, list(photos), published), psnr
     return results
 
 
