@@ -1,10 +1,10 @@
-"""How many photos a second jobs on Ray do with one worker and with two, and what each stage takes.
+"""Photos per second of jobs on Ray with one worker and with two, and time per stage.
 
 python benchmarks/cluster.py PHOTOS                        # 640 photos of a folder, half as many to activate
 python benchmarks/cluster.py PHOTOS --count 2000 --recipe homing --rounds 3
 
-A worker is a process that computes on one core; GPUs are not used. Each job runs twice over: with all cores of the
-machine, so that one worker has others for Ray and for the one who runs the job, and bound to as many cores as workers.
+A worker is a process that computes on one core; GPUs are not used. Each job runs in two configurations: with all cores
+of the machine, where Ray and the driver have cores of their own, and bound to as many cores as there are workers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from homing.evaluation.results import markdown
 from homing.photo import LocalPhoto, find_photos
 
 WORKERS = (1, 2)
-BINDINGS = {"all cores": False, "a core each": True}
+BINDINGS = {"all cores": False, "one core each": True}
 
 
 @dataclass(frozen=True)
 class JobTiming:
-    """A job: photos a second when all workers are at work, and from its start; and what each stage took."""
+    """Photos per second of a job, in the steady state and including the start, and its stages."""
 
     steady: float
     whole: float
@@ -42,15 +42,15 @@ class JobTiming:
 
 
 def main() -> None:
-    """Run each job with so many workers, print a table of rates and one of stages."""
+    """Run each job with each number of workers; print a table of rates and one of stages."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("photos", type=Path)
     asked.add_argument("--count", type=int, default=640, help="photos to add; half as many are activated")
     asked.add_argument("--recipe", default="homing-fast")
-    asked.add_argument("--rounds", type=int, default=1, help="of all jobs, in turn; rates are medians")
+    asked.add_argument("--rounds", type=int, default=1, help="rounds over all jobs; rates are medians")
     given = asked.parse_args()
     found = find_photos([given.photos])[: given.count]
-    if len(found) < 128:  # of which half are activated, and rates are reported from the 64th on
+    if len(found) < 128:  # half are activated, and rates count from the 64th photo on
         asked.error(f"at least 128 photos are needed, got {len(found)}")
     jobs = {"add": found, "activate": found[: len(found) // 2]}
     cases = [(job, binding, workers) for job in jobs for binding in BINDINGS for workers in WORKERS]
@@ -71,16 +71,18 @@ def main() -> None:
         for binding in BINDINGS
     ]
     both = [
-        f"{count}, {what}" for what in ("steady", "with the start") for count in ("one worker", "two workers", "ratio")
+        f"{count}, {what}"
+        for what in ("steady", "including the start")
+        for count in ("one worker", "two workers", "ratio")
     ]
-    print(markdown(["photos a second", *both], rows))
+    print(markdown(["photos per second", *both], rows))
     stages = [
         [job, str(workers), each.stage, f"{each.seconds:.1f}", f"{each.photos_per_second:.1f}"]
         for job, binding, workers in cases
         if not BINDINGS[binding]
         for each in runs[job, binding, workers][-1].stages
     ]
-    print(markdown(["job", "workers", "stage", "seconds of work", "photos a second each"], stages))
+    print(markdown(["job", "workers", "stage", "seconds of work", "photos per second each"], stages))
 
 
 def _row(name: str, runs: Sequence[list[JobTiming]]) -> list[str]:
@@ -93,7 +95,7 @@ def _row(name: str, runs: Sequence[list[JobTiming]]) -> list[str]:
 
 @contextmanager
 def _bound_to(cores: int | None) -> Iterator[None]:
-    """Let all processes that begin from here on have so many cores, or all."""
+    """Bind processes started inside the block to this number of cores, or to all."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(before)[:cores])
     try:
@@ -103,7 +105,7 @@ def _bound_to(cores: int | None) -> Iterator[None]:
 
 
 def _run(job: str, found: list[LocalPhoto], workers: int, recipe: str) -> JobTiming:
-    """Steady is from a quarter of the photos, 64 at least, to the end: all workers have begun by then."""
+    """Run one job; the steady state begins after a quarter of the photos, when all workers are running."""
     times: list[float] = []
 
     def report(_: Outcome) -> None:
@@ -118,7 +120,7 @@ def _run(job: str, found: list[LocalPhoto], workers: int, recipe: str) -> JobTim
         else:
             out, chosen = f"{folder}/out", recipe_named(recipe)
             stages = cluster.activate(found, collection_path, out, recipe=chosen, resources=resources, report=report)
-    begin = len(times) // 64 * 16 - 1  # the last of a batch: its photos are reported together
+    begin = len(times) // 64 * 16 - 1  # the last photo of a batch: outcomes of a batch are reported together
     return JobTiming((len(times) - 1 - begin) / (times[-1] - times[begin]), len(times) / (times[-1] - started), stages)
 
 

@@ -1,4 +1,4 @@
-"""Kills workers of jobs on Ray at random instants, and now and then a job, and counts what is lost: nothing may be.
+"""Kill workers of jobs on Ray, and some whole jobs, at random instants, and check that nothing is lost.
 
 python benchmarks/cluster_kills.py --kills 20
 """
@@ -20,10 +20,10 @@ from tests.cluster.kill_jobs import KillScenario
 
 
 def main() -> None:
-    """Print who was killed."""
+    """Kill workers and jobs, check the collection after each and print the counts."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--kills", type=int, default=20, help="of workers")
-    asked.add_argument("--jobs", type=int, default=2, help="that are killed as a whole, each before the others end")
+    asked.add_argument("--kills", type=int, default=20, help="number of workers to kill")
+    asked.add_argument("--jobs", type=int, default=2, help="number of whole jobs to kill")
     asked.add_argument("--photos", type=int, default=1000)
     asked.add_argument("--seed", type=int, default=0)
     given = asked.parse_args()

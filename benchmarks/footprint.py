@@ -1,4 +1,4 @@
-"""What homing costs a machine: memory and time of adding photos, and how soon it answers.
+"""Memory and time of adding photos, and startup time of the command line.
 
 make bench
 """
@@ -24,11 +24,11 @@ SIZE = (1280, 960)
 
 
 def main() -> None:
-    """Measure in child processes and print one table."""
+    """Measure child processes and print one table."""
     rows = [(f"homing {option}", _seconds(option), None) for option in ("--version", "--help")]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        for count in (100, 1000):  # the smaller first: the system reports the largest child so far
+        for count in (100, 1000):  # ascending: the system reports the peak over all children so far
             photos = _photos(folder / str(count), count)
             collection = str(folder / f"{count}.homing")
             _seconds("init", collection)
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def _photos(folder: Path, count: int) -> Path:
-    """Different cut-outs of a real photo, as JPEG files."""
+    """Write different crops of a real photo as JPEG files."""
     folder.mkdir()
     source = Image.open(BytesIO(files("sklearn.datasets.images").joinpath("china.jpg").read_bytes())).convert("RGB")
     rng = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def _seconds(*arguments: str) -> float:
 
 
 def _peak() -> float:
-    """GB of the largest child so far (Linux counts in kilobytes)."""
+    """Peak memory of all children so far, in GB (Linux counts in kilobytes)."""
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
 
 

@@ -1,4 +1,4 @@
-"""How long the bundled networks take for one photo, on this machine's CPU.
+"""Time of the bundled networks per photo on the CPU.
 
 python benchmarks/forward.py
 """
@@ -18,7 +18,7 @@ ROUNDS = 40
 
 
 def main() -> None:
-    """Print milliseconds per photo; the networks take turns, so that other work on the machine slows both."""
+    """Print milliseconds per photo; the networks alternate, so that other load affects both equally."""
     loaded = [extractors.load(name, device="cpu") for name in NETWORKS]
     photos = torch.rand(BATCH, 3, 224, 224)
     times: dict[str, list[float]] = {name: [] for name in NETWORKS}
@@ -29,8 +29,8 @@ def main() -> None:
                 extractor(photos)
                 times[extractor.name].append(1000 * (time.perf_counter() - started) / BATCH)
     print(f"{torch.get_num_threads()} threads, batches of {BATCH}, 224 px; median of {ROUNDS}")
-    for name, took in times.items():
-        print(f"{name:<16}{median(took):6.1f} ms per photo")
+    for name, durations in times.items():
+        print(f"{name:<16}{median(durations):6.1f} ms per photo")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reads damaged files of every format and counts what comes of them: each must be read, or refused in one line.
+"""Read damaged files of every format and count the outcomes: each must be decoded or refused with one line.
 
 python benchmarks/fuzz.py --files 5000
 """
@@ -22,7 +22,7 @@ KINDS = ("decoded", "refused", "raised", "hung", "crashed")
 
 
 def main() -> None:
-    """Print a table in Markdown; exits with 1 if a file was neither read nor refused."""
+    """Print a table in Markdown; exit with 1 if a file was neither decoded nor refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--first", type=int, default=0, help="number of the first file")
@@ -40,7 +40,7 @@ def main() -> None:
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s, the slowest file {slowest:.2f} s\n")
     rows = [[name, *(f"{counts[name][kind]:,}" for kind in KINDS)] for name in sorted(counts)]
     rows.append(["all", *(f"{sum(each[kind] for each in counts.values()):,}" for kind in KINDS)])
-    print(markdown(["made of", *KINDS], rows))
+    print(markdown(["format", *KINDS], rows))
     sys.exit(int(bad > 0))
 
 

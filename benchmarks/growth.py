@@ -1,6 +1,6 @@
-"""How the cost of homing grows: with the size of photos, with steps and views of a recipe, with references.
+"""Cost of activation and search by photo size, by steps and EOT samples of the recipe, and by number of references.
 
-python benchmarks/growth.py            # up to 12 megapixels and a million references: some minutes on two cores
+python benchmarks/growth.py            # up to 12 megapixels and a million references; a few minutes on two cores
 python benchmarks/growth.py --quick    # a minute
 """
 
@@ -43,8 +43,10 @@ def main() -> None:
     _print_table(["megapixels", "loop, ms", "activate, ms"], _by_size(sizes, paper, extractor, codebook))
     steps = [replace(paper, steps=count) for count in ((1, 10) if quick else (1, 3, 10, 30))]
     _print_table(["steps", "loop, ms per photo"], _by_recipe(steps, "steps", extractor, codebook))
-    views = [replace(paper, steps=3, views=count) for count in ((1, 4) if quick else (1, 2, 4, 8))]
-    _print_table(["views", "loop of 3 steps, ms per photo"], _by_recipe(views, "views", extractor, codebook))
+    samples = [replace(paper, steps=3, eot_samples=count) for count in ((1, 4) if quick else (1, 2, 4, 8))]
+    _print_table(
+        ["EOT samples", "loop of 3 steps, ms per photo"], _by_recipe(samples, "eot_samples", extractor, codebook)
+    )
     counts = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
     _print_table(["references", "search, one probe, ms", "search, default, ms"], _by_references(counts, codebook))
 
@@ -52,7 +54,7 @@ def main() -> None:
 def _by_size(
     sizes: Sequence[float], recipe: Recipe, extractor: Extractor, codebook: Codebook
 ) -> Iterator[Sequence[str]]:
-    """One photo at a time: the loop alone, then from a decoded photo to the bytes that may be released."""
+    """Time for a single photo: the loop alone, and from the decoded photo to the released bytes."""
     for megapixels in sizes:
         photo = _photo(megapixels)
         loop = _loop([photo], recipe, extractor, codebook)
@@ -65,12 +67,12 @@ def _by_recipe(
 ) -> Iterator[Sequence[str]]:
     photos = [_photo(0.2)] * BATCH
     for recipe in recipes:
-        took = _ms(_loop(photos, recipe, extractor, codebook)) / BATCH
-        yield str(getattr(recipe, setting)), f"{took:.1f}"
+        milliseconds = _ms(_loop(photos, recipe, extractor, codebook)) / BATCH
+        yield str(getattr(recipe, setting)), f"{milliseconds:.1f}"
 
 
 def _by_references(counts: Sequence[int], codebook: Codebook) -> Iterator[Sequence[str]]:
-    """Single queries; the references are codes of COCO that come with the codebook, drawn at random."""
+    """Time of single queries; the references are random samples of the bundled distractors."""
     rng = np.random.default_rng(0)
     codes = codebooks.bundled_distractors(codebook).codes
     queries = codebook.decode(codes[rng.integers(len(codes), size=100)])
@@ -81,34 +83,34 @@ def _by_references(counts: Sequence[int], codebook: Codebook) -> Iterator[Sequen
 
 
 def _search_ms(index: FaissIndex, queries: torch.Tensor, probes: int | None) -> float:
-    took = []
+    times = []
     for query in queries:
         started = time.perf_counter()
         index.search(query[None], 10, probes)
-        took.append(1000 * (time.perf_counter() - started))
-    return median(took)
+        times.append(1000 * (time.perf_counter() - started))
+    return median(times)
 
 
 def _loop(
     photos: Sequence[Photo], recipe: Recipe, extractor: Extractor, codebook: Codebook
 ) -> Callable[[], list[torch.Tensor]]:
-    views = [photo.pixels() for photo in photos]
-    objective = objective_for(codebook, describe(extractor, views).to(extractor.device), recipe.objective)
-    return lambda: optimize(views, extractor=extractor, objective=objective, recipe=recipe)
+    pixels = [photo.pixels() for photo in photos]
+    objective = objective_for(codebook, describe(extractor, pixels).to(extractor.device), recipe.objective)
+    return lambda: optimize(pixels, extractor=extractor, objective=objective, recipe=recipe)
 
 
 def _ms(call: Callable[[], object]) -> float:
-    """The median of the rounds, after one that is not counted; changes are on the CPU by then, so nothing waits."""
-    took = []
+    """Median of the rounds after one warm-up; results are on the CPU, so no synchronization is needed."""
+    times = []
     for _ in range(ROUNDS + 1):
         started = time.perf_counter()
         call()
-        took.append(1000 * (time.perf_counter() - started))
-    return median(took[1:])
+        times.append(1000 * (time.perf_counter() - started))
+    return median(times[1:])
 
 
 def _photo(megapixels: float) -> Photo:
-    """A real photo brought to this size, 4:3, as a JPEG file."""
+    """A real photo resized to this size, 4:3, as a JPEG file."""
     source = Image.open(BytesIO(files("sklearn.datasets.images").joinpath("china.jpg").read_bytes()))
     height = round((megapixels * 1e6 * 3 / 4) ** 0.5)
     made = BytesIO()

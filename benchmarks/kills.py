@@ -1,4 +1,4 @@
-"""Kills processes at work on collections, at random instants, and counts what is lost: nothing may be.
+"""Kill processes that change collections at random instants and check that nothing is lost.
 
 python benchmarks/kills.py --kills 500
 """
@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.collection.crashes import Life, nursery
 
-EACH = 50  # kills of one collection
+EACH = 50  # kills per collection
 
 
 def main() -> None:
-    """Print what was done, and how often a kill left something to repair."""
+    """Print the counts, and how often a kill left something to repair."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
@@ -37,8 +37,8 @@ def main() -> None:
                 total += life.seen
                 print(f"{total['kills']} kills, nothing lost", file=sys.stderr, flush=True)
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
-    print(f"{total['kills']:,} kills of work on {total['photos']:,} photos: nothing lost.")
-    print(f"Told: {total['added']:,} added, {total['activated']:,} activated, {total['removed']:,} removed.")
+    print(f"{total['kills']:,} kills of processes with {total['photos']:,} photos: nothing lost.")
+    print(f"Reported: {total['added']:,} added, {total['activated']:,} activated, {total['removed']:,} removed.")
     print(f"Repaired: {total['file']} temporary files, {total['release']} releases, {total['index']} snapshots.")
 
 

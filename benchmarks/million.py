@@ -1,6 +1,6 @@
-"""A collection of a million references: how fast it grows beside FAISS alone, opens, is searched, and what it takes.
+"""A collection of a million references: time to add (compared with FAISS alone), open and search; memory and disk.
 
-python benchmarks/million.py            # a million: some minutes on two cores, and 3 GB of disk
+python benchmarks/million.py            # a million; a few minutes on two cores, 3 GB of disk
 python benchmarks/million.py --quick    # a tenth of that
 """
 
@@ -28,10 +28,11 @@ from homing.collection import Collection
 from homing.collection.catalog import NewPhotos
 from homing.evaluation.results import markdown
 
-BATCH = 20_000  # descriptors that are encoded, and references that are recorded, at once
+BATCH = 20_000  # descriptors per encoding batch and references per recorded batch
 QUERIES = 1000
-NOISE_SCALE = 0.5  # how far a descriptor lies from the code it is drawn beside
-CHILD_FLAG, WARMUP_SEARCHES = "--measure", 50  # what the child process is called with; searches before those that count
+NOISE_SCALE = 0.5  # distance of a descriptor from the code it is sampled around
+CHILD_FLAG = "--measure"  # argument of the child process
+WARMUP_SEARCHES = 50  # searches that are not counted
 
 
 def main() -> None:
@@ -40,7 +41,9 @@ def main() -> None:
         print(json.dumps(_measure(Path(sys.argv[-1]))))
         return
     count = 100_000 if "--quick" in sys.argv[1:] else 1_000_000
-    print(f"{hardware()}; {torch.get_num_threads()} threads; {count:,} references, {BATCH:,} at once\n", flush=True)
+    print(
+        f"{hardware()}; {torch.get_num_threads()} threads; {count:,} references in batches of {BATCH:,}\n", flush=True
+    )
     codebook = codebooks.load("homing-1")
     descriptors = descriptors_of_photos(codebook, count)
     batches = [descriptors[start : start + BATCH] for start in range(0, count, BATCH)]
@@ -51,16 +54,16 @@ def main() -> None:
         opened = {name: _child(path, name) for name in ("snapshot", "no snapshot")}
         size = {file.name: file.stat().st_size for file in path.iterdir()}
     rows = [
-        ("FAISS alone, add of descriptors", f"{count / alone:,.0f} a second"),
-        ("FAISS alone, add of codes made before", f"{count / codes_only:,.0f} a second"),
-        ("homing, from descriptors to recorded on disk", f"{count / ours:,.0f} a second"),
-        ("homing beside FAISS, both from descriptors", f"{100 * (ours / alone - 1):+.0f} % time"),
-        ("following with the index, and its snapshot", f"{kept:.2f} s in all"),
-        *((f"open, {name}, to the first answer", f"{each['open']:.2f} s") for name, each in opened.items()),
+        ("FAISS alone, add of descriptors", f"{count / alone:,.0f} per second"),
+        ("FAISS alone, add of precomputed codes", f"{count / codes_only:,.0f} per second"),
+        ("homing, from descriptors to recorded on disk", f"{count / ours:,.0f} per second"),
+        ("homing compared with FAISS, both from descriptors", f"{100 * (ours / alone - 1):+.0f} % time"),
+        ("index update and snapshot", f"{kept:.2f} s in total"),
+        *((f"open, {name}, until the first answer", f"{each['open']:.2f} s") for name, each in opened.items()),
         ("search, one query, p50", f"{opened['snapshot']['p50']:.2f} ms"),
         ("search, one query, p99", f"{opened['snapshot']['p99']:.2f} ms"),
-        ("memory of the process that searches", f"{opened['snapshot']['memory']:.0f} MB"),
-        ("of that before it is opened", f"{opened['snapshot']['before']:.0f} MB"),
+        ("memory of the searching process", f"{opened['snapshot']['memory']:.0f} MB"),
+        ("of which before opening", f"{opened['snapshot']['before']:.0f} MB"),
         ("catalog on disk", f"{size['catalog.sqlite'] / 1e6:,.0f} MB"),
         ("snapshot of the index on disk", f"{size['index.faiss'] / 1e6:,.0f} MB"),
     ]
@@ -68,7 +71,7 @@ def main() -> None:
 
 
 def descriptors_of_photos(codebook: Codebook, count: int, seed: int = 0) -> torch.Tensor:
-    """Unit vectors that lie as those of photos do: at random beside the codes of COCO that come with the codebook."""
+    """Sample unit vectors distributed like those of photos: the bundled distractors with random noise."""
     generator = torch.Generator().manual_seed(seed)
     codes = codebooks.bundled_distractors(codebook).codes
     made = torch.empty(count, codebook.dim)
@@ -81,10 +84,10 @@ def descriptors_of_photos(codebook: Codebook, count: int, seed: int = 0) -> torc
 
 
 def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
-    """Seconds in which FAISS takes descriptors, and in which it takes the codes of them, made before."""
+    """Seconds that FAISS takes to add descriptors, and to add their precomputed codes."""
     codes = [codebook.encode(rows) for rows in batches]
     first = np.cumsum([0, *map(len, batches)])
-    numbers = [first[place] + np.arange(len(rows)) for place, rows in enumerate(batches)]
+    numbers = [first[i] + np.arange(len(rows)) for i, rows in enumerate(batches)]
     index, other = (faiss.clone_index(codebook.quantizer.codec) for _ in range(2))
 
     def add() -> None:
@@ -99,16 +102,16 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
 
 
 def fill_collection(path: Path, codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
-    """Seconds in which a collection takes them, and in which its index follows and a snapshot is kept."""
+    """Fill a collection; return seconds to record the references, and to update the index and write its snapshot."""
     count = sum(map(len, batches))
     hashes = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(count)]
     names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)]
 
     def record() -> None:
-        # One batch is encoded while that before it is recorded, as photos are read while others are described.
-        for place, codes in enumerate(prefetch_map(codebook.encode, batches, threads=1)):
-            some = slice(place * BATCH, (place + 1) * BATCH)
-            collection.record(NewPhotos(hashes[some], names[some], codes, batches[place].numpy()))
+        # One batch is encoded while the previous one is recorded, as photos are decoded while others are described.
+        for number, codes in enumerate(prefetch_map(codebook.encode, batches, threads=1)):
+            some = slice(number * BATCH, (number + 1) * BATCH)
+            collection.record(NewPhotos(hashes[some], names[some], codes, batches[number].numpy()))
 
     with Collection.create(path, codebook=codebook) as collection:
         took = _seconds(record)
@@ -119,12 +122,12 @@ def fill_collection(path: Path, codebook: Codebook, batches: Sequence[torch.Tens
 
 
 def _child(path: Path, name: str) -> dict[str, float]:
-    """What a process of its own measures that opens the collection with a snapshot, or without."""
+    """Measure in a new process that opens the collection with or without a snapshot."""
     if name == "no snapshot":
         (path / "index.faiss").unlink()
     done = subprocess.run([sys.executable, __file__, CHILD_FLAG, str(path)], check=True, capture_output=True, text=True)
-    said: dict[str, float] = json.loads(done.stdout)
-    return said
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def _measure(path: Path) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Mixed load on one collection for an hour: references come and go while threads search; what grows that should not?
+"""Mixed load on one collection for an hour: growth of memory, files and time while references change under search.
 
 python benchmarks/mixed.py --minutes 60
 """
@@ -25,14 +25,14 @@ from homing.collection.catalog import NewPhotos
 from homing.evaluation.results import markdown
 
 REFERENCES = 100_000
-CHANGE = 50  # references that come, and as many that go, in one turn
+CHANGE = 50  # references added, and references removed, per change
 SEARCHERS = 2
-PAUSE = 0.1  # seconds between searches of one thread, and between turns: a load, not a race
+PAUSE = 0.1  # seconds between searches of one thread, and between changes
 ROWS = 10
 
 
 def main() -> None:
-    """Print a table in Markdown: memory, open files and times, tenth by tenth of the run."""
+    """Print a table in Markdown: memory, open files and times for each tenth of the run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     minutes = parser.parse_args().minutes
@@ -59,7 +59,7 @@ class Load:
                 collection.record(self._new(100 * CHANGE))
 
     def run(self, seconds: float, number: int) -> list[str]:
-        """A tenth of the load, in a collection that is opened and closed for it; gives its row of the table."""
+        """Open the collection, run a tenth of the load, close it and return the row of the table."""
         times: list[float] = []
         over = threading.Event()
         with Collection.open(self.path) as collection:

@@ -1,4 +1,4 @@
-"""Photos per second of activation, JPEG file to JPEG file, for a large number of photos.
+"""Photos per second of activation, from JPEG file to JPEG file, for many photos.
 
 python benchmarks/release_throughput.py PHOTOS                               # 20,000 files made from a folder
 python benchmarks/release_throughput.py PHOTOS --count 4000 --size 1024x768  # fewer files, all of one size
@@ -19,15 +19,15 @@ from homing._io.device import hardware
 from homing.collection import Collection, Outcome
 from homing.evaluation.results import markdown
 
-MARGIN = 8  # files of one photo are cut differently at two sides, by less than so many pixels
+MARGIN = 8  # files of one photo are cropped differently, by fewer pixels than this
 
 
 def main() -> None:
-    """Make the files, release them, print a table."""
+    """Make the files, activate them and print a table."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("photos", type=Path)
     asked.add_argument("--count", type=int, default=20_000)
-    asked.add_argument("--size", help="such as 1024x768; as they are by default")
+    asked.add_argument("--size", help="such as 1024x768; the size of each photo by default")
     asked.add_argument("--recipe", default="homing-fast")
     given = asked.parse_args()
     with TemporaryDirectory() as folder:
@@ -50,11 +50,11 @@ def main() -> None:
     rows = [
         ["photos", f"{len(states):,}"],
         ["activated", f"{states.count('activated'):,}"],
-        ["seconds in all", f"{times[-1] - times[0]:.1f}"],
-        ["photos a second, the start of workers included", f"{len(states) / (times[-1] - times[0]):.0f}"],
-        ["photos a second, from a tenth to nine tenths of them", f"{(end - begin) / (times[end] - times[begin]):.0f}"],
+        ["seconds in total", f"{times[-1] - times[0]:.1f}"],
+        ["photos per second, including the start of the workers", f"{len(states) / (times[-1] - times[0]):.0f}"],
+        ["photos per second, from 10 % to 90 % of the photos", f"{(end - begin) / (times[end] - times[begin]):.0f}"],
     ]
-    print(f"{hardware()}; {given.recipe}, {given.size or 'as they are'}\n")
+    print(f"{hardware()}; {given.recipe}, {given.size or 'sizes unchanged'}\n")
     print(markdown(["what", "measured"], rows))
 
 

@@ -1,10 +1,10 @@
-"""How an index grows from 10^4 to 10^7 references: time to add, bytes, search; and what it takes to choose a cell.
+"""Indexes from 10^4 to 10^7 references: time to add, bytes, search time; and time to choose a cell.
 
-python benchmarks/scale.py --out scale        # some twenty minutes on two cores, 4 GB of memory, 30 GB of disk
+python benchmarks/scale.py --out scale        # about twenty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
-Prints tables in Markdown and the lines of src/homing/estimate/rates.toml that they stand for; leaves scale.json.
-The references are synthetic: descriptors at random beside the codes of COCO that come with the codebook.
+Prints tables in Markdown and the corresponding lines of src/homing/estimate/rates.toml; writes scale.json.
+The references are synthetic: the bundled distractors with random noise.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from homing import codebooks
 from homing._io.device import hardware, memory_in_use
 from homing.codebooks import Codebook
 
-PIECE = 100_000  # references that are in memory as descriptors at once
-QUERIES, WARMUP = 1000, 50  # searches, and those before them
-QUERY_SEED = 1_000_000_007  # no piece has it
+PIECE = 100_000  # descriptors in memory at a time
+QUERIES, WARMUP = 1000, 50  # counted searches, and searches before them
+QUERY_SEED = 1_000_000_007  # different from the seed of every piece
 FLAT, GRAPH = "all centers", "HNSW32"
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the tables and write scale.json."""
     if sys.argv[1:2] == ["--measure"]:
         print(json.dumps(_measure(sys.argv[2], Path(sys.argv[3]))))
         return
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 1_100_000, 10_000_000])
-    asked.add_argument("--cells", type=_numbers, default=[4096, 65_536, 262_144], help="how many to choose one of")
     asked.add_argument(
-        "--engine", type=_engines, default=list(ENGINES), help=f"of {', '.join(ENGINES)}, commas between"
+        "--cells", type=_numbers, default=[4096, 65_536, 262_144], help="numbers of cells to choose from"
     )
+    asked.add_argument("--engine", type=_engines, default=list(ENGINES), help=f"comma-separated: {', '.join(ENGINES)}")
     asked.add_argument("--out", type=Path, default=Path("scale"))
     given = asked.parse_args()
     codebook = codebooks.load("homing-1")
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """One row for each number of references and engine: all engines take the same pieces, in turns."""
+    """Yield one row for each number of references and engine; the engines add each piece in turn."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
         folders = {name: Path(temporary, name) for name in names}
         for folder in folders.values():
@@ -102,36 +102,36 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
 
 
 def _measure(name: str, folder: Path) -> dict[str, Any]:
-    """What a process of its own finds that opens an index and searches it."""
+    """Open an index in this process and measure its memory and searches."""
     codebook = codebooks.load("homing-1")
     queries = descriptors_of_photos(codebook, WARMUP + QUERIES, seed=QUERY_SEED)
-    faiss.omp_set_num_threads(1)  # a core for each search, as where many are searched for at once
-    faiss.IndexFlatL2(codebook.dim).search(queries[:1].numpy(), 1)  # what FAISS itself takes is not the index's
+    faiss.omp_set_num_threads(1)  # one core per search, as in a service with many clients
+    faiss.IndexFlatL2(codebook.dim).search(queries[:1].numpy(), 1)  # memory of FAISS itself does not count
     before, begun = _memory(), time.perf_counter()
     search, probes_of = ENGINES[name].open(folder, codebook)
     search(queries[:1], 1)
-    said: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _memory() - before}
+    measured: dict[str, Any] = {"open_s": time.perf_counter() - begun, "memory": _memory() - before}
     for way, probes in (("one", 1), ("default", None)):
         took = [1000 * _seconds(partial(search, query[None], probes)) for query in queries][WARMUP:]
-        said[way] = {"p50": median(took), "p99": quantiles(took, n=100)[98], "probes": probes_of(probes)}
-    return said
+        measured[way] = {"p50": median(took), "p99": quantiles(took, n=100)[98], "probes": probes_of(probes)}
+    return measured
 
 
 def _memory() -> int:
-    """Bytes in use, without what was given back and is only kept for later (glibc)."""
+    """Bytes in use, without freed memory that glibc retains."""
     ctypes.CDLL(None).malloc_trim(0)
     return memory_in_use()
 
 
 def _codes_scanned(codebook: Codebook, sizes: np.ndarray, probes: int) -> float:
-    """How many codes a search compares on average, in cells of these sizes."""
+    """Average number of codes that a search compares, for cells of these sizes."""
     queries = descriptors_of_photos(codebook, WARMUP + QUERIES, seed=QUERY_SEED)[WARMUP:]
     _, cells = codebook.quantizer.ivf.quantizer.search(codebook.transform(queries), probes)
     return float(sizes[cells].sum(axis=1).mean())
 
 
 def _choose(codebook: Codebook, cells: int) -> Iterator[dict[str, Any]]:
-    """Milliseconds to find the nearest of so many synthetic centers, of all of them and along a graph."""
+    """Measure the time to find the nearest of synthetic centroids, by exhaustive search and along a graph."""
     pieces = [
         descriptors_of_photos(codebook, min(PIECE, cells - first), seed=first) for first in range(0, cells, PIECE)
     ]
@@ -162,7 +162,7 @@ def _numbers(text: str) -> list[int]:
 def _engines(text: str) -> list[str]:
     names = text.split(",")
     if unknown := set(names) - set(ENGINES):
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(ENGINES)}")
+        raise argparse.ArgumentTypeError(f"unknown engine: {', '.join(unknown)}; choose from {', '.join(ENGINES)}")
     return names
 
 

@@ -1,4 +1,4 @@
-"""What the one writer of a collection takes for each photo, in bytes and in time, for benchmarks/scale.py."""
+"""Bytes and time per photo in the catalog of a collection, for benchmarks/scale.py."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from homing.collection import Collection
 from homing.collection.catalog import Catalog, NewPhotos, ReleaseRow
 from homing.collection.lance.collection import LanceCollection
 
-COUNTS = {"faiss": 20_000, "lance": 4_000}  # every batch is a version of a dataset: fewer tell as much
-BATCH = 16  # photos that are recorded together: as many as travel together in a job of many machines
+COUNTS = {"faiss": 20_000, "lance": 4_000}  # fewer for Lance, where every batch is a version of the dataset
+BATCH = 16  # photos recorded together, as in a job on a cluster
 _KINDS = {"passive": False, "activated": True}
 
 
 def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Bytes a photo and photos a second, of those that are only added and of those that are released as well."""
+    """Yield bytes per photo and photos per second, for passive and for activated photos."""
     for engine in engines:
         for kind, activated in _KINDS.items():
             with TemporaryDirectory(dir=Path.cwd()) as folder:
-                collection_path, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
-                with Collection.create(collection_path, codebook=codebook) as collection:
+                root, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
+                with Collection.create(root, codebook=codebook) as collection:
                     took = _fill(collection.folder.catalog, codebook, count, activated=activated)
-                    if isinstance(collection, LanceCollection):  # of 16 photos, files are mostly what frames them
+                    if isinstance(collection, LanceCollection):  # files of 16 photos are mostly overhead
                         collection.compact(older_than=timedelta(0))
-                files = [file for file in collection_path.rglob("*") if file.is_file() and _holds_photos(file)]
+                files = [file for file in root.rglob("*") if file.is_file() and _holds_photos(file)]
                 size = sum(file.stat().st_size for file in files)
                 yield {"engine": engine, "kind": kind, "bytes": size / count, "per_second": count / took}
 
 
 def _fill(catalog: Catalog, codebook: Codebook, count: int, *, activated: bool) -> float:
-    """Seconds in which a catalog takes so many photos."""
+    """Seconds to record this number of photos in a catalog."""
     descriptors = descriptors_of_photos(codebook, count)
     codes = codebook.encode(descriptors)
     begun = time.perf_counter()
@@ -55,7 +55,7 @@ def _fill(catalog: Catalog, codebook: Codebook, count: int, *, activated: bool) 
 
 
 def _holds_photos(file: Path) -> bool:
-    """Neither a codebook nor an index, which are counted by themselves."""
+    """Whether a file belongs to the catalog: neither a codebook nor an index, which are counted separately."""
     return file.name.startswith("catalog.sqlite") or "data" in file.parts
 
 

@@ -1,6 +1,6 @@
-"""The engines that benchmarks/scale.py measures: each takes references piece by piece, is kept, opened and searched.
+"""Index engines for benchmarks/scale.py: each adds references in pieces, is saved, opened and searched.
 
-Another engine is another class here, of the same four methods, and its name in ENGINES.
+To measure another engine, add a class with these methods and register it in ENGINES.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from homing.codebooks import Codebook
 from homing.indexes import FaissIndex, LanceIndex
 from homing.indexes.lance import CODE, VECTOR, load_lance, refresh_index, to_list_column
 
-Search = Callable[[Tensor, int | None], object]  # for (1, D) descriptors, at so many probes or as many as stay fast
+Search = Callable[[Tensor, int | None], object]  # (1, D) descriptors and a number of probes, or None for the default
 
 
 class Engine(Protocol):
-    """An index that grows in a folder of its own."""
+    """An index stored in its own folder."""
 
     def __init__(self, folder: Path, codebook: Codebook) -> None:
-        """An empty index."""
+        """Create an empty index."""
 
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:
-        """Take references: codes and descriptors are of the same ones; an engine uses what it needs."""
+        """Add references, given as codes and as descriptors; an engine uses one or both."""
 
     def save(self) -> None:
-        """Bring all of it to the folder, so that another process can open it."""
+        """Write the index to the folder, so that another process can open it."""
 
     @classmethod
     def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
-        """What searches the folder, and what says into how many cells it looks when asked for so many probes."""
+        """Return a search function, and a function from requested probes to the number of cells searched."""
 
 
 class Faiss:
-    """The index in memory, kept in one file as a collection keeps its snapshot."""
+    """The FAISS index in memory, saved in one file like the snapshot of a collection."""
 
     def __init__(self, folder: Path, codebook: Codebook) -> None:
         self._file, self._index = folder / "index.faiss", FaissIndex(codebook)
 
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
-        """Codes are all it holds."""
+        """Add the codes; descriptors are not used."""
         self._index.add(codes, ids)
 
     def save(self) -> None:
@@ -59,24 +59,24 @@ class Faiss:
 
 
 class Lance:
-    """A dataset with an index in it, as collections in Lance have it: descriptors and codes are its rows."""
+    """A Lance dataset of codes and descriptors with an index, as in a Lance collection."""
 
     def __init__(self, folder: Path, codebook: Codebook) -> None:
         self._uri, self._codebook = str(folder / "references.lance"), codebook
 
     def add(self, ids: np.ndarray, codes: np.ndarray, descriptors: Tensor) -> None:  # noqa: ARG002
-        """Rows are numbered as they come."""
+        """Append rows; ids are assigned by Lance."""
         rows = pa.table({CODE: to_list_column(codes), VECTOR: to_list_column(self._codebook.transform(descriptors))})
         mode = "append" if Path(self._uri).exists() else "create"
         load_lance().write_dataset(rows, self._uri, mode=mode, enable_stable_row_ids=True)
 
     def save(self) -> None:
-        """Build the index, or bring it up to date."""
+        """Build or update the index."""
         refresh_index(load_lance().dataset(self._uri), self._codebook)
 
     @classmethod
     def open(cls, folder: Path, codebook: Codebook) -> tuple[Search, Callable[[int | None], int]]:
-        """Of more than some hundred thousand references nothing is read before it is searched for."""
+        """Open the dataset; cells of large datasets are read on demand."""
         index = LanceIndex(codebook, load_lance().dataset(str(folder / "references.lance")))
         return lambda query, probes: index.search(query, 10, probes), lambda probes: probes or index.default_nprobe()
 

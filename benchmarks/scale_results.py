@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 ROOT = Path(__file__).parents[1]
-# Ends what is written by hand in rates.toml.
+# The last line of rates.toml that is written by hand.
 FILLED = "ids of the ten nearest; choosing one of many cells, by comparing with all centers or along a graph."
 SIZES = [10**power for power in range(4, 10)]
 WAYS = {"one": "one probe", "default": "default"}
@@ -76,7 +76,7 @@ _SEARCHED = ("probes", "codes", "p50", "p99")
 
 
 def _formatted(searched: dict[str, float]) -> dict[str, str]:
-    """Figures as tables and rates have them."""
+    """Format the figures of a search for tables and rates."""
     whole = {name: f"{searched[name]:,.0f}" for name in ("probes", "codes")}
     return whole | {name: f"{searched[name]:.3f}" for name in ("p50", "p99")}
 
@@ -86,7 +86,7 @@ def _mb(count: float) -> str:
 
 
 def toml(document: dict[str, Any]) -> str:
-    """The rates that the tables stand for, as rates.toml has them."""
+    """Format the rates for rates.toml."""
     lines: list[str] = []
     for engine in dict.fromkeys(row["engine"] for row in document["catalog"]):
         part = "" if engine == "faiss" else f".{engine}"
@@ -123,7 +123,7 @@ def _line(name: str, unit: str, figures: str | Sequence[str]) -> str:
 
 
 def extrapolated_table() -> str:
-    """What estimates say from 10^4 photos to 10^9, by the rates as they are: a table in Markdown."""
+    """Return a table in Markdown of estimates from 10^4 to 10^9 photos with the current rates."""
     heads = ("photos", "2 cores", "one H200", "one writer", "catalog, GB", "index in memory, GB")
     searches = {"4,096 cells, one probe": (4096, 1), "default": (4096, None), "65,536 cells": (65_536, 1)}
     rows = []
@@ -142,7 +142,7 @@ def extrapolated_table() -> str:
 
 
 def draw() -> bytes:
-    """The figure as PNG: the rates that were measured as points, what homing.estimate makes of them as lines."""
+    """Draw the figure as PNG: measured rates as points, estimates as lines."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     def onto(canvas: matplotlib.figure.Figure) -> None:
@@ -153,7 +153,7 @@ def draw() -> bytes:
         for panel in panels:
             panel.set(xscale="log", yscale="log", xlabel="photos" if panel is panels[2] else "references")
             panel.yaxis.set_major_formatter("{x:,g}")
-        panels[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # it spans little more than a power of ten
+        panels[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # the axis spans little more than a power of ten
         panels[0].yaxis.set_minor_formatter(NullFormatter())
 
     figure = Figure(name="scale", caption="", draw=onto, size=(12, 4.2))
@@ -214,10 +214,10 @@ def _work_panel(axes: matplotlib.axes.Axes) -> None:
 
 def _fill(document: dict[str, Any]) -> None:
     rates = ROOT / "src/homing/estimate/rates.toml"
-    kept, begin, _ = rates.read_text().partition(FILLED)
-    rates.write_text(f"{kept}{begin}\n\n{toml(document)}")
+    before, begin, _ = rates.read_text().partition(FILLED)
+    rates.write_text(f"{before}{begin}\n\n{toml(document)}")
     _put("measured", tables(document))
-    _fill_extrapolated()  # only now are the rates read: lines and estimates are those of the new ones
+    _fill_extrapolated()  # reads the new rates
 
 
 def _fill_extrapolated() -> None:
@@ -225,11 +225,11 @@ def _fill_extrapolated() -> None:
     _put("extrapolated", extrapolated_table())
 
 
-def _put(name: str, reported: str) -> None:
+def _put(name: str, table: str) -> None:
     page = ROOT / "docs/reference/scale.md"
     before, begin, rest = page.read_text().partition(f"<!-- {name} -->\n")
     _, end, after = rest.partition("<!-- until here -->\n")
-    page.write_text(f"{before}{begin}\n{reported}\n{end}{after}")
+    page.write_text(f"{before}{begin}\n{table}\n{end}{after}")
 
 
 if __name__ == "__main__":

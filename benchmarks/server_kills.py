@@ -1,4 +1,4 @@
-"""Kills services under load, at random instants, or stops them, and counts what is lost: nothing may be.
+"""Kill or stop services under load at random instants and check that nothing is lost.
 
 python benchmarks/server_kills.py --kills 50 --stops 20
 """
@@ -21,17 +21,17 @@ from tests.service.server_kills import CLIENTS, CrashTest
 
 
 def main() -> None:
-    """Print what was done; exit 1 if anything that was accepted before a stop was left unanswered."""
+    """Print the counts; exit with 1 if a request accepted before a stop was left unanswered."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     started, unanswered = time.perf_counter(), []
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary) / "killed.homing"
+    with TemporaryDirectory() as root:
+        folder = Path(root) / "killed.homing"
         Collection.create(folder, with_distractors=True).close()
-        crash_test = CrashTest(Path(temporary) / "photos", folder, options.seed)
+        crash_test = CrashTest(Path(root) / "photos", folder, options.seed)
         for number, by in enumerate([signal.SIGKILL] * options.kills + [signal.SIGTERM] * options.stops):
             left = crash_test.run_and_signal(by)
             unanswered += left if by == signal.SIGTERM else []

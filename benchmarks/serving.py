@@ -1,7 +1,7 @@
-"""How many searches a service answers, how fast, and with what errors: edited copies sent by clients on this machine.
+"""Rate, latency and errors of searches in a service: clients on this machine send edited copies.
 
-python benchmarks/serving.py --photos FOLDER                 # among the distractors that come with homing
-python benchmarks/serving.py --photos FOLDER --references 1000000 --seconds 120    # 3 GB of disk, some minutes more
+python benchmarks/serving.py --photos FOLDER                 # among the bundled distractors
+python benchmarks/serving.py --photos FOLDER --references 1000000 --seconds 120    # 3 GB of disk, a few minutes more
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.service.server_process import serve
 
 PARTS = ("decode", "network", "search")
-MOST = 200  # photos of the folder that are used
+MOST = 200  # maximum number of photos used
 WARMUP_SECONDS = 1.0  # seconds of each round that are not counted
 
 
 @dataclass(frozen=True)
 class Query:
-    """A copy as it is sent, and the photo it was made of."""
+    """Request body of a copy, and the name of its photo."""
 
     photo: str
     body: bytes
@@ -51,7 +51,7 @@ class Query:
 
 @dataclass
 class Round:
-    """What so many clients saw."""
+    """Statuses and times of the requests of one number of clients."""
 
     clients: int
     seconds: float = 0.0
@@ -61,39 +61,45 @@ class Round:
     found: int = 0
 
     def rows(self) -> Iterator[Sequence[str]]:
-        """A row for each part of a request."""
+        """Yield one row for each part of a request."""
         parts = np.array(self.parts)
         times = {"whole request": np.array(self.whole), **dict(zip(PARTS, parts.T, strict=True))}
-        times["all but the network"] = times["whole request"] - times["network"]
+        times["all except the network"] = times["whole request"] - times["network"]
         rate = f"{len(self.whole) / self.seconds:.1f}"
         for name, values in times.items():
             yield str(self.clients), name, *(f"{np.percentile(values, at):.1f}" for at in (50, 95, 99)), rate
 
     def __str__(self) -> str:
-        reported = ", ".join(f"{number:,} of {status}" for status, number in sorted(self.statuses.items()))
+        statuses = ", ".join(f"{number:,} of {status}" for status, number in sorted(self.statuses.items()))
         share = 100 * self.found / max(len(self.whole), 1)
-        return f"{self.clients} clients, {self.seconds:.0f} s: {reported}; the photo itself came first in {share:.0f} %"
+        return (
+            f"{self.clients} clients, {self.seconds:.0f} s: {statuses}; the photo was the first match of {share:.0f} %"
+        )
 
 
 def main() -> None:
-    """Print a table in Markdown; exit 1 if anything but 200 and 429 was answered."""
+    """Print a table in Markdown; exit with 1 at any status other than 200 and 429."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", type=Path, required=True, help="a folder of photos: references, and made copies of")
-    parser.add_argument("--references", type=int, default=0, help="synthetic ones beside them; 0: bundled distractors")
-    parser.add_argument("--collection", type=Path, help="where the collection lies, or is made and stays")
-    parser.add_argument("--seconds", type=float, default=20, help="of each round")
+    parser.add_argument(
+        "--photos", type=Path, required=True, help="a folder of photos: references and sources of the copies"
+    )
+    parser.add_argument(
+        "--references", type=int, default=0, help="number of synthetic references; 0: the bundled distractors"
+    )
+    parser.add_argument("--collection", type=Path, help="the collection to use; created if missing")
+    parser.add_argument("--seconds", type=float, default=20, help="duration of each round")
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 64])
     options = parser.parse_args()
     print(f"{hardware()}; load {os.getloadavg()[0]:.1f} before", file=sys.stderr, flush=True)
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as temporary:
-        folder = options.collection or Path(temporary) / "served.homing"
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as root:
+        folder = options.collection or Path(root) / "served.homing"
         if not folder.exists():
             _make(folder, options.photos, options.references)
         queries = list(_queries(options.photos))
         with serve(folder) as server:
             rounds = [asyncio.run(_round(server.address, queries, each, options.seconds)) for each in options.clients]
     print(f"{hardware()}; load {os.getloadavg()[0]:.1f} at the end\n")
-    print(markdown(["clients", "part", "p50, ms", "p95, ms", "p99, ms", "answered a second"], _rows(rounds)))
+    print(markdown(["clients", "part", "p50, ms", "p95, ms", "p99, ms", "answered per second"], _rows(rounds)))
     print(*rounds, sep="\n")
     wrong = {status for each in rounds for status in each.statuses} - {"200", "429"}
     sys.exit(f"errors: {wrong}" if wrong else 0)
@@ -104,7 +110,7 @@ def _rows(rounds: Sequence[Round]) -> list[Sequence[str]]:
 
 
 def _make(folder: Path, photos: Path, references: int) -> None:
-    """A collection of the photos among so many synthetic references, or among the distractors that come with homing."""
+    """Create a collection of the photos and synthetic references, or the bundled distractors."""
     codebook = codebooks.load("homing-1")
     if references:
         made = descriptors_of_photos(codebook, references)
@@ -121,16 +127,16 @@ def _some(photos: Path) -> list[LocalPhoto]:
 
 
 def _queries(photos: Path) -> Iterator[Query]:
-    """One copy of each photo, by the edits of the paper in turn."""
+    """Yield one copy of each photo, with the edits of the paper in turn."""
     for number, each in enumerate(_some(photos)):
         edit, made = PAPER[number % len(PAPER)], BytesIO()
         edit(to_image(Photo.load(each.path).pixels()), seed=number).convert("RGB").save(made, "JPEG", quality=85)
-        request = httpx.Request("POST", "http://here/", files={"photo": ("copy.jpg", made.getvalue())})
+        request = httpx.Request("POST", "http://localhost/", files={"photo": ("copy.jpg", made.getvalue())})
         yield Query(each.path.name, request.read(), {"Content-Type": request.headers["Content-Type"]})
 
 
 async def _round(address: str, queries: Sequence[Query], clients: int, seconds: float) -> Round:
-    """Let so many clients ask, each as soon as it has its answer; the first second does not count."""
+    """Run clients that each send the next request after the answer; the first second does not count."""
     seen = Round(clients)
     begin = time.perf_counter() + WARMUP_SECONDS
     end = begin + seconds
@@ -159,10 +165,10 @@ async def _round(address: str, queries: Sequence[Query], clients: int, seconds: 
 def _note(seen: Round, query: Query, answer: httpx.Response, took: float) -> None:
     seen.statuses[str(answer.status_code)] += 1
     if answer.status_code == 200:
-        reported = answer.json()
+        document = answer.json()
         seen.whole.append(took)
-        seen.parts.append(tuple(reported["milliseconds"][part] for part in PARTS))
-        seen.found += bool(reported["matches"]) and reported["matches"][0]["photo"] == query.photo
+        seen.parts.append(tuple(document["milliseconds"][part] for part in PARTS))
+        seen.found += bool(document["matches"]) and document["matches"][0]["photo"] == query.photo
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Build the emojis and fonts that the edits draw with: `python tools/build_edit_assets.py FONTS`.
+"""Build the emojis and fonts of the edits: `python tools/build_edit_assets.py FONTS`.
 
-FONTS is a folder under which the fonts of these Debian packages (bookworm) lie, found by file name:
+FONTS is a folder with the fonts of these Debian packages (bookworm), in any subfolder:
 fonts-noto-color-emoji, fonts-noto-core, fonts-noto-cjk, fonts-inter, fonts-roboto-unhinted, fonts-roboto-slab,
 fonts-lato, fonts-bebas-neue, fonts-comic-neue, fonts-lobster, fonts-dancingscript, fonts-kaushanscript,
 fonts-courier-prime, fonts-cherrybomb and fonts-yusei-magic. `dpkg -x PACKAGE.deb FONTS` unpacks one.
 
-Emojis become one sheet of 256 colors per kind. Fonts become subsets under neutral names, as their licenses ask.
+Emojis become one sheet of 256 colors per kind. Fonts become subsets under neutral names, as their licenses require.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ WRITING = {
     "bubble": "CherryBomb-Regular.otf",
     "marker": "YuseiMagic-Regular.ttf",
 }
-"""Fonts of Latin letters: the name homing gives it, and the file it is a subset of."""
+"""Fonts of Latin letters: name in homing, and source file."""
 
 NOTO = (
     "Adlam", "Armenian", "Balinese", "Bengali", "Buginese", "CanadianAboriginal", "Chakma", "Cham", "Cherokee",
@@ -80,7 +80,7 @@ NOTO = (
     "OldPersian", "Oriya", "Osage", "Phoenician", "Runic", "Shavian", "Sinhala", "Sundanese", "Symbols", "Symbols2",
     "TaiLe", "Tamil", "Telugu", "Thaana", "Thai", "Tifinagh", "Vai", "Yi",
 )  # fmt: skip
-"""Scripts of fonts-noto-core: each gives as many glyphs as `GLYPHS`."""
+"""Scripts of fonts-noto-core, with `GLYPHS` glyphs each."""
 
 GLYPHS = 40
 
@@ -96,7 +96,7 @@ OTHERS = {
 
 
 def main() -> None:
-    """Write `DATA` anew."""
+    """Rebuild `DATA`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("fonts", type=Path)
     fonts = {file.name: file for file in sorted(parser.parse_args().fonts.rglob("*")) if file.suffix in SUFFIXES}
@@ -126,8 +126,8 @@ SUFFIXES = (".ttf", ".otf", ".ttc")
 
 
 def write_sheet(kind: str, emojis: list[str], font: Path) -> int:
-    """One PNG of `COLUMNS` emojis a row, each `SIDE` pixels wide and high; how many there are."""
-    bitmaps = ImageFont.truetype(str(font), 109)  # the one size of its bitmaps
+    """Write one PNG with `COLUMNS` emojis per row, each `SIDE` pixels wide and high; return the number of emojis."""
+    bitmaps = ImageFont.truetype(str(font), 109)  # the only bitmap size of this font
     sheet = Image.new("RGBA", (COLUMNS * SIDE, -(-len(emojis) // COLUMNS) * SIDE))
     for number, text in enumerate(emojis):
         canvas = Image.new("RGBA", (400, 200))
@@ -137,8 +137,8 @@ def write_sheet(kind: str, emojis: list[str], font: Path) -> int:
         side = max(right - left, bottom - top)
         square = Image.new("RGBA", (side, side))
         square.paste(canvas.crop((left, top, right, bottom)), ((side - right + left) // 2, (side - bottom + top) // 2))
-        place = (number % COLUMNS * SIDE, number // COLUMNS * SIDE)
-        sheet.paste(square.resize((SIDE, SIDE), Image.Resampling.LANCZOS), place)
+        corner = (number % COLUMNS * SIDE, number // COLUMNS * SIDE)
+        sheet.paste(square.resize((SIDE, SIDE), Image.Resampling.LANCZOS), corner)
     sheet.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(
         DATA / "emojis" / f"{kind}.png", optimize=True
     )
@@ -146,12 +146,16 @@ def write_sheet(kind: str, emojis: list[str], font: Path) -> int:
 
 
 def write_subset(name: str, source: Path, wanted: str | None) -> tuple[str, str]:
-    """A font of the wanted characters, or of the letters of its script; its file name, and the characters drawn."""
+    """Write a font of the wanted characters, or of letters of its script; return its file name and its characters."""
     font = TTFont(source, fontNumber=0, recalcTimestamp=False)
-    # Marks need a letter to sit on; the rest of ASCII is the same in every font.
-    there = [chr(code) for code in font.getBestCmap() if code > 0x2FF and unicodedata.category(chr(code))[0] in "LNS"]
+    # Combining marks need a base letter, and every font has Latin letters: both are left out.
+    available = [
+        chr(code) for code in font.getBestCmap() if code > 0x2FF and unicodedata.category(chr(code))[0] in "LNS"
+    ]
     if wanted is None:
-        glyphs = "".join(there[place] for place in np.linspace(0, len(there) - 1, min(GLYPHS, len(there))).astype(int))
+        glyphs = "".join(
+            available[i] for i in np.linspace(0, len(available) - 1, min(GLYPHS, len(available))).astype(int)
+        )
     else:
         glyphs = "".join(character for character in wanted if ord(character) in font.getBestCmap())
     options = Options(

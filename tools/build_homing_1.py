@@ -1,11 +1,11 @@
-"""Makes the codebook homing-1 and its distractors, for a network trained before.
+"""Build the codebook homing-1 and its distractors from a trained network.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
     homing train descriptor SPLIT/train --out homing-1.safetensors --seed 1
     python tools/build_homing_1.py homing-1.safetensors SPLIT OUT
     python tools/measure_null_distribution.py OUT/homing-1.codebook SPLIT/distractors OUT/homing-1.codebook --skip 14400
 
-The codebook learns from the photos that trained the network, whole and in crops, and from no others.
+The codebook is trained on the training photos of the network only, whole and in crops.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ NAME = "homing-1"
 SPEC = "IVF4096,PQ8x8"
 SIDES = {"train": 192, "validation": 256, "distractors": 256}
 BATCH = 256
-HELD_OUT = (
-    14_400  # distractors that are left for homing bench calibration; the others tell how far unrelated photos lie apart
-)
+HELD_OUT = 14_400  # distractors reserved for homing bench calibration; the others give the null distribution
 
 
 def main(
     network: Annotated[Path, typer.Argument(help="The network, written by homing train descriptor.")],
     split: Annotated[Path, typer.Argument(help="The folder with train/, validation/ and distractors/.")],
-    out: Annotated[Path, typer.Argument(help="The folder to write into.")],
+    out: Annotated[Path, typer.Argument(help="The output folder.")],
     per_photo: Annotated[
-        int, typer.Option(min=1, help="Descriptors to learn from of each photo: whole, then crops.")
+        int, typer.Option(min=1, help="Training descriptors per photo: the whole photo, then crops.")
     ] = 12,
 ) -> None:
     """Train the codebook and encode all photos of COCO."""
@@ -54,7 +52,7 @@ def main(
     whole = np.concatenate([train_rows[::per_photo], *others])
     names = [found.path.stem for part in SIDES for found in find_photos([split / part])]
     numbers = np.array([int(name) for name in names], dtype=np.int32)
-    shuffled = train_rows[np.random.default_rng(0).permutation(len(train_rows))]  # neighbors in a row are of one photo
+    shuffled = train_rows[np.random.default_rng(0).permutation(len(train_rows))]  # consecutive rows belong to one photo
     unrelated = others[-1][HELD_OUT:]
     book = Codebook.train(shuffled, spec=SPEC, extractor=extractor, name=NAME, photos=unrelated)
     book.write(out / f"{NAME}.codebook")
@@ -64,10 +62,10 @@ def main(
 
 
 def squares_in(folder: Path, side: int, out: Path) -> PhotoArray:
-    """The photos of a folder as squares, kept in `out`."""
-    kept = out / "squares" / folder.name
-    kept.mkdir(parents=True, exist_ok=True)
-    squares = load_photo_array([found.path for found in find_photos([folder])], side, kept, lambda: None)
+    """Load the photos of a folder as squares, cached in `out`."""
+    cache = out / "squares" / folder.name
+    cache.mkdir(parents=True, exist_ok=True)
+    squares = load_photo_array([found.path for found in find_photos([folder])], side, cache, lambda: None)
     assert not squares.failures, squares.failures
     return squares
 
@@ -77,7 +75,7 @@ def descriptors_of(extractor: Extractor, squares: PhotoArray, count: int) -> np.
     rows: list[np.ndarray] = []
     for start in track(range(0, len(squares), BATCH), description="Describing"):
         pixels = torch.from_numpy(squares.pixels[start : start + BATCH].copy())
-        windows = np.concatenate([crop_windows(start + place, count) for place in range(len(pixels))])
+        windows = np.concatenate([crop_windows(start + offset, count) for offset in range(len(pixels))])
         owners = torch.arange(len(pixels)).repeat_interleave(count)
         rows += describe_windows(extractor, pixels, owners, torch.from_numpy(windows))
     return np.concatenate(rows)

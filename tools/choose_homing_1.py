@@ -1,11 +1,11 @@
-"""Compares settings for homing-1 by what users will have of them: short runs, measured on photos kept out of training.
+"""Compare settings for homing-1: train each for a few epochs and measure retrieval on validation photos.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
     python tools/choose_homing_1.py SPLIT OUT temperature=0.1 temperature=0.15,cells=4096 …
 
-Each candidate is trained for a few epochs, gets a codebook of its own from the same photos, and is measured by the
-retrieval bench: SPLIT/validation released, edited, and searched for among SPLIT/distractors. What is done stays in OUT;
-the table tells of all that is there.
+Each candidate is trained for a few epochs and gets its own codebook from the training photos. The retrieval bench then
+releases and edits the photos of SPLIT/validation and searches for the copies among SPLIT/distractors. Results are kept
+in OUT; the table shows all results in OUT.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from homing.training.descriptors import DescriptorTrainer
 from homing.training.run import Run
 from homing.training.settings import DescriptorSettings
 
-SPEC = "IVF1024,PQ8x8"  # its cells are as full of these distractors as those of IVF4096 are of 110,000
+SPEC = "IVF1024,PQ8x8"  # as many of these distractors per cell as with IVF4096 and 110,000 distractors
 
 
 def main(
     split: Annotated[Path, typer.Argument(help="The folder with train/, validation/ and distractors/.")],
-    out: Annotated[Path, typer.Argument(help="The folder for all that is made.")],
-    candidates: Annotated[list[str], typer.Argument(help="Settings that differ from the default: NAME=VALUE,….")],
-    epochs: Annotated[float, typer.Option(help="How long each is trained.")] = 3.0,
-    spec: Annotated[str, typer.Option(help="The codebook of each.")] = SPEC,
+    out: Annotated[Path, typer.Argument(help="The output folder.")],
+    candidates: Annotated[list[str], typer.Argument(help="Settings that differ from the defaults: NAME=VALUE,….")],
+    epochs: Annotated[float, typer.Option(help="Epochs of training per candidate.")] = 3.0,
+    spec: Annotated[str, typer.Option(help="Codebook spec of every candidate.")] = SPEC,
 ) -> None:
-    """Train and measure each candidate that is not yet done, then print the table of all."""
+    """Train and measure each candidate without results, then print the table of all results."""
     for candidate in candidates:
-        settings_of(candidate)  # refuses all that is wrong before the first is trained
+        settings_of(candidate)  # reject invalid settings before training starts
     for candidate in candidates:
         if not (out / candidate / "network.safetensors").is_file():
             train_candidate(candidate, split, out, epochs)
@@ -50,7 +50,7 @@ def main(
 
 
 def train_candidate(candidate: str, split: Path, out: Path, epochs: float) -> None:
-    """Train the candidate's network for a short while."""
+    """Train the network of a candidate."""
     folder = out / candidate
     folder.mkdir(parents=True, exist_ok=True)
     chosen = DescriptorSettings(epochs=epochs, **settings_of(candidate))
@@ -61,9 +61,9 @@ def train_candidate(candidate: str, split: Path, out: Path, epochs: float) -> No
 
 
 def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
-    """Give the candidate's network a codebook, and see what it finds."""
+    """Train a codebook for the network of a candidate and run the retrieval bench."""
     folder = out / candidate
-    # The codebook remembers its network by the name that loads it.
+    # The codebook records the name that loads its network.
     extractor = trained_network(str(folder / "network.safetensors"))
     squares = squares_in(split / "train", DescriptorSettings(**settings_of(candidate)).training_size, out)
     book = Codebook.train(descriptors_of(extractor, squares, 1), spec=spec, extractor=extractor, name=candidate)
@@ -79,19 +79,19 @@ def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
 
 
 def settings_of(candidate: str) -> dict[str, Any]:
-    """What differs from the default settings."""
+    """Parse the settings that differ from the defaults."""
     return dict(_setting(pair) for pair in candidate.split(","))
 
 
 def _setting(pair: str) -> tuple[str, Any]:
     name, _, value = pair.partition("=")
     if not hasattr(DescriptorSettings(), name):
-        raise typer.BadParameter(f"there is no setting '{name}'")
+        raise typer.BadParameter(f"unknown setting '{name}'")
     return name, type(getattr(DescriptorSettings(), name))(value)
 
 
 def _table(out: Path) -> str:
-    """Candidates from best to worst: by the recall of activated copies at one probe plus that of exact search."""
+    """Candidates from best to worst, by recall of activated copies at one probe plus recall of exact search."""
     rows = []
     for path in out.glob("*/results.json"):
         means = {(row["recipe"], row["probes"]): row["mean"] for row in json.loads(path.read_text())["rows"]}

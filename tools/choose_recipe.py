@@ -1,10 +1,10 @@
-"""Compares recipes by what users will have of them, on photos that nothing else is measured on.
+"""Compare recipes on the validation photos: recall at one probe, image quality and time.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER SPLIT
     python tools/choose_recipe.py SPLIT OUT homing homing,grad_power=0.7,lr_decay=yes homing,budget=jnd-printed …
 
-A candidate is the name of a recipe, and what differs from it. Each releases the photos of SPLIT/validation, which are
-edited and searched for, with one probe, among SPLIT/distractors. What is done stays in OUT.
+A candidate is the name of a recipe and the settings that differ from it. Each candidate releases the photos of
+SPLIT/validation; their edited copies are searched for, with one probe, among SPLIT/distractors. OUT caches results.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ HEADINGS = ["recipe", "recall", "identity", "PSNR", "SSIM", "L∞", "ms per phot
 
 def main(
     split: Annotated[Path, typer.Argument(help="The folder with validation/ and distractors/.")],
-    out: Annotated[Path, typer.Argument(help="The folder for all that is made.")],
+    out: Annotated[Path, typer.Argument(help="The output folder.")],
     candidates: Annotated[list[str], typer.Argument(help="NAME or NAME,SETTING=VALUE,…")],
-    limit: Annotated[int | None, typer.Option(help="So many photos only.", show_default="all")] = None,
+    limit: Annotated[int | None, typer.Option(help="Number of photos.", show_default="all")] = None,
 ) -> None:
-    """Measure each candidate, and print the table of all."""
+    """Measure each candidate and print a table."""
     recipes = [_recipe(candidate) for candidate in candidates]
     distractors = sum(1 for _ in (split / "distractors").iterdir())
     config = BenchConfig(
@@ -51,7 +51,7 @@ def main(
 def _row(run: CodebookRun, recipe: Recipe | str) -> list[str]:
     started = time.perf_counter()
     release_result = run.release(recipe)
-    taken = 1000 * (time.perf_counter() - started) / len(release_result.files)
+    milliseconds = 1000 * (time.perf_counter() - started) / len(release_result.files)
     name = recipe.name if isinstance(recipe, Recipe) else recipe
     found = run.search(run.copies(release_result, PAPER, name), 1, 1, name)
     correct = rank_of(found.ids, run.true_ids(release_result).repeat(len(PAPER))).reshape(-1, len(PAPER)) == 0
@@ -59,7 +59,7 @@ def _row(run: CodebookRun, recipe: Recipe | str) -> list[str]:
     if release_result.qualities:
         cells += [f"{fmean(each.psnr for each in release_result.qualities):.2f}"]
         cells += [f"{fmean(each.ssim for each in release_result.qualities):.4f}"]
-        cells += [f"{fmean(each.linf for each in release_result.qualities):.1f}", f"{taken:.0f}"]
+        cells += [f"{fmean(each.linf for each in release_result.qualities):.1f}", f"{milliseconds:.0f}"]
     return [name, *cells, *[""] * (len(HEADINGS) - 1 - len(cells))]
 
 
@@ -75,10 +75,10 @@ def _setting(recipe: Recipe, change: str) -> tuple[str, Any]:
         return name, budget_named(value)(psnr=recipe.budget.psnr)
     if name == "lr_decay":
         if value not in ("yes", "no"):
-            raise typer.BadParameter(f"lr_decay is yes or no, got '{value}'")
+            raise typer.BadParameter(f"lr_decay must be yes or no, got '{value}'")
         return name, value == "yes"
     if name not in ("steps", "lr", "eot_samples", "image_weight", "grad_power"):
-        raise typer.BadParameter(f"there is no setting '{name}'")
+        raise typer.BadParameter(f"unknown setting '{name}'")
     return name, type(getattr(recipe, name))(value)
 
 

@@ -1,7 +1,7 @@
-"""Write docs/reference/cli.md from the commands themselves.
+"""Generate docs/reference/cli.md from the command-line interface.
 
-python tools/cli_reference.py            writes the page
-python tools/cli_reference.py --check    exits with 1 where the page is not up to date
+python tools/cli_reference.py            write the page
+python tools/cli_reference.py --check    exit with 1 if the page is not up to date
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ over).
 
 
 def leaves(group: typer.core.TyperGroup, prefix: str) -> Iterator[tuple[str, typer.core.TyperCommand]]:
-    """Yield every command that does something, with the words that call it."""
+    """Yield every command that is not a group, with its full name."""
     for name, entry in group.commands.items():
         if isinstance(entry, typer.core.TyperGroup):
             yield from leaves(entry, f"{prefix} {name}")
@@ -41,12 +41,12 @@ def leaves(group: typer.core.TyperGroup, prefix: str) -> Iterator[tuple[str, typ
 
 
 def in_a_line(text: str) -> str:
-    """Return help text on one line that a table can hold."""
+    """Return help text as one line for a table cell."""
     return re.sub(r"\s+", " ", text).strip().replace("|", "\\|")
 
 
 def default_of(option: typer.core.TyperOption) -> str:
-    """Return the default as `--help` shows it, or nothing."""
+    """Return the default as `--help` shows it, or an empty string."""
     if isinstance(option.show_default, str):
         return option.show_default
     if option.default is None or callable(option.default) or option.is_flag or option.default in ((), []):
@@ -56,13 +56,13 @@ def default_of(option: typer.core.TyperOption) -> str:
 
 
 def section(words: str, command: typer.core.TyperCommand) -> str:
-    """Return one command: what it does, its arguments and its options."""
+    """Return the section of one command: description, arguments and options."""
     arguments = [each for each in command.params if isinstance(each, typer.core.TyperArgument) and not each.hidden]
     options = [each for each in command.params if isinstance(each, typer.core.TyperOption) and not each.hidden]
     usage = " ".join([words, *("[OPTIONS]" for _ in options[:1])])
     usage = " ".join([usage, *(metavar(each) for each in arguments)])
-    reported = inspect.cleandoc(command.help or "").replace("\f", "")
-    lines = [f"## {words}", "", f"    {usage}", "", reported, ""]
+    description = inspect.cleandoc(command.help or "").replace("\f", "")
+    lines = [f"## {words}", "", f"    {usage}", "", description, ""]
     if arguments:
         lines += ["| argument | |", "|---|---|"]
         lines += [f"| `{metavar(each)}` | {in_a_line(each.help or '')} |" for each in arguments]
@@ -77,7 +77,7 @@ def section(words: str, command: typer.core.TyperCommand) -> str:
 
 
 def metavar(argument: typer.core.TyperArgument) -> str:
-    """Return an argument as the usage line names it."""
+    """Return the name of an argument in the usage line."""
     name = argument.metavar or (argument.name or "").upper()
     return f"{name}…" if argument.nargs == -1 and not name.endswith("…") else name
 
@@ -90,13 +90,13 @@ def page() -> str:
 
 
 def main() -> int:
-    """Write the page, or compare it with what is there."""
+    """Write the page, or compare it with the existing one."""
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(page())
         return 0
     if PAGE.read_text() == page():
         return 0
-    print(f"{PAGE.name} is not up to date: python tools/cli_reference.py")
+    print(f"{PAGE.name} is not up to date; run python tools/cli_reference.py")
     return 1
 
 

@@ -1,10 +1,9 @@
-"""Measures how far unrelated photos lie apart for a codebook, and writes the codebook anew with that.
+"""Measure the null distribution of a codebook on unrelated photos and write the codebook with it.
 
     python tools/measure_null_distribution.py homing-1.codebook PHOTOS homing-1.codebook
 
-The quantizer, and with it the fingerprint, stays what it is. The photos must be none that trained the network, and not
-related to those that `homing bench calibration` is run on afterwards. Of the nearest pairs those that show one scene are left
-out.
+The quantizer and the fingerprint stay unchanged. The photos must not be training photos of the network, nor related to
+the photos that `homing bench calibration` runs on afterwards. Pairs of photos of one scene are left out.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ def _refuse(error: PhotoError | None) -> None:
 
 
 def main(
-    codebook: Annotated[Path, typer.Argument(help="The codebook as it is.")],
+    codebook: Annotated[Path, typer.Argument(help="The codebook to read.")],
     photos: Annotated[Path, typer.Argument(help="A folder of unrelated photos.")],
     out: Annotated[Path, typer.Argument(help="The file to write.")],
-    skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the first photos.")] = 0,
+    skip: Annotated[int, typer.Option(min=0, help="Number of photos to skip at the start.")] = 0,
 ) -> None:
-    """Describe the photos, each whole, find those that are related, and measure."""
+    """Describe the photos, find related pairs and measure the null distribution."""
     book = Codebook.read(codebook)
     extractor = extractors.load(book.extractor)
     book.check(extractor)
@@ -42,7 +41,7 @@ def main(
     rows = np.concatenate(list(describe_crops(extractor, paths, len(paths), _refuse)))
     related = related_pairs(paths, rows, lambda: None)
     book.with_null_distribution(rows, related).write(out)
-    print(f"{book.name}: {len(rows):,} photos, {len(related)} pairs of which show one scene")
+    print(f"{book.name}: {len(rows):,} photos, {len(related)} related pairs left out")
 
 
 if __name__ == "__main__":

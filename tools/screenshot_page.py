@@ -1,4 +1,4 @@
-"""Take docs/images/page.png: the page of the service over the demo's photos, which `make demo` leaves in demo/.
+"""Take docs/images/page.png: the page of the service with the photos that `make demo` writes to demo/.
 
     python tools/screenshot_page.py demo docs/images/page.png
 
@@ -26,16 +26,16 @@ PHOTO, EDIT = "chelsea.png", "meme"  # the query: a photo of the demo, edited
 
 
 def main() -> None:
-    """Serve the collection of the demo, search for an edited copy, and take a screenshot."""
+    """Serve the collection of the demo, search for a copy on the page and take a screenshot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("demo", type=Path, help="the folder that homing demo wrote")
     parser.add_argument("out", type=Path, help="the PNG to write")
     options = parser.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("there is no Chromium; Debian: apt-get install chromium")
+        sys.exit("Chromium is not installed; on Debian: apt-get install chromium")
     if not (options.demo / "demo.homing").is_dir():
-        sys.exit(f"{options.demo} holds no demo.homing; make demo makes it")
+        sys.exit(f"{options.demo} has no demo.homing; run make demo")
     with serve(options.demo / "demo.homing") as server, tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.jpg"
         with Image.open(options.demo / "released" / PHOTO) as photo:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def take(chromium: str, address: str, copy: Path, out: Path) -> None:
-    """Search for a copy on the page, and take a screenshot of the result."""
+    """Search for a copy on the page and take a screenshot of the results."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1180, "height": 820}, locale="en-US", color_scheme="light")

@@ -1,10 +1,9 @@
-"""Splits COCO train2017 into training photos, validation photos and distractors.
+"""Split COCO train2017 into training photos, validation photos and distractors.
 
     python tools/split_coco.py COCO_TRAIN2017_FOLDER OUT
 
-Photos are ordered by a hash of their names. The last 90,000 go to OUT/train as small copies (192 px WebP): all that
-training looks at. The first 500 are copied to OUT/validation and the others to OUT/distractors, as they are: no network
-and no codebook learns from them.
+Photos are ordered by a hash of their names. The last 90,000 go to OUT/train as small copies (192 px WebP). The first
+500 are copied unchanged to OUT/validation and the others to OUT/distractors; no network or codebook is trained on them.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ def main(
     coco: Annotated[Path, typer.Argument(help="The folder of COCO train2017's JPEG files.")],
     out: Annotated[Path, typer.Argument(help="The folder to write train/, validation/ and distractors/ into.")],
 ) -> None:
-    """Copy every photo to the part it belongs to."""
+    """Copy every photo to its part of the split."""
     photos = sorted(coco.glob("*.jpg"), key=lambda path: hashlib.sha256(path.name.encode()).digest())
     if len(photos) <= TRAIN + VALIDATION:
         raise typer.BadParameter(f"{coco} must hold more than {TRAIN + VALIDATION:,} .jpg files, got {len(photos):,}")
     others, train_photos = photos[:-TRAIN], photos[-TRAIN:]
     for folder in ("validation", "distractors", "train"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    for place, path in enumerate(track(others, description="Validation and distractors")):
-        shutil.copyfile(path, out / ("validation" if place < VALIDATION else "distractors") / path.name)
+    for number, path in enumerate(track(others, description="Validation and distractors")):
+        shutil.copyfile(path, out / ("validation" if number < VALIDATION else "distractors") / path.name)
     targets = [(out / "train" / path.name).with_suffix(".webp") for path in train_photos]
     with ProcessPoolExecutor() as pool:
         for _ in track(

@@ -1,9 +1,9 @@
-"""Install a wheel into a new environment with no checkout around, and use it: init, activate, search, serve --help.
+"""Install a wheel into a new environment outside the checkout and use it: init, activate, search, serve --help.
 
 python tools/try_wheel.py dist/homing-*.whl
 
-PyTorch and the other dependencies come from the environment that runs this script: 6 GB are not installed twice. homing
-itself, with everything inside its package, comes from the wheel. All that the wheel asks for must be there.
+PyTorch and the other dependencies (6 GB) come from the environment that runs this script; homing comes from the wheel.
+The environment must have every requirement of the wheel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 
 
 def main() -> None:
-    """Try the wheel; an assertion or a failed command says what is wrong with it."""
+    """Install and use the wheel; fail at the first error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path)
     wheel = parser.parse_args().wheel.resolve()
@@ -48,21 +48,22 @@ def check_requirements(wheel: Path) -> None:
 
 
 def install(wheel: Path, environment: Path) -> None:
-    """Make an environment that holds the wheel, and sees the packages of this one."""
+    """Create an environment with the wheel that also imports the packages of this environment."""
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
     run(python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", wheel, cwd=environment)
     packages = Path(
         run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip()
     )
-    # Behind the environment's own packages; a .pth file inside that folder, such as an editable homing's, is not read.
+    # The added folder comes after the environment's own packages; .pth files in it, such as that of an editable homing,
+    # are not read.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = run(python, "-c", "import homing; print(homing.__file__)", cwd=environment).strip()
     assert Path(where).is_relative_to(environment), f"homing came from {where}, not from the wheel"
 
 
 def use(homing: Path, folder: Path) -> None:
-    """Go the way of a user: a collection, a released photo, a search for it, and the help of the service."""
+    """Create a collection, activate a photo, search for it and print the help of the service."""
     photos = folder / "photos"
     photos.mkdir()
     (photos / "flower.jpg").write_bytes(files("sklearn.datasets.images").joinpath("flower.jpg").read_bytes())
@@ -77,7 +78,7 @@ def use(homing: Path, folder: Path) -> None:
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command outside of any checkout; what it prints."""
+    """Run a command outside of any checkout and return its output."""
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
     )

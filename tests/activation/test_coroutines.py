@@ -1,4 +1,4 @@
-"""Ways that ask: who is behind catches up, who fails fails alone."""
+"""Coroutines with batched requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Double(BatchedRequest):
 
 
 class Done(Double):
-    """Of another kind."""
+    """Request of another type."""
 
     @classmethod
     def answer(cls, requests: Sequence["Double"]) -> list[str]:
@@ -42,7 +42,7 @@ def nothing_asked_yet() -> None:
     ANSWERED.clear()
 
 
-def test_requests_of_one_kind_are_answered_together() -> None:
+def test_requests_of_one_type_run_as_one_batch() -> None:
     assert run_coroutines([until_over(1, 3), until_over(9, 10), until_over(7, 5)]) == [
         "done with 4",
         "done with 18",
@@ -77,5 +77,5 @@ def test_other_errors_end_all_coroutines() -> None:
         run_coroutines([broken(), until_over(1, 1)])
 
 
-def test_no_coroutines_give_no_results() -> None:
+def test_without_coroutines_the_result_is_empty() -> None:
     assert run_coroutines([]) == []

@@ -1,4 +1,4 @@
-"""Expectation over transformations: what the loop sees of a photo beside the photo itself."""
+"""Expectation over transformations: edited copies in the loop."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SIDE = 40
 
 
 class Counting(nn.Module):
-    """A small network that knows how many photos it saw at once."""
+    """A small network that records its batch sizes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ def inputs(flower) -> Views:
 
 
 class TowardsOthers(Objective):
-    """The squared distance to other photos."""
+    """Squared distance to other photos."""
 
     per_photo = ("targets",)
 
@@ -79,7 +79,7 @@ def test_the_copies_are_made_by_the_given_edit(inputs: Views) -> None:
     assert torch.equal(views, torch.cat([inputs.pixels, 0.5 * inputs.pixels, 0.5 * inputs.pixels]))
 
 
-def test_each_copy_has_one_edit_and_geometry_is_most_often(inputs: Views) -> None:
+def test_each_copy_has_one_edit_most_often_a_geometric_one(inputs: Views) -> None:
     drawn: dict[str, int] = dict.fromkeys(EDITS, 0)
 
     def counted(name: str):
@@ -157,7 +157,7 @@ def test_the_same_photos_give_the_same_change(small: NetworkExtractor, inputs: V
     assert not all(torch.equal(*pair) for pair in zip(changes(4), changes(5), strict=True))
 
 
-def test_edited_copies_come_nearer_with_more_samples(flower, extractor, codebook) -> None:
+def test_more_samples_bring_edited_copies_nearer(flower, extractor, codebook) -> None:
     image = flower.pixels()
     objective = objective_for(codebook, describe(extractor, [image]).repeat(12, 1))
 
@@ -180,5 +180,5 @@ def test_the_papers_eot_recipe_has_eight_samples() -> None:
     assert RECIPES["paper-eot"].eot_samples == 8
     assert RECIPES["paper-eot"].steps == RECIPES["paper"].steps == 10
     assert str(RECIPES["paper-eot"]) == "paper-eot: 10 steps of 8 views, lr 1, JND at 43.8 dB"
-    with pytest.raises(HomingError, match="whole number of EOT samples, at least 1, got 0"):
+    with pytest.raises(HomingError, match="eot_samples must be a whole number of at least 1, got 0"):
         Recipe(name="none", summary="", eot_samples=0)

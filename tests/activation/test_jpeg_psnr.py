@@ -87,7 +87,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
     assert predict_psnr([predictor], [1.0])[0] == pytest.approx(measure(image, written.pixels()).psnr, abs=NEAR)
 
 
-def test_a_prediction_in_bands_is_the_same(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predictions_do_not_depend_on_the_band_size(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
     image = flower.pixels()
     change = _transaction(image)
     predictor = JpegPsnr.of(flower, image, change, finer=True)
@@ -97,7 +97,7 @@ def test_a_prediction_in_bands_is_the_same(flower: Photo, monkeypatch: pytest.Mo
     assert predict_psnr([predictor], [1.0])[0] == pytest.approx(whole, abs=1e-3)
 
 
-def test_no_prediction_where_the_arithmetic_is_not_known(photos: Path, flower: Photo) -> None:
+def test_unknown_jpeg_arithmetic_gives_no_prediction(photos: Path, flower: Photo) -> None:
     wide = _photo(flower, icc_profile=wide_gamut())
     for photo, format in ((Photo.load(photos / "chelsea.png"), None), (flower, "png"), (wide, None)):
         image = photo.pixels()

@@ -26,7 +26,7 @@ def changes(images, extractor: Extractor, codebook: Codebook, recipe: Recipe) ->
     return optimize(images, extractor=extractor, objective=objective, recipe=recipe)
 
 
-def test_brings_every_photo_nearer_to_its_code(images, extractor, codebook) -> None:
+def test_optimization_brings_every_photo_nearer_to_its_code(images, extractor, codebook) -> None:
     originals = describe(extractor, images)
     objective = objective_for(codebook, originals)
     changed = [
@@ -35,7 +35,7 @@ def test_brings_every_photo_nearer_to_its_code(images, extractor, codebook) -> N
     assert (objective(describe(extractor, changed)) < 0.9 * objective(originals)).all()
 
 
-def test_stays_within_the_budget(images, extractor, codebook) -> None:
+def test_changes_stay_within_the_budget(images, extractor, codebook) -> None:
     for image, change in zip(images, changes(images, extractor, codebook, QUICK), strict=True):
         assert change.shape == image.shape
         assert (change.abs() <= QUICK.budget.pixel_bound(image) + 1e-7).all()
@@ -49,7 +49,7 @@ def test_an_image_constraint_holds_for_the_image_and_not_for_each_pixel(images, 
         assert (change.abs() > recipe.budget.pixel_bound(image)).any()
 
 
-def test_an_alpha_holds_for_every_pixel_of_every_recipe(images, extractor, codebook) -> None:
+def test_alpha_bounds_every_pixel_for_every_recipe(images, extractor, codebook) -> None:
     recipe = replace(QUICK, constraint="image", budget=Linf(alpha=4.0))
     for change in changes(images, extractor, codebook, recipe):
         assert 0 < change.abs().max() <= 4 / 255 + 1e-6
@@ -61,7 +61,7 @@ def test_a_gray_photo_stays_gray(images, extractor, codebook) -> None:
     assert torch.equal(gray[1], gray[2])
 
 
-def test_is_deterministic(images, extractor, codebook) -> None:
+def test_optimization_is_deterministic(images, extractor, codebook) -> None:
     for first, second in zip(
         changes(images, extractor, codebook, QUICK), changes(images, extractor, codebook, QUICK), strict=True
     ):
@@ -146,7 +146,7 @@ def test_a_padded_batch_gives_the_same_changes(images, extractor, codebook, monk
         assert float((one - other).norm() / other.norm()) < 0.05
 
 
-def test_a_gpu_sees_few_batch_sizes() -> None:
+def test_batches_on_a_gpu_are_padded_to_few_sizes() -> None:
     def batch(count: int) -> int:
         return base._padded_batch_size(count, torch.device("cuda"))
 

@@ -1,4 +1,4 @@
-"""How a change grows from gradients."""
+"""Optimizers of a change."""
 
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_normalized_momentum_takes_steps_of_rms_lr_along_a_power_of_the_gradient
     torch.testing.assert_close(rms(pixel_bounds * optimizer.pattern), (0.2 + 0.2 * (1 + MOMENTUM)) * target_rms)
 
 
-def test_steps_decay_to_nothing(pixel_bounds: torch.Tensor) -> None:
+def test_step_sizes_decay_to_zero(pixel_bounds: torch.Tensor) -> None:
     """By a third of the lr from step to step, of three; what came before goes on with momentum."""
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1))
     optimizer = make_optimizer(
@@ -82,7 +82,7 @@ def test_without_a_gradient_nothing_changes(pixel_bounds: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(("budget", "within"), [(JND(psnr=43.8), False), (JND(alpha=3.0), True)])
-def test_an_alpha_bounds_every_pixel(pixel_bounds: torch.Tensor, budget: JND, within: bool) -> None:
+def test_alpha_bounds_every_pixel(pixel_bounds: torch.Tensor, budget: JND, within: bool) -> None:
     optimizer = make_optimizer(Recipe(name="r", summary="", constraint="image", lr=0.5, budget=budget), pixel_bounds)
     for seed in range(3):
         optimizer.step(torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(seed)))
@@ -104,6 +104,6 @@ def test_an_alpha_bounds_every_pixel(pixel_bounds: torch.Tensor, budget: JND, wi
         {"objective": "cell"},
     ],
 )
-def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
+def test_invalid_recipes_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(HomingError):
         Recipe(name="wrong", summary="", **wrong)

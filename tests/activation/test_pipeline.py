@@ -1,4 +1,4 @@
-"""Photos on their way: batches that fit, in order, halved where memory does not suffice."""
+"""Batches of photos: size limits, order, concurrency and halving when memory runs out."""
 
 import threading
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ def names(photos: Sequence[Photo]) -> list[str]:
     return [each.name for each in photos]
 
 
-def test_a_batch_holds_so_many_photos_and_so_many_pixels() -> None:
+def test_batches_are_limited_in_photos_and_pixels() -> None:
     sizes = [10, 10, 10, 40, 10, 10, 10, 10]  # pixels a side
     items = [(number, photo(str(number), side, side)) for number, side in enumerate(sizes)]
     batched = [[item for item, _ in batch] for batch in split_into_batches(items, BatchSize(photos=3, pixels=1000))]
     assert batched == [[0, 1, 2], [3], [4, 5, 6], [7]]
 
 
-def test_results_come_in_order_and_what_is_no_photo_is_passed_on() -> None:
+def test_results_keep_the_order_and_failed_photos_are_passed_through() -> None:
     items = [(0, photo("a")), (1, "done"), (2, photo("b")), (3, photo("c"))]
     results = [pair for batch in map_batches(items, names, BatchSize(photos=2, pixels=10**6)) for pair in batch]
     assert sorted(results) == [(0, "a"), (1, "done"), (2, "b"), (3, "c")]
@@ -53,7 +53,7 @@ def test_two_batches_run_at_once_and_no_more_are_started() -> None:
 
 
 @pytest.mark.parametrize(("photos", "threads"), [(1, 2), (2, 1)])
-def test_concurrent_batches_share_the_cores_and_a_single_one_has_them_all(photos: int, threads: int) -> None:
+def test_concurrent_batches_share_the_cores_and_a_single_batch_uses_all(photos: int, threads: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     seen: list[int] = []

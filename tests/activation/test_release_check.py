@@ -35,7 +35,7 @@ def activations(loaded, extractor, codebook):
 
 
 @pytest.mark.slow
-def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, codebook) -> None:
+def test_reported_quality_and_losses_hold_for_the_file(loaded, activations, extractor, codebook) -> None:
     for photo, result in zip(loaded, activations, strict=True):
         assert (result.state, result.sha256) == ("activated", photo.sha256)
         before, after = photo.pixels(), Photo.decode(result.data, "again").pixels()
@@ -49,7 +49,7 @@ def test_what_is_reported_holds_for_the_bytes(loaded, activations, extractor, co
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_what_a_gpu_measures_holds_for_the_bytes(loaded, extractor, codebook) -> None:
+def test_measurements_on_a_gpu_hold_for_the_file(loaded, extractor, codebook) -> None:
     gpu = extractors.load(extractor.name, device="cuda")
     for photo, result in zip(
         loaded, activate_batch(loaded, extractor=gpu, codebook=codebook, recipe=PAPER), strict=True
@@ -63,7 +63,7 @@ def test_what_a_gpu_measures_holds_for_the_bytes(loaded, extractor, codebook) ->
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_more_photos_of_one_size_do_not_wait_for_the_gpu_more_often(flower: Photo, extractor, codebook) -> None:
+def test_gpu_synchronizations_do_not_grow_with_the_photos(flower: Photo, extractor, codebook) -> None:
     gpu = extractors.load(extractor.name, device="cuda")
 
     def waits(count: int) -> int:
@@ -81,12 +81,12 @@ def test_more_photos_of_one_size_do_not_wait_for_the_gpu_more_often(flower: Phot
     assert few > 0 and waits(8) <= few
 
 
-def test_the_psnr_asked_for_is_met_on_the_file(activations) -> None:
+def test_files_meet_the_target_psnr(activations) -> None:
     for result in activations:
         assert 43.8 <= result.quality.psnr <= 44.4
 
 
-def test_files_stay_what_they_were(loaded, activations) -> None:
+def test_files_keep_format_and_size(loaded, activations) -> None:
     for photo, result in zip(loaded, activations, strict=True):
         again = Photo.decode(result.data, "again")
         assert again.format == photo.format
@@ -120,7 +120,7 @@ def test_a_change_that_raises_the_loss_is_not_released(flower: Photo, extractor,
     }
 
 
-def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_path: Path, extractor, codebook) -> None:
+def test_coarse_jpeg_tables_are_replaced_by_finer_ones(photos: Path, tmp_path: Path, extractor, codebook) -> None:
     coarse = tmp_path / "coarse.jpg"
     Image.open(photos / "flower.jpg").save(coarse, quality=8)
     (result,) = activate_batch([Photo.load(coarse)], extractor=extractor, codebook=codebook, recipe=PAPER)
@@ -129,7 +129,7 @@ def test_finer_tables_where_the_own_ones_wipe_the_gain_out(photos: Path, tmp_pat
     assert result.quality.psnr >= 43.8
 
 
-def test_a_psnr_that_writing_alone_undercuts_leaves_the_photo_unchanged(flower: Photo, extractor, codebook) -> None:
+def test_an_unreachable_psnr_leaves_the_photo_unchanged(flower: Photo, extractor, codebook) -> None:
     recipe = replace(PAPER, steps=1, budget=JND(psnr=75.0))
     (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe)
     assert result.state == "unchanged"
@@ -137,9 +137,7 @@ def test_a_psnr_that_writing_alone_undercuts_leaves_the_photo_unchanged(flower: 
     assert result.data == flower.data
 
 
-def test_a_change_that_goes_too_far_is_taken_back_by_half(
-    flower: Photo, extractor, codebook, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rejected_change_is_halved(flower: Photo, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = replace(PAPER, budget=JND(alpha=3.0))
     (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     refuse = ReleaseCheck._rejection_reason

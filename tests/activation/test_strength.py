@@ -10,7 +10,7 @@ from homing.perception import measure
 
 
 def run(search) -> "Rounded":
-    """What a search comes to whose requests are answers already."""
+    """Result of a search whose requests are answered at once."""
     answer = None
     while True:
         try:
@@ -20,7 +20,7 @@ def run(search) -> "Rounded":
 
 
 class Rounded(NamedTuple):
-    """What is left of a change after writing."""
+    """Change that remains after writing."""
 
     strength: float
     psnr: float
@@ -28,7 +28,7 @@ class Rounded(NamedTuple):
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("wanted", [43.8, 46.0, 52.0])
-def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float, known: bool) -> None:
+def test_a_nearly_uniform_change_meets_the_psnr(wanted: float, known: bool) -> None:
     """As under L∞: a little weaker and all of it is rounded away, a little stronger and every pixel moves a step."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
@@ -42,7 +42,7 @@ def test_a_change_that_is_nearly_the_same_everywhere_meets_a_psnr(wanted: float,
     assert wanted <= run(write_at_psnr(write, wanted, size)).psnr < wanted + 4
 
 
-def test_a_change_of_many_sizes_takes_two_files() -> None:
+def test_a_varied_change_takes_two_files() -> None:
     """As under JND: what is written differs from what was meant by rounding, and a first guess by little."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
@@ -58,7 +58,7 @@ def test_a_change_of_many_sizes_takes_two_files() -> None:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.2])
-def test_where_the_psnr_is_predicted_one_file_suffices(share: float) -> None:
+def test_a_predicted_psnr_takes_one_file(share: float) -> None:
     """However far off the first guess is, here by nearly ten dB; also of a change of few pixels."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255

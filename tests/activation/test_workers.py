@@ -1,4 +1,4 @@
-"""Processes that move photos: the same files as without."""
+"""Activation in worker processes."""
 
 from pathlib import Path
 
@@ -37,13 +37,15 @@ def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
         assert ours.loss_after == pytest.approx(theirs.loss_after, rel=0.05)  # of one thread, not of several
 
 
-def test_processes_are_for_thousands_of_photos_and_a_gpu() -> None:
+def test_processes_are_used_for_thousands_of_photos_and_a_gpu() -> None:
     assert use_processes(5000, torch.device("cuda"))
     assert not use_processes(50, torch.device("cuda"))
     assert not use_processes(5000, torch.device("cpu"))
 
 
-def test_a_job_in_processes_ends_as_one_without(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_in_processes_gives_the_results_of_one_without(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("homing.collection._release_job.use_processes", lambda *_: True)
     (tmp_path / "in").mkdir()
     for name in ("flower.jpg", "rocket.jpg"):

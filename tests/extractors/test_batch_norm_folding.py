@@ -1,4 +1,4 @@
-"""Batch norms folded into convolutions: the same network."""
+"""Folding of batch norms into convolutions."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_every_norm_of_common_networks_is_folded(name: str, example: torch.Tenso
         torch.testing.assert_close(folded(others), network(others), rtol=1e-3, atol=1e-4)
 
 
-def test_a_norm_whose_convolution_is_read_twice_is_left(example: torch.Tensor) -> None:
+def test_a_norm_after_a_shared_output_is_not_folded(example: torch.Tensor) -> None:
     class Skipping(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -58,7 +58,7 @@ def test_a_norm_whose_convolution_is_read_twice_is_left(example: torch.Tensor) -
     assert fold_batch_norms(network, example) is network
 
 
-def test_a_convolution_used_twice_is_left(example: torch.Tensor) -> None:
+def test_a_convolution_used_twice_is_not_folded(example: torch.Tensor) -> None:
     class Shared(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -72,7 +72,7 @@ def test_a_convolution_used_twice_is_left(example: torch.Tensor) -> None:
     assert fold_batch_norms(network, example) is network
 
 
-def test_the_default_network_is_folded_and_still_itself() -> None:
+def test_folding_the_default_network_keeps_its_output() -> None:
     extractor = extractors.load("homing-1", device="cpu")
     given = extractor.unfolded()
     images = torch.rand(2, 3, extractor.size, extractor.size)
@@ -81,7 +81,7 @@ def test_the_default_network_is_folded_and_still_itself() -> None:
     torch.testing.assert_close(extractor(images), given(images), rtol=0, atol=1e-5)
 
 
-def test_without_convolutions_nothing_but_pytorch_is_imported() -> None:
+def test_networks_without_convolutions_import_only_pytorch() -> None:
     script = (
         "import sys\nfrom torch import nn\nfrom homing.collection import Collection\n"
         "from homing.extractors import NetworkExtractor\n"

@@ -1,4 +1,4 @@
-"""Descriptors of crops: how many, of what, and the same ones every time."""
+"""Descriptors of crops: number, content and determinism."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_every_photo_is_described_whole(paths: list[Path]) -> None:
 
 
 @pytest.mark.slow
-def test_half_precision_comes_near_enough(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_precision_is_close_to_single_precision(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     single = described(extractor, paths, 12)
     monkeypatch.setattr("homing.extractors.crops.supports_bfloat16", lambda _: True)
@@ -57,7 +57,7 @@ def test_half_precision_comes_near_enough(paths: list[Path], monkeypatch: pytest
     np.testing.assert_allclose(np.linalg.norm(half, axis=1), 1, rtol=1e-5)
 
 
-def test_a_large_network_sees_photos_as_sharp_as_it_can(tmp_path: Path) -> None:
+def test_a_large_network_gets_photos_at_its_input_size(tmp_path: Path) -> None:
     """Noise of single pixels, at the network's own size: a smaller square would blur it."""
     from PIL import Image
 
@@ -71,7 +71,7 @@ def test_a_large_network_sees_photos_as_sharp_as_it_can(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("count", "shares"), [(1, [1]), (3, [1, 1, 1]), (4, [1] * 4), (10, [3, 3, 2, 2])])
-def test_the_number_asked_for_is_spread_evenly(
+def test_descriptors_are_spread_evenly_over_the_photos(
     tiny: Extractor, paths: list[Path], count: int, shares: list[int]
 ) -> None:
     reported: list[PhotoError | None] = []
@@ -84,14 +84,16 @@ def test_the_number_asked_for_is_spread_evenly(
         assert np.linalg.norm(found[start] - expected) < 0.1
 
 
-def test_batches_change_nothing(tiny: Extractor, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_batch_size(
+    tiny: Extractor, paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = described(tiny, paths, 30)
     monkeypatch.setattr(crops, "PHOTOS_PER_BATCH", 3)
     monkeypatch.setattr(crops, "default_batch_size", lambda extractor: 7)
     np.testing.assert_allclose(described(tiny, paths, 30), found, atol=1e-6)
 
 
-def test_a_crop_is_what_slicing_gives(tiny: Extractor, tmp_path: Path) -> None:
+def test_a_crop_equals_a_resized_slice(tiny: Extractor, tmp_path: Path) -> None:
     """Of a photo of SQUARE_SIDE pixels a side, compared with cutting the pixels out and resizing them."""
     from PIL import Image
 
@@ -107,7 +109,7 @@ def test_a_crop_is_what_slicing_gives(tiny: Extractor, tmp_path: Path) -> None:
         assert np.linalg.norm(row - describe(tiny, [view])[0].numpy()) < 0.02
 
 
-def test_windows_lie_inside_the_photo_and_never_change() -> None:
+def test_crop_windows_lie_inside_the_photo_and_are_deterministic() -> None:
     windows = crop_windows(3, 500)
     sides, centers = windows[:, :1], windows[:, 1:]
     assert windows[0].tolist() == [1, 0, 0]
@@ -125,7 +127,7 @@ def with_bad(request: pytest.FixtureRequest, paths: list[Path], tmp_path: Path) 
     yield [bad, *paths] if request.param == "first" else [*paths, bad]
 
 
-def test_what_cannot_be_read_is_reported_and_changes_nothing_else(tiny: Extractor, with_bad: list[Path]) -> None:
+def test_unreadable_photos_are_reported_and_skipped(tiny: Extractor, with_bad: list[Path]) -> None:
     """Of five photos, eleven descriptors: the first gives three, each other two."""
     reported: list[PhotoError | None] = []
     found = np.concatenate(list(describe_crops(tiny, with_bad, 11, reported.append)))
@@ -137,7 +139,7 @@ def test_what_cannot_be_read_is_reported_and_changes_nothing_else(tiny: Extracto
     np.testing.assert_allclose(found, all_of_them[3:] if bad == 0 else all_of_them[:9], atol=1e-6)
 
 
-def test_of_fewer_than_photos_the_first_are_tried(tiny: Extractor, with_bad: list[Path]) -> None:
+def test_fewer_descriptors_than_photos_use_the_first_photos(tiny: Extractor, with_bad: list[Path]) -> None:
     reported: list[PhotoError | None] = []
     found = np.concatenate(list(describe_crops(tiny, with_bad, 3, reported.append)))
     assert len(reported) == 3

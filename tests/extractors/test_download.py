@@ -91,7 +91,7 @@ def cached(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     extractors.registry._BUILDERS.pop("tiny")
 
 
-def test_a_file_is_fetched_once_and_written_down(server: Server, cached: Path) -> None:
+def test_a_file_is_downloaded_once_and_pinned(server: Server, cached: Path) -> None:
     reported: list[tuple[int, int]] = []
     assert extractors.fetch("tiny", report=lambda *both: reported.append(both)) == cached
     assert cached.read_bytes() == server.data
@@ -122,7 +122,7 @@ def test_an_interrupted_download_continues(server: Server, cached: Path) -> None
     assert not list(cached.parent.glob("*.part"))
 
 
-def test_a_server_that_cannot_continue_begins_again(server: Server, cached: Path) -> None:
+def test_without_range_support_the_download_restarts(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
     with pytest.raises(HomingError, match="the same command continues"):
         extractors.fetch("tiny")
@@ -131,7 +131,7 @@ def test_a_server_that_cannot_continue_begins_again(server: Server, cached: Path
     assert cached.read_bytes() == server.data
 
 
-def test_parts_of_two_versions_are_never_put_together(server: Server, cached: Path) -> None:
+def test_parts_of_two_versions_are_never_combined(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
     with pytest.raises(HomingError, match="the same command continues"):
         extractors.fetch("tiny")
@@ -141,7 +141,7 @@ def test_parts_of_two_versions_are_never_put_together(server: Server, cached: Pa
     assert names(cached.parent) == {"tiny.pt", "tiny.pt.json"}
 
 
-def test_a_file_of_another_size_or_hash_is_noticed(server: Server, cached: Path, tmp_path: Path) -> None:
+def test_a_changed_size_or_hash_is_detected(server: Server, cached: Path, tmp_path: Path) -> None:
     extractors.fetch("tiny")
     whole = cached.read_bytes()
     cached.write_bytes(whole[:-1])
@@ -179,7 +179,7 @@ def test_a_second_download_waits_for_the_first(server: Server, cached: Path) -> 
     assert cached.read_bytes() == server.data
 
 
-def test_a_file_of_another_size_than_announced_is_not_taken(server: Server, cached: Path) -> None:
+def test_a_file_of_unexpected_size_is_refused(server: Server, cached: Path) -> None:
     def add_a_byte(done: int, _: int) -> None:
         if done == 300_000:
             (part,) = cached.parent.glob("*.part")
@@ -197,7 +197,7 @@ def test_a_file_of_another_size_than_announced_is_not_taken(server: Server, cach
     assert cached.read_bytes() == server.data
 
 
-def test_a_damaged_file_is_not_taken(server: Server, cached: Path) -> None:
+def test_a_damaged_file_is_refused(server: Server, cached: Path) -> None:
     server.data = bytearray(server.data)
     server.data[len(server.data) // 2] ^= 1
     with pytest.raises(HomingError, match="does not hold tiny"):
@@ -205,7 +205,7 @@ def test_a_damaged_file_is_not_taken(server: Server, cached: Path) -> None:
     assert not names(cached.parent)
 
 
-def test_weights_that_are_no_numbers_are_not_taken(cached: Path, tmp_path: Path) -> None:
+def test_weights_with_nan_are_refused(cached: Path, tmp_path: Path) -> None:
     torch.save({"weight": torch.full((512, 3, 16, 16), torch.nan), "bias": torch.zeros(512)}, tmp_path / "nan.pt")
     with pytest.raises(HomingError, match="does not hold tiny"):
         extractors.fetch("tiny", file=tmp_path / "nan.pt")
@@ -213,7 +213,7 @@ def test_weights_that_are_no_numbers_are_not_taken(cached: Path, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("cached")
-def test_a_file_that_is_no_network_is_not_called_changed(tmp_path: Path) -> None:
+def test_a_file_that_is_no_network_is_not_reported_as_changed(tmp_path: Path) -> None:
     extractors.fetch("tiny")
     torch.save(5, tmp_path / "number.pt")
     with pytest.raises(HomingError, match="does not hold tiny"):
@@ -221,7 +221,7 @@ def test_a_file_that_is_no_network_is_not_called_changed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("pin", ["5", "[]", '{"address": "a", "size": 1, "sha256": null}'])
-def test_a_damaged_pin_is_reported_and_harms_no_other_network(pin: str, server: Server, cached: Path) -> None:
+def test_a_damaged_pin_is_reported_and_affects_no_other_network(pin: str, server: Server, cached: Path) -> None:
     extractors.fetch("tiny")
     cached.with_name("tiny.pt.json").write_text(pin)
     for use in (extractors.load, extractors.fetch):
@@ -231,7 +231,7 @@ def test_a_damaged_pin_is_reported_and_harms_no_other_network(pin: str, server: 
     assert extractors.fetched()["tiny"] is False
 
 
-def test_a_file_already_downloaded_is_taken(server: Server, cached: Path, tmp_path: Path) -> None:
+def test_an_existing_download_is_used(server: Server, cached: Path, tmp_path: Path) -> None:
     (tmp_path / "here.pt").write_bytes(server.data)
     extractors.fetch("tiny", file=tmp_path / "here.pt")
     assert cached.read_bytes() == server.data and not server.requests
@@ -240,7 +240,7 @@ def test_a_file_already_downloaded_is_taken(server: Server, cached: Path, tmp_pa
 
 
 @pytest.mark.parametrize("data", [b"<html>Sign in to this network</html>", b"0", b"a" * 99, b"}" * 99, b"PK\x03\x04"])
-def test_something_else_instead_of_the_file_is_not_taken(data: bytes, server: Server, cached: Path) -> None:
+def test_data_that_is_no_network_is_refused(data: bytes, server: Server, cached: Path) -> None:
     server.data = data
     with pytest.raises(HomingError, match="does not hold tiny"):
         extractors.fetch("tiny")
@@ -258,21 +258,21 @@ def test_server_errors_are_reported(server: Server) -> None:
 
 
 @pytest.mark.usefixtures("cached")
-def test_no_server_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_error_names_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(published.ADDRESSES, "tiny", "http://127.0.0.1:9/tiny.pt")
     with pytest.raises(HomingError, match=r"cannot reach http://127\.0\.0\.1:9/tiny\.pt: .*refused.*--file FILE"):
         extractors.fetch("tiny")
 
 
 @pytest.mark.usefixtures("cached")
-def test_a_proxy_is_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_used(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
     monkeypatch.setitem(published.ADDRESSES, "tiny", "http://authors.invalid/tiny.pt")
     extractors.fetch("tiny")
     assert server.requests == [("http://authors.invalid/tiny.pt", None)]
 
 
-def test_the_cache_folder_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("HOMING_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

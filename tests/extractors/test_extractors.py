@@ -49,13 +49,13 @@ def any_extractor(request: pytest.FixtureRequest, tmp_path: Path) -> Extractor:
     return extractors.load(request.param, device="cpu")
 
 
-def test_gives_unit_descriptors_of_its_dimension(any_extractor: Extractor) -> None:
+def test_descriptors_have_unit_length_and_the_dimension(any_extractor: Extractor) -> None:
     descriptors = any_extractor(torch.rand(3, 3, any_extractor.size, any_extractor.size))
     assert descriptors.shape == (3, any_extractor.dim)
     torch.testing.assert_close(descriptors.norm(dim=1), torch.ones(3))
 
 
-def test_a_batch_gives_what_each_gives_alone(any_extractor: Extractor) -> None:
+def test_descriptors_do_not_depend_on_the_batch(any_extractor: Extractor) -> None:
     images = torch.rand(3, 3, any_extractor.size, any_extractor.size)
     alone = torch.cat([any_extractor(image[None]) for image in images])
     torch.testing.assert_close(any_extractor(images), alone, atol=1e-5, rtol=1e-4)
@@ -68,13 +68,13 @@ def test_gradients_reach_the_pixels_at_full_size(any_extractor: Extractor) -> No
     assert (image.grad != 0).float().mean() > 0.5
 
 
-def test_views_of_mixed_sizes_are_described_together(any_extractor: Extractor) -> None:
+def test_images_of_mixed_sizes_are_described_together(any_extractor: Extractor) -> None:
     views = [torch.rand(3, 40, 300), torch.rand(3, 200, 100)]
     both = describe(any_extractor, views)
     torch.testing.assert_close(both[1:], describe(any_extractor, views[1:]), atol=1e-5, rtol=1e-4)
 
 
-def test_the_fingerprint_knows_weights_and_preprocessing() -> None:
+def test_the_fingerprint_covers_weights_and_preprocessing() -> None:
     first = NetworkExtractor(tiny(), name="a", size=64, device="cpu")
     assert NetworkExtractor(tiny(), name="b", size=64, device="cpu").fingerprint == first.fingerprint
     other = tiny()
@@ -146,7 +146,7 @@ def test_an_unknown_set_of_timm_weights_gets_a_hint() -> None:
         ("vit_base_patch16_siglip_224.webli", 768, 224, 0.5),
     ],
 )
-def test_any_timm_model_by_name(name: str, dim: int, size: int, mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timm_models_load_by_name(name: str, dim: int, size: int, mean: float, monkeypatch: pytest.MonkeyPatch) -> None:
     import timm
 
     create = timm.create_model

@@ -21,7 +21,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_published_network_gives_what_its_authors_network_gives(name: str, tmp_path: Path) -> None:
+def test_a_published_network_equals_the_network_of_its_authors(name: str, tmp_path: Path) -> None:
     published = PUBLISHED[name]()
     torch.save(published.held, tmp_path / "downloaded")
     extractors.fetch(name, file=tmp_path / "downloaded")
@@ -41,20 +41,20 @@ def test_a_published_network_gives_what_its_authors_network_gives(name: str, tmp
     assert (image.grad != 0).float().mean() > 0.9
 
 
-def test_every_address_has_its_network_and_the_other_way_round() -> None:
+def test_addresses_and_networks_match() -> None:
     names = set(extractors.available())
     assert set(ADDRESSES) == set(extractors.fetched()) <= names
     assert set(PUBLISHED) | {"sscd_disc_advanced"} == set(ADDRESSES)
 
 
-def test_what_is_not_fetched_says_how_to_fetch_it() -> None:
+def test_a_missing_download_error_names_the_command() -> None:
     with pytest.raises(HomingError, match="run: homing extractors fetch sscd_disc_mixup"):
         extractors.load("sscd_disc_mixup")
     with pytest.raises(UnknownNameError, match="did you mean 'sscd_disc_mixup'"):
         extractors.fetch("sscd_disc_mixpu")
 
 
-def test_the_same_network_as_torchscript_is_not_taken_in_one_line(tmp_path: Path) -> None:
+def test_a_torchscript_file_is_refused_without_warnings(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always")
         torch.jit.script(nn.Linear(2, 2)).save(str(tmp_path / "script.pt"))
@@ -68,13 +68,13 @@ def test_the_same_network_as_torchscript_is_not_taken_in_one_line(tmp_path: Path
     ("name", "held"),
     [*(("isc_dt1", held) for held in (5, [5], None, "text")), ("sscd_disc_mixup", {5: torch.zeros(1)})],
 )
-def test_a_file_of_another_kind_is_not_taken(name: str, held: object, tmp_path: Path) -> None:
+def test_a_file_of_another_type_is_refused(name: str, held: object, tmp_path: Path) -> None:
     torch.save(held, tmp_path / "other.pt")
     with pytest.raises(HomingError, match=f"does not hold {name}"):
         extractors.fetch(name, file=tmp_path / "other.pt")
 
 
-def test_a_file_of_another_network_is_not_taken(tmp_path: Path, cache: Path) -> None:
+def test_a_file_of_another_network_is_refused(tmp_path: Path, cache: Path) -> None:
     other = {"conv1.weight": torch.zeros(64, 3, 7, 7)}
     torch.save(other, tmp_path / "other.pt")
     for name in ("sscd_disc_mixup", "isc_dt1"):

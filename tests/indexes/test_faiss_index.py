@@ -1,4 +1,4 @@
-"""Every family, filled with codes, against FAISS's own index filled with the same descriptors."""
+"""Indexes of every family, compared with FAISS on the same descriptors."""
 
 from collections.abc import Iterator
 
@@ -84,14 +84,14 @@ def assert_same(ours: tuple, theirs: tuple) -> None:
     assert alone.any()
 
 
-def test_answers_as_faiss_itself_does(codebook: Codebook) -> None:
+def test_search_equals_faiss(codebook: Codebook) -> None:
     references, queries = random_descriptors(codebook, 500, 1), random_descriptors(codebook, 30, 2)
     index = filled(codebook, references, np.arange(500))
     assert len(index) == 500
     assert_same(index.search(queries, 6, PROBES), by_faiss(codebook, references, queries, 6))
 
 
-def test_answers_so_without_what_was_removed_and_with_what_came_later(codebook: Codebook) -> None:
+def test_search_equals_faiss_after_removals_and_additions(codebook: Codebook) -> None:
     references, queries = random_descriptors(codebook, 200, 3), random_descriptors(codebook, 30, 4)
     index = filled(codebook, references[:150], 1000 + np.arange(150))
     index.search(queries, 1)
@@ -109,7 +109,7 @@ def test_answers_so_without_what_was_removed_and_with_what_came_later(codebook: 
     assert_same((distances, ids), kept.search(queries, 200, 16))
 
 
-def test_a_graph_over_rabitq_finds_what_is_found_without_it() -> None:
+def test_a_graph_over_rabitq_finds_the_same_references() -> None:
     """At the distances of the codes themselves, which are not those of what stands behind them."""
     answers = []
     for spec in ("HNSW16,RaBitQ", "RaBitQ"):
@@ -124,7 +124,7 @@ def test_a_graph_over_rabitq_finds_what_is_found_without_it() -> None:
     np.testing.assert_allclose(distances[same], true_distances[same], atol=1e-4)
 
 
-def test_a_graph_finds_what_is_nearest_and_as_many_as_are_asked_for() -> None:
+def test_a_graph_finds_the_k_nearest() -> None:
     book, references = train("HNSW16,PQ8x4"), descriptors(3000, 1)
     index = filled(book, references, np.arange(3000))
     among = faiss.IndexFlatL2(32)
@@ -134,13 +134,13 @@ def test_a_graph_finds_what_is_nearest_and_as_many_as_are_asked_for() -> None:
     assert (index.search(references[:50], 1000)[1] >= 0).all()
 
 
-def test_all_cells_are_looked_into_where_a_graph_leads_to_them() -> None:
+def test_all_cells_can_be_probed_along_a_graph() -> None:
     book = train("IVF256_HNSW8,SQ8")
     index = filled(book, descriptors(1000, 1), np.arange(1000))
     assert (index.search(descriptors(20, 2), 1000)[1] >= 0).all()
 
 
-def test_survives_its_bytes(codebook: Codebook) -> None:
+def test_an_index_is_restored_from_its_bytes(codebook: Codebook) -> None:
     references = random_descriptors(codebook, 100, 4)
     index = filled(codebook, references, np.arange(100))
     again = FaissIndex(codebook, index.to_bytes())
@@ -149,7 +149,7 @@ def test_survives_its_bytes(codebook: Codebook) -> None:
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_probes_fewer_cells_the_larger_it_is(codebook: Codebook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_larger_indexes_probe_fewer_cells_by_default(codebook: Codebook, monkeypatch: pytest.MonkeyPatch) -> None:
     index = FaissIndex(codebook)
     cells = index.default_nprobe()
     assert cells == (16 if codebook.has_cells else 1)
@@ -163,5 +163,5 @@ def test_probes_fewer_cells_the_larger_it_is(codebook: Codebook, monkeypatch: py
     ("spec", "size"),
     [("PQ8x4fs", 4), ("IVF16,PQ8x4fs", 4), ("PCA16,LSH", 2), ("IVF16,Flat", 128), ("HNSW8,PQ8x4", 4 + 4 * 16)],
 )
-def test_says_how_much_a_reference_takes(spec: str, size: int) -> None:
+def test_bytes_per_reference(spec: str, size: int) -> None:
     assert FaissIndex(train(spec)).code_size == size

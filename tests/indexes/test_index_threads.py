@@ -1,4 +1,4 @@
-"""An index is whole for every thread, whatever the others do to it."""
+"""Concurrent use of an index."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ from tests.conftest import descriptors, train
 from homing.indexes import FaissIndex
 
 
-def test_contents_are_whole_while_another_thread_changes_them() -> None:
+def test_snapshots_are_consistent_while_another_thread_changes_the_index() -> None:
     book = train("IVF4,PQ8x4")
     codes = np.tile(book.encode(descriptors(300)), (300, 1))
     index, done = FaissIndex(book), threading.Event()
@@ -31,7 +31,7 @@ def test_contents_are_whole_while_another_thread_changes_them() -> None:
         reader.result()
 
 
-def test_each_thread_gets_the_probes_and_the_number_it_asked_for() -> None:
+def test_concurrent_searches_keep_their_own_probes_and_k() -> None:
     book, rows = train("IVF4,PQ8x4"), descriptors(300)
     index = FaissIndex(book)
     index.add(book.encode(rows), np.arange(300))

@@ -1,4 +1,4 @@
-"""Lance answers as FAISS does: the same ids and distances, whatever was appended, removed and put together."""
+"""Lance indexes, compared with FAISS after additions, removals and compaction."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Both:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["IVF8,PQ4x8", "OPQ4,IVF8,PQ4x8", "IVF300,PQ8x8"])
-def test_the_same_answers_after_every_change(spec: str, tmp_path: Path) -> None:
+def test_lance_equals_faiss_after_every_change(spec: str, tmp_path: Path) -> None:
     both = Both(spec, tmp_path / "d.lance")
     both.add(1000)
     both.assert_same_as_faiss(tail=1000)
@@ -98,7 +98,7 @@ def test_the_same_answers_after_every_change(spec: str, tmp_path: Path) -> None:
     both.assert_same_as_faiss(tail=3300)
 
 
-def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_path: Path) -> None:
+def test_query_variants_are_merged_as_in_faiss(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(600)
     refresh_index(both.dataset, both.book)
@@ -110,7 +110,7 @@ def test_several_descriptions_of_a_query_are_merged_as_they_are_in_faiss(tmp_pat
     assert (ids == same).mean() > 0.99
 
 
-def test_few_references_are_searched_where_their_codes_are_in_memory(tmp_path: Path) -> None:
+def test_small_datasets_are_searched_in_memory(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(600)
     refresh_index(both.dataset, both.book)
@@ -121,7 +121,7 @@ def test_few_references_are_searched_where_their_codes_are_in_memory(tmp_path: P
     assert np.array_equal(distances, expected) and np.array_equal(ids, same)
 
 
-def test_cells_that_somebody_trained_anew_are_noticed(tmp_path: Path) -> None:
+def test_an_index_with_retrained_cells_is_detected(tmp_path: Path) -> None:
     both = Both("IVF8,PQ4x8", tmp_path / "d.lance")
     both.add(1000)
     assert not cells_differ(both.dataset, both.book), "there is no index yet"
@@ -148,6 +148,6 @@ def test_sampled_ids_are_always_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", ["PQ4x8", "IVF8,Flat", "IVF8,PQ8x4", "PCA16,IVF8,PQ4x8"])
-def test_codes_that_lance_does_not_have_are_refused(spec: str) -> None:
+def test_codebooks_unsupported_by_lance_are_refused(spec: str) -> None:
     with pytest.raises(CodebookError, match="is not supported by Lance"):
         check_family(train(spec))

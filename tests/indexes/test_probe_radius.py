@@ -1,4 +1,4 @@
-"""Cells chosen by probe radius, against NumPy that goes through all centers and all codes."""
+"""Search by probe radius, compared with NumPy over all centroids and codes."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def cells_by_numpy(book: Codebook, queries: torch.Tensor, probe_radius: float, m
 
 @pytest.mark.parametrize("probe_radius", [0.0, 0.05, 0.2, 10.0])
 @pytest.mark.parametrize("spec", SPECS)
-def test_what_lies_in_the_cells_within_the_probe_radius_is_found(spec: str, probe_radius: float) -> None:
+def test_references_in_cells_within_the_probe_radius_are_found(spec: str, probe_radius: float) -> None:
     book, index, references = filled(spec)
     queries = descriptors(40, 2)
     distances, ids = index.search(queries, 5, probe_radius=probe_radius)
@@ -55,7 +55,7 @@ def test_what_lies_in_the_cells_within_the_probe_radius_is_found(spec: str, prob
         assert scanned[i] == len(inside)
 
 
-def test_no_more_cells_than_the_cap_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_probed_cells_is_capped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert engine.MAX_CELLS == 64
     monkeypatch.setattr(engine, "MAX_CELLS", 3)
     book, index, references = filled("IVF16,PQ4x6")
@@ -64,7 +64,7 @@ def test_no_more_cells_than_the_cap_are_looked_into(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(index.codes_scanned(queries, probe_radius=10.0), counts)
 
 
-def test_codes_scanned_by_probes_are_those_of_their_cells() -> None:
+def test_codes_scanned_equals_the_sizes_of_the_probed_cells() -> None:
     book, index, references = filled("OPQ4,IVF16,PQ8x4fs")
     own = book.cells(references).numpy()
     np.testing.assert_array_equal(index.codes_scanned(references, 1), np.bincount(own, minlength=16)[own])
@@ -76,7 +76,7 @@ def test_codes_scanned_by_probes_are_those_of_their_cells() -> None:
     )
 
 
-def test_a_search_by_probe_radius_leaves_the_next_one_by_probes_as_it_was() -> None:
+def test_a_search_by_probe_radius_does_not_affect_later_searches() -> None:
     _, index, references = filled("IVF16,PQ4x6")
     before = index.search(references[:20], 5, 2)
     index.search(references[:20], 5, probe_radius=1.0)
@@ -84,7 +84,7 @@ def test_a_search_by_probe_radius_leaves_the_next_one_by_probes_as_it_was() -> N
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     _, index, references = filled("IVF16,PQ4x6")
     with pytest.raises(HomingError, match=r"choose probes or a probe radius, got both: 4 and 0\.1"):
         index.search(references, 5, 4, 0.1)
@@ -92,5 +92,5 @@ def test_what_makes_no_sense_is_refused() -> None:
         with pytest.raises(HomingError, match="a probe radius is a squared distance of at least 0"):
             index.search(references, 5, probe_radius=probe_radius)
     for spec in ("PQ4x6", "HNSW8,PQ8x4"):
-        with pytest.raises(HomingError, match=f"'{spec}' has no cells to choose from; search without a probe radius"):
+        with pytest.raises(HomingError, match=f"'{spec}' has no cells; search without a probe radius"):
             filled(spec)[1].search(references, 5, probe_radius=0.1)

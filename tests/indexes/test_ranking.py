@@ -1,4 +1,4 @@
-"""Queries described several times, and full descriptors in place of codes, against plain loops."""
+"""Merging of query variants and reranking by full descriptors, compared with plain loops."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_each_reference_keeps_its_smallest_distance(spec: str, probes: int) -> N
         assert [best[number] for number in found] == pytest.approx(wanted)
 
 
-def test_lists_that_are_not_full_are_filled_up_with_nothing() -> None:
+def test_short_result_lists_are_padded() -> None:
     distances = np.array([[[1.0, 9.0], [0.5, 9.0]], [[3.0, 9.0], [9.0, 9.0]]])
     ids = np.array([[[7, -1], [7, -1]], [[8, -1], [-1, -1]]])
     merged = merge(distances, ids)
@@ -40,7 +40,7 @@ def test_lists_that_are_not_full_are_filled_up_with_nothing() -> None:
     np.testing.assert_array_equal(merged[0][:, 0], [0.5, 3.0])
 
 
-def test_full_descriptors_decide_and_who_has_none_keeps_its_distance() -> None:
+def test_reranking_uses_full_descriptors_where_available() -> None:
     queries, references = descriptors(10, 3).view(5, 2, -1).numpy(), descriptors(30, 4).numpy()
     ids = np.stack([np.random.default_rng(i).permutation(30)[:12] for i in range(5)])
     ids[4, 9:] = -1

@@ -1,4 +1,4 @@
-"""The objectives with a margin: which family has which, what they say, their gradient, and that it helps."""
+"""Margin objectives: choice by family, values, gradients and optimization."""
 
 from itertools import product
 
@@ -42,23 +42,23 @@ def codebook(request: pytest.FixtureRequest) -> Codebook:
 
 
 @pytest.mark.parametrize(("spec", "kind"), SPECS)
-def test_is_chosen_by_the_codebook(spec: str, kind: type) -> None:
+def test_the_codebook_chooses_the_objective(spec: str, kind: type) -> None:
     assert type(objective_for(train(spec), descriptors(2, 1), kind="margin")) is kind
 
 
-def test_no_family_is_left_out() -> None:
+def test_every_family_has_a_margin_objective() -> None:
     known = {spec for spec, _ in SPECS}
     tried = {spec for spec, _ in test_objectives.SPECS} | {*test_families.SPECS}
     assert {spec for spec in tried - known if has_objective(train(spec))} == set()
 
 
-def test_its_gradient_is_right(codebook: Codebook) -> None:
+def test_the_gradient_is_correct(codebook: Codebook) -> None:
     objective = objective_for(codebook, descriptors(3, 3), kind="margin")
     changed = descriptors(3, 4).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), changed, eps=1e-6, atol=1e-4)
 
 
-def test_following_it_lowers_it(codebook: Codebook) -> None:
+def test_gradient_descent_lowers_the_objective(codebook: Codebook) -> None:
     originals = descriptors(8, 5)
     objective = objective_for(codebook, originals, kind="margin")
     changed = originals.clone().requires_grad_()
@@ -66,7 +66,7 @@ def test_following_it_lowers_it(codebook: Codebook) -> None:
     assert (objective(originals - 0.02 * step) < objective(originals)).all()
 
 
-def test_it_is_lowest_for_the_photo_itself(codebook: Codebook) -> None:
+def test_the_objective_is_lowest_for_the_photo_itself(codebook: Codebook) -> None:
     """Of some photos, the objective of each is lowest for the photo itself, whatever place the others have."""
     originals = descriptors(6, 1)
     objective = objective_for(codebook, originals, kind="margin")

@@ -1,4 +1,4 @@
-"""The paper's objective of every family: what it says, its gradient, and that following it helps."""
+"""Objectives of the paper for every family: values, gradients and optimization."""
 
 import faiss
 import numpy as np
@@ -30,20 +30,20 @@ def pair(request: pytest.FixtureRequest) -> tuple[Codebook, type]:
     return train(spec), kind
 
 
-def test_is_chosen_by_the_codebook(pair: tuple[Codebook, type]) -> None:
+def test_the_codebook_chooses_the_objective(pair: tuple[Codebook, type]) -> None:
     codebook, kind = pair
     assert has_objective(codebook)
     assert type(objective_for(codebook, descriptors(2, 1))) is kind
 
 
-def test_its_gradient_is_right(pair: tuple[Codebook, type]) -> None:
+def test_the_gradient_is_correct(pair: tuple[Codebook, type]) -> None:
     objective = objective_for(pair[0], descriptors(3, 3))
     changed = descriptors(3, 4).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda rows: objective(rows).double(), changed, eps=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["paper", "margin"])
-def test_some_photos_have_the_losses_they_have_among_all(pair: tuple[Codebook, type], kind: ObjectiveKind) -> None:
+def test_losses_of_a_subset_equal_those_of_the_batch(pair: tuple[Codebook, type], kind: ObjectiveKind) -> None:
     objective, changed = objective_for(pair[0], descriptors(4, 3), kind), descriptors(4, 4)
     indices = torch.tensor([2, 0, 2])
     selected = objective.select(indices)
@@ -52,7 +52,7 @@ def test_some_photos_have_the_losses_they_have_among_all(pair: tuple[Codebook, t
     assert len(objective(changed)) == 4
 
 
-def test_following_it_lowers_it(pair: tuple[Codebook, type]) -> None:
+def test_gradient_descent_lowers_the_objective(pair: tuple[Codebook, type]) -> None:
     originals = descriptors(8, 5)
     objective = objective_for(pair[0], originals)
     changed = originals.clone().requires_grad_()
@@ -98,7 +98,7 @@ def test_sign_margin_is_the_papers_formula_on_the_projections_of_faiss() -> None
 
 
 @pytest.mark.parametrize("spec", [spec for spec in OBJECTIVES[SignMargin] if "LSH" in spec])
-def test_far_along_the_margin_no_sign_differs(spec: str) -> None:
+def test_minimizing_the_margin_restores_every_sign(spec: str) -> None:
     """A descriptor that follows the objective ends where every bit is its original's, wherever it began."""
     codebook = train(spec)
     originals, others = descriptors(4, 1), descriptors(4, 2)
@@ -111,7 +111,7 @@ def test_far_along_the_margin_no_sign_differs(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["Flat", "HNSW8,Flat", "PCA16,Flat"])
-def test_a_family_without_an_objective_says_so(spec: str) -> None:
+def test_a_family_without_an_objective_is_refused(spec: str) -> None:
     codebook = train(spec)
     assert not has_objective(codebook)
     with pytest.raises(CodebookError, match=f"cannot be activated for spec '{spec}'.*nothing to gain"):

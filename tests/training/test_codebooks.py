@@ -39,7 +39,7 @@ def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
     assert trained.codebook.reconstruct(TINY(torch.rand(2, 3, 64, 64))).shape == (2, TINY.dim)
 
 
-def test_too_few_are_refused_at_once(photos: Path) -> None:
+def test_too_few_photos_are_refused_before_describing(photos: Path) -> None:
     for count in (None, 255):
         with pytest.raises(CodebookError, match="needs at least 256 descriptors"):
             train_codebook(
@@ -47,7 +47,7 @@ def test_too_few_are_refused_at_once(photos: Path) -> None:
             )
 
 
-def test_too_few_that_can_be_read_are_refused_in_the_same_words(photos: Path, tmp_path: Path) -> None:
+def test_too_few_readable_photos_are_refused(photos: Path, tmp_path: Path) -> None:
     paths = sorted(photos.iterdir())
     for number in range(300):
         paths.append(tmp_path / f"{number}.jpg")
@@ -61,13 +61,13 @@ def test_too_few_that_can_be_read_are_refused_in_the_same_words(photos: Path, tm
     assert str(raised.value) == line
 
 
-def test_none_that_can_be_read_says_why(tmp_path: Path) -> None:
+def test_without_readable_photos_the_error_gives_the_reason(tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_text("hello")
     with pytest.raises(CodebookError, match=r"none of the 1 photos can be read; the first says: .*bad\.jpg"):
         train_codebook([tmp_path / "bad.jpg"], spec="PQ8x4", extractor=TINY, name="x", descriptors=300, report=int)
 
 
-def test_unrelated_distances_are_not_those_of_crops_of_one_photo(tmp_path: Path) -> None:
+def test_the_null_distribution_excludes_crops_of_one_photo(tmp_path: Path) -> None:
     """Plain colors: crops of one are equal, those of two are not."""
     paths = []
     for number, color in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):

@@ -59,7 +59,7 @@ def train(run: Run, out: Path) -> list[CurvePoint]:
     return points
 
 
-def test_a_network_learns_and_can_be_used(squares: PhotoArray, tmp_path: Path) -> None:
+def test_a_trained_network_loads_as_an_extractor(squares: PhotoArray, tmp_path: Path) -> None:
     settings = DescriptorSettings(training_size=64, size=64, dim=32, pairs=24, epochs=16)
     run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
     points = train(run, tmp_path / "net.safetensors")
@@ -80,7 +80,7 @@ def test_a_network_learns_and_can_be_used(squares: PhotoArray, tmp_path: Path) -
         assert min(picture.size) > 200
 
 
-def test_what_is_written_is_whitened_and_otherwise_the_same(squares: PhotoArray, tmp_path: Path) -> None:
+def test_the_written_network_differs_only_by_whitening(squares: PhotoArray, tmp_path: Path) -> None:
     heads, trunks = [], []
     for power in (0.0, 0.35):
         # All copies are blends: whitening must not look at those.
@@ -96,7 +96,7 @@ def test_what_is_written_is_whitened_and_otherwise_the_same(squares: PhotoArray,
 class PowerCutError(Exception): ...
 
 
-def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: PhotoArray, tmp_path: Path) -> None:
+def test_a_resumed_run_gives_the_result_of_an_uninterrupted_one(squares: PhotoArray, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     for folder in (whole, cut):
         folder.mkdir()
@@ -119,7 +119,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: PhotoArray, tmp_
     assert [point.step for point in again.curve] == list(range(2, 25, 2))
 
 
-def test_a_run_of_other_settings_or_with_damage_is_refused(squares: PhotoArray, tmp_path: Path) -> None:
+def test_resuming_with_other_settings_or_a_damaged_checkpoint_is_refused(squares: PhotoArray, tmp_path: Path) -> None:
     short = DescriptorSettings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
     train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), tmp_path / "net.safetensors")
     for refuse in (
@@ -152,7 +152,7 @@ def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: Ph
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_a_network_that_is_no_number_stops_the_run(squares: PhotoArray, tmp_path: Path, steps: int) -> None:
+def test_nan_weights_stop_the_run(squares: PhotoArray, tmp_path: Path, steps: int) -> None:
     settings = DescriptorSettings(training_size=64, size=64, dim=16, pairs=16, epochs=steps / 4)
     run = Run(tmp_path, DescriptorTrainer(squares, settings, CPU))
 
@@ -199,7 +199,7 @@ def test_training_goes_on_from_a_network_trained_before(squares: PhotoArray, tmp
         ("timm:resnt50", "unknown timm model"),
     ],
 )
-def test_a_start_that_is_not_there(init: str, says: str) -> None:
+def test_a_missing_start_network_is_refused(init: str, says: str) -> None:
     with pytest.raises(HomingError, match=says):
         initial_network(DescriptorSettings(init=init))
 
@@ -222,7 +222,7 @@ def test_a_start_that_is_not_there(init: str, says: str) -> None:
         {"lr": float("nan")},
     ],
 )
-def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(HomingError, match=f"--{next(iter(wrong)).replace('_', '-')} "):
         DescriptorSettings(**wrong)
 
@@ -233,7 +233,7 @@ def test_every_kind_of_edit_is_trained_on() -> None:
     assert set(DIFFERENTIABLE_EDITS) - set(EDITS) == {"identity"}
 
 
-def test_a_photo_array_is_made_once_and_bad_photos_left_out(few: Path, tmp_path: Path) -> None:
+def test_a_photo_array_is_cached_and_skips_bad_photos(few: Path, tmp_path: Path) -> None:
     photos = [*sorted(few.iterdir())[:5], tmp_path / "nowhere.jpg"]
     photos[-1].symlink_to(tmp_path / "missing.jpg")
     seen: list[int] = []
@@ -263,7 +263,7 @@ def test_a_folder_that_cannot_be_written_gets_one_line(few: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("trunk", ["vit_tiny_patch16_224", "mobilenetv3_small_050"])
-def test_a_trunk_that_gives_no_maps_is_refused(trunk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trunk_without_feature_maps_is_refused(trunk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import timm
 
     # Weights cannot be downloaded in a test; all the rest is the real way.

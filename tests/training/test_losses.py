@@ -72,7 +72,7 @@ def test_cells_follow_the_descriptors() -> None:
     assert same_cell < 0.01 < 1 < other_cell
 
 
-def test_cells_go_on_from_a_checkpoint() -> None:
+def test_cells_are_restored_from_a_checkpoint() -> None:
     one, other = (RunningCentroids(4, 32, torch.device("cpu")) for _ in range(2))
     one.update(groups(60, 0))
     other.restore({name: value.clone() for name, value in one.state().items()})

@@ -13,7 +13,7 @@ def spread(head: nn.Linear, originals: torch.Tensor, copies: torch.Tensor) -> to
     return torch.linalg.eigvalsh(differences.T @ differences / len(differences)).flip(0)
 
 
-def test_what_copies_differ_in_counts_for_less() -> None:
+def test_directions_in_which_copies_differ_are_scaled_down() -> None:
     torch.manual_seed(0)
     head = nn.utils.parametrizations.orthogonal(nn.Linear(8, 8))
     nn.utils.parametrize.remove_parametrizations(head, "weight")
@@ -36,7 +36,7 @@ def test_copies_that_do_not_differ_change_nothing() -> None:
     assert torch.allclose(head.weight, was, atol=1e-5)
 
 
-def test_no_power_changes_no_direction() -> None:
+def test_power_zero_changes_no_direction() -> None:
     torch.manual_seed(0)
     head = nn.Linear(8, 6)
     was = head.weight.detach().clone()

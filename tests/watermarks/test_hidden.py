@@ -46,9 +46,7 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
     return Run(folder, trainer).train(folder / "net.safetensors", lambda: None, lambda _: None)
 
 
-def test_networks_learn_to_hide_and_to_read(
-    squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_encoder_and_decoder_are_trained(squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A strong message, without edits: what takes a GPU and an hour with them takes seconds.
     monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
     trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, lr=0.01), CPU)
@@ -71,7 +69,7 @@ def squares_folder(squares: PhotoArray) -> Path:
     return Path(str(squares.pixels.filename)).parent
 
 
-def test_an_interrupted_run_ends_as_if_it_had_not_been(squares: PhotoArray, tmp_path: Path) -> None:
+def test_a_resumed_run_gives_the_result_of_an_uninterrupted_one(squares: PhotoArray, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(whole, HiddenTrainer(squares, TINY, CPU))
     cut.mkdir()
@@ -122,20 +120,20 @@ def test_the_difficulty_rises_with_the_bit_accuracy_and_in_time(
     assert seen == sorted(seen) and seen[-1] == 1
 
 
-def test_a_pattern_is_brought_to_a_psnr() -> None:
+def test_a_pattern_is_scaled_to_a_psnr() -> None:
     images, patterns = torch.rand(2, 3, 32, 32) * 0.5 + 0.25, torch.randn(2, 3, 32, 32)
     for image, marked in zip(images, hidden_training._at_psnr(images, patterns, 40.0), strict=True):
         assert measure(image, marked).psnr == pytest.approx(40.0, abs=0.01)
 
 
-def test_training_spreads_a_change_as_a_release_does() -> None:
+def test_training_distributes_changes_like_a_release() -> None:
     image, pattern = torch.rand(3, 32, 32) * 0.5 + 0.25, torch.randn(3, 32, 32)
     change = (hidden_training._at_psnr(image[None], pattern[None], 40.0)[0] - image).flatten()
     released = (JND(psnr=40.0).pixel_bound(image) * pattern).flatten()
     assert torch.cosine_similarity(change, released, dim=0) > 0.9999
 
 
-def test_every_edit_is_taught_equally_and_gradients_pass() -> None:
+def test_edits_are_equally_frequent_and_differentiable() -> None:
     pixels = torch.rand(20, 3, 32, 32, requires_grad=True)
     copies = random_edit(Views(pixels, torch.ones(20)), np.random.default_rng(0))
     assert copies.pixels.shape == (20, 3, 32, 32)
@@ -146,7 +144,7 @@ def test_every_edit_is_taught_equally_and_gradients_pass() -> None:
     assert len(random_edit(Views(pixels[:3], torch.ones(3)), np.random.default_rng(0))) == 3
 
 
-def test_gray_stays_gray_and_any_size_is_marked() -> None:
+def test_gray_photos_stay_gray_and_any_size_is_supported() -> None:
     watermark = HiddenWatermark(*_network(), CPU)
     gray, color = torch.rand(1, 50, 70).expand(3, -1, -1), torch.rand(3, 90, 40)
     changes = watermark.changes([gray, color], torch.tensor([[True, False], [False, False]]), JND(psnr=40.0))
@@ -163,14 +161,14 @@ def _network() -> tuple[HiddenNetwork, HiddenConfig]:
     return HiddenNetwork(config), config
 
 
-def test_the_decoder_reads_as_the_network_does() -> None:
+def test_the_decoder_equals_the_network() -> None:
     network, config = _network()
     images: Tensor = torch.rand(4, 3, 32, 32)
     scores = HiddenWatermark(network, config, CPU).decoder(images)
     assert torch.equal(scores > 0, network.decode(images) > 0)
 
 
-def test_the_bundled_networks_are_frozen_and_say_what_was_hidden(flower: Photo) -> None:
+def test_the_bundled_networks_are_unchanged_and_read_their_messages(flower: Photo) -> None:
     data = files("homing.watermarks").joinpath(BUNDLED).read_bytes()
     assert hashlib.sha256(data).hexdigest() == "f0c01ee32a6773dba4f8d7ace8598aac49b0309b4230f50f51bddc29674d6993"
     watermark = HiddenWatermark.load(device=CPU)
@@ -181,7 +179,7 @@ def test_the_bundled_networks_are_frozen_and_say_what_was_hidden(flower: Photo) 
     assert (said == identifier(flower.sha256, 20)).float().mean() >= 0.9
 
 
-def test_files_that_are_no_networks_are_refused(tmp_path: Path) -> None:
+def test_invalid_network_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HomingError, match=r"no such file: .*homing train hidden"):
         HiddenWatermark.load(tmp_path / "missing.safetensors")
     (tmp_path / "bad.safetensors").write_bytes(b"hello")
@@ -190,6 +188,6 @@ def test_files_that_are_no_networks_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"bits": 0}, {"size": 40}, {"batch": 1}, {"psnr": 10.0}, {"width": 0}])
-def test_settings_that_make_no_sense(wrong: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(HomingError, match=f"--{next(iter(wrong))} "):
         HiddenSettings(**wrong)

@@ -54,7 +54,7 @@ def test_directions_come_from_the_key_and_are_whitened(network: Extractor) -> No
 
 
 @pytest.mark.slow
-def test_what_is_written_is_read_from_the_files_by_the_key_alone(flower: Photo) -> None:
+def test_messages_are_read_from_files_with_the_key_alone(flower: Photo) -> None:
     network, book = extractors.load("imagenet-lite0", device="cpu"), codebooks.load("imagenet-lite0")
     rows = book.decode(codebooks.bundled_distractors(book).codes[:2000]).numpy()
     watermark = SSLWatermark(SSLDecoder(network, rows, bits=8), replace(RECIPE, steps=8, lr=0.3))
@@ -69,7 +69,7 @@ def test_what_is_written_is_read_from_the_files_by_the_key_alone(flower: Photo) 
     assert 42.0 <= made.quality.psnr < 42.6
 
 
-def test_the_hinge_asks_for_a_margin_and_no_more() -> None:
+def test_the_hinge_loss_is_zero_beyond_the_margin() -> None:
     messages = torch.tensor([[True, False], [False, False]])
     hinge = Hinge(messages)
     deep = torch.tensor([[9.0, -9.0], [-5.0, -6.0]])
@@ -79,7 +79,7 @@ def test_the_hinge_asks_for_a_margin_and_no_more() -> None:
     assert torch.autograd.gradcheck(hinge, scores)
 
 
-def test_a_budget_that_no_file_keeps_leaves_the_photo_as_it_was(
+def test_an_unreachable_budget_leaves_the_photo_unchanged(
     network: Extractor, distractors: np.ndarray, few: list[Photo]
 ) -> None:
     watermark = SSLWatermark(SSLDecoder(network, distractors, bits=4), replace(RECIPE, steps=1))
