@@ -45,7 +45,7 @@ def test_the_keyboard_reaches_everything_in_order(open_page: Open, server: Serve
     tab = open_page(server.address)
     choose_files(tab, copy)
     expect(tab.locator("#results h2")).to_be_visible()
-    names = ["Skip to the content", "homing", "Search", "Activate", "Collection", "Choose a picture", "Also look for"]
+    names = ["Skip to the content", "homing", "Search", "Activate", "Collection", "Choose a picture", "Also search for"]
     for name in [*names, "Compare with rocket.jpg"]:
         tab.keyboard.press("Tab")
         focused = tab.locator(":focus")
