@@ -43,7 +43,7 @@ def _photo(source: Photo, mode: str = "RGB", size: tuple[int, int] = (301, 205),
     return Photo.decode(file.getvalue(), "part.jpg")
 
 
-def _transaction(image: torch.Tensor) -> torch.Tensor:
+def _random_change(image: torch.Tensor) -> torch.Tensor:
     """A soft one, as the engine's are, within the bound that a budget gives."""
     pattern = torch.randn(1, 3, image.shape[1] // 3, image.shape[2] // 3)
     pattern = torch.nn.functional.interpolate(pattern, image.shape[1:], mode="bilinear")[0]
@@ -55,7 +55,7 @@ def _transaction(image: torch.Tensor) -> torch.Tensor:
 def test_the_predicted_psnr_is_that_of_the_file(flower: Photo, name: str, finer: bool) -> None:
     photo = _photo(flower, **FILES[name])
     image = photo.pixels()
-    change = _transaction(image)
+    change = _random_change(image)
     predictor = JpegPsnr.of(photo, image, change, finer=finer)
     assert predictor is not None
     for strength in (0.6, 1.0, 1.8):
@@ -70,7 +70,7 @@ def test_predictions_do_not_depend_on_the_batch(flower: Photo, name: str, monkey
     """As on a GPU."""
     photos = [_photo(flower, size=size, **FILES[name]) for size in ((301, 205), (300, 240), (272, 208), (319, 193))]
     images = [photo.pixels() for photo in photos]
-    predictors = [JpegPsnr.of(photo, image, _transaction(image)) for photo, image in zip(photos, images, strict=True)]
+    predictors = [JpegPsnr.of(photo, image, _random_change(image)) for photo, image in zip(photos, images, strict=True)]
     alone = [predict_psnr([each], [0.8])[0] for each in predictors]
     monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
     assert predict_psnr(predictors, [0.8] * 4) == pytest.approx(alone, abs=0.03)
@@ -80,7 +80,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
     bright = dataclasses.replace(flower, stored_pixels=(flower.stored_pixels > 90).astype("uint8") * 255)
     photo = _photo(bright, quality=95, subsampling=0)
     image = photo.pixels()
-    change = _transaction(image)
+    change = _random_change(image)
     predictor = JpegPsnr.of(photo, image, change)
     assert predictor is not None
     written = Photo.decode(photo.with_change(change).encode(), "written")
@@ -89,7 +89,7 @@ def test_clipping_is_predicted(flower: Photo) -> None:
 
 def test_predictions_do_not_depend_on_the_band_size(flower: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
     image = flower.pixels()
-    change = _transaction(image)
+    change = _random_change(image)
     predictor = JpegPsnr.of(flower, image, change, finer=True)
     assert predictor is not None
     (whole,) = predict_psnr([predictor], [1.0])
