@@ -43,8 +43,8 @@ def test_dir_lists_exactly_the_public_names_and_all_of_them_are_there() -> None:
     assert len(set(homing.__all__)) == len(homing.__all__)
     for name in homing.__all__:
         assert getattr(homing, name) is not None
-    with pytest.raises(AttributeError, match="module 'homing' has no attribute 'strangers'"):
-        _ = homing.strangers
+    with pytest.raises(AttributeError, match="module 'homing' has no attribute 'searching'"):
+        _ = homing.searching
 
 
 def test_every_public_function_and_class_has_a_docstring() -> None:

@@ -42,12 +42,12 @@ def test_positions_agree_with_numpy(workspace: Path, photos: Path, explanation: 
         files = photos / "rocket.jpg", workspace / "out" / "rocket.jpg"
         rows = describe(collection.extractor, [Photo.load(file).pixels() for file in files])
         behind, centers = book.reconstruct(rows[:1]).numpy(), book.all_centroids.numpy()
-        home = int(book.cells(rows[:1])[0])
-    assert explanation["cell"] == home
+        cell = int(book.cells(rows[:1])[0])
+    assert explanation["cell"] == cell
     for row, position in zip(rows.numpy(), (explanation["original"], explanation["released"]), strict=True):
         squared = np.square(row - centers).sum(axis=1)
         assert position["distance"] == pytest.approx(float(np.linalg.norm(row - behind)), abs=2e-3)
-        assert position["margin"] == pytest.approx(np.delete(squared, home).min() - squared[home], abs=2e-3)
+        assert position["margin"] == pytest.approx(np.delete(squared, cell).min() - squared[cell], abs=2e-3)
     assert explanation["released"]["distance"] < explanation["original"]["distance"]
     assert explanation["released"]["margin"] > explanation["original"]["margin"]
 
@@ -97,7 +97,7 @@ def test_text_and_page(workspace: Path, photos: Path) -> None:
 
 
 def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser) -> None:
-    name = "/home/me/" + "a_very_long_name_" * 14 + ".jpg"
+    name = "/cell/me/" + "a_very_long_name_" * 14 + ".jpg"
     with Collection.open(workspace / "c.homing") as collection:
         it = explain(collection, str(photos / "rocket.jpg"))
     neighbors = [replace(match, photo=name) for match in it.neighbors]

@@ -101,12 +101,12 @@ def test_the_command_writes_another_format(collection_path: Path, tmp_path: Path
             assert found is not None
 
 
-def test_the_command_activates_graphics_only_with_the_option(home: Path, tmp_path: Path) -> None:
+def test_the_command_activates_graphics_only_with_the_option(collection_path: Path, tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     with Image.open(tiny_photos(tmp_path, 1)[0]) as image:
         image.quantize(16).save(tmp_path / "photos" / "palette.png")
     before = (tmp_path / "photos" / "palette.png").read_bytes()
-    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", home, "--out", tmp_path / "out"]
+    arguments = ["cluster", "activate", tmp_path / "photos", "--collection", collection_path, "--out", tmp_path / "out"]
     command = [*map(str, arguments), "--recipe", "paper-fast", "--gpus", "0", "--workers", "1", "--json"]
     for options, state in (([], "unchanged"), (["--graphics"], "activated")):
         done = CliRunner().invoke(app, [*command, *options])

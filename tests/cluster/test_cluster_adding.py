@@ -43,7 +43,7 @@ def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp
     for photo in photos.iterdir():  # real ones, too
         (folder / photo.name).write_bytes(photo.read_bytes())
     with Collection.create(tmp_path / "one.homing") as one:
-        told = one.add(folder)
+        reported = one.add(folder)
         expected = references(one)
     Collection.create(tmp_path / "many.homing").close()
     outcomes = added(folder, tmp_path / "many.homing", gpus)
@@ -55,7 +55,7 @@ def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp
         vectors = (np.frombuffer(b"".join(row[4] for row in rows), np.float16) for rows in (made, expected))
         np.testing.assert_allclose(*vectors, atol=1e-3)
         assert many.check() == []
-    assert sorted(outcomes, key=lambda each: each.photo) == sorted(told, key=lambda each: each.photo)
+    assert sorted(outcomes, key=lambda each: each.photo) == sorted(reported, key=lambda each: each.photo)
 
 
 def test_what_was_added_is_known_and_what_is_new_is_added(folder: Path, tmp_path: Path, book: Codebook) -> None:
@@ -108,15 +108,19 @@ def test_what_ray_says_of_dead_workers_is_no_part_of_the_answer(
 
 
 def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
-    home = tmp_path / "c.homing"
-    with Collection.create(home, codebook=book) as collection, collection.lock_for_writing(), pytest.raises(BusyError):
-        added(folder, home)
+    collection_path = tmp_path / "c.homing"
+    with (
+        Collection.create(collection_path, codebook=book) as collection,
+        collection.lock_for_writing(),
+        pytest.raises(BusyError),
+    ):
+        added(folder, collection_path)
     with pytest.raises(HomingError, match="2 GPUs requested, 1 available"):
-        cluster.add(find_photos([folder]), str(home), resources=cluster.Resources(gpus=2), report=print)
+        cluster.add(find_photos([folder]), str(collection_path), resources=cluster.Resources(gpus=2), report=print)
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
     with pytest.raises(HomingError, match="in the memory of one process"):
-        cluster.activate(find_photos([folder]), str(home), "memory://out", recipe=None, report=print)
+        cluster.activate(find_photos([folder]), str(collection_path), "memory://out", recipe=None, report=print)
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def test_photos_that_are_much_alike_find_each_other_as_often_as_stated(tmp_path:
     blind = book.null_distribution.false_match_probability(
         "descriptor", np.array([matches[0].distance for matches in found]), 400
     )
-    for chance in (0.1, 0.01):
-        assert 0.4 < (stated <= chance).mean() / chance < 2.5
-        assert (blind <= chance).mean() / chance > 2.5
+    for level in (0.1, 0.01):
+        assert 0.4 < (stated <= level).mean() / level < 2.5
+        assert (blind <= level).mean() / level > 2.5
 
 
 def test_few_references_tell_nothing_and_more_are_asked_when_there_are_more(tmp_path: Path, book: Codebook) -> None:

@@ -105,7 +105,7 @@ def test_readers_keep_snapshots_while_somebody_writes_and_refuse_no_writer(path:
 
 
 @contextmanager
-def beside(work: Callable[[], object]) -> Iterator[None]:
+def repeated_in_threads(work: Callable[[], object]) -> Iterator[None]:
     """Two threads that do this again and again."""
     done = threading.Event()
 
@@ -132,7 +132,7 @@ def test_a_photo_and_the_one_it_replaces_are_never_both_absent(path: Path, opene
         names = [match.photo for match in opened.search_descriptors(query, k=100)[0]]
         assert names.count(str(place)) == 1 and len(names) == PHOTOS
 
-    with beside(read), Collection.open(path, extractor=tiny_extractor()) as writer:
+    with repeated_in_threads(read), Collection.open(path, extractor=tiny_extractor()) as writer:
         for number in range(100):
             place.write_bytes(versions[number % 4] + bytes(number))
             assert [each.state for each in writer.add(place, replace=True)] == ["replaced"]

@@ -20,8 +20,8 @@ def views(count: int) -> Views:
 def test_one_to_four_edits_of_different_families() -> None:
     chosen = _choose_edits(20_000, EDITS, np.random.default_rng(0), {"rotation": 3.0}, UNIFORM, COUNTS)
     counts = Counter((chosen != "").sum(axis=1).tolist())
-    for number, chance in enumerate(COUNTS, start=1):
-        assert abs(counts[number] / 20_000 - chance) < 0.01
+    for number, share in enumerate(COUNTS, start=1):
+        assert abs(counts[number] / 20_000 - share) < 0.01
     for column in chosen.T:
         assert len({KINDS[name].family for name in column if name}) == 1
     drawn = Counter(chosen.ravel().tolist())

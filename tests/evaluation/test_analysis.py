@@ -27,7 +27,7 @@ RECIPES = ("passive", "paper-fast")
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, others, and two codebooks of a small network: with cells and without."""
-    folder = tmp_path_factory.mktemp("desk")
+    folder = tmp_path_factory.mktemp("workspace")
     small_photos(folder / "photos", [f"p{number}" for number in range(PHOTOS)], seed=1)
     others = small_photos(folder / "others", [f"o{number}" for number in range(10)], seed=2)
     network = small_network(folder)

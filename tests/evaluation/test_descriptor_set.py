@@ -88,8 +88,8 @@ def test_a_changed_photo_is_described_again(photos: Path, with_bad: list[LocalPh
     found(with_bad, tmp_path)
     bad = with_bad[-1].path
     bad.write_bytes((photos / "flower.jpg").read_bytes())
-    mended, described = found(with_bad, tmp_path)
-    assert (described, mended.photos, mended.failures) == (COUNT, 5, [])
+    repaired, described = found(with_bad, tmp_path)
+    assert (described, repaired.photos, repaired.failures) == (COUNT, 5, [])
     written = bad.stat()
     os.utime(bad, ns=(written.st_atime_ns, written.st_mtime_ns + 1))  # as if it were another photo of the same size
     assert found(with_bad, tmp_path)[1] == COUNT

@@ -23,7 +23,7 @@ PHOTOS = ["a", "b", "c"]
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small photos, one unreadable file, and codebooks of a small network: PQ and Flat."""
-    folder = tmp_path_factory.mktemp("desk")
+    folder = tmp_path_factory.mktemp("workspace")
     network = extractors.load(str(small_network(folder)), device="cpu")
     small_photos(folder / "photos", PHOTOS, seed=1)
     (folder / "photos" / "bad.jpg").write_text("hello")

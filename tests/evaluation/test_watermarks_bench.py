@@ -38,7 +38,7 @@ PHOTOS = ["a", "b"]
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, distractors, training photos, small networks, and untrained networks of HiDDeN."""
-    folder = tmp_path_factory.mktemp("desk")
+    folder = tmp_path_factory.mktemp("workspace")
     small_network(folder)
     (folder / "12").mkdir()
     small_network(folder / "12", side=4).rename(folder / "mid.pt")

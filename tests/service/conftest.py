@@ -129,7 +129,7 @@ def own_server(template: Path, extractor: Extractor, tmp_path: Path) -> Iterator
 def key_file(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """A key file with one key per role, and the keys."""
     path = tmp_path_factory.mktemp("keys") / "keys.toml"
-    return path, {role: new_key(path, f"{role}-desk", role) for role in ROLES}
+    return path, {role: new_key(path, f"{role}-user", role) for role in ROLES}
 
 
 @pytest.fixture

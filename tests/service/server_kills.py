@@ -73,7 +73,7 @@ class CrashTest:
         return [line for client in clients for line in client.unanswered]
 
     def verify(self) -> None:
-        """Everything acknowledged is there, in the catalog, on disk and in the index; nothing is left to mend."""
+        """Everything acknowledged is there, in the catalog, on disk and in the index; nothing is left to repair."""
         with Collection.open(self.collection) as collection:
             catalog = collection.folder.catalog
             numbers = set(collection.index.contents()[0].tolist())

@@ -53,6 +53,6 @@ def test_a_forbidden_action_shows_an_error(open_page: Open, keyed_server: Server
     tab.get_by_role("button", name="Remove rocket.jpg").click()
     dialog = tab.get_by_role("dialog", name="Remove rocket.jpg?")
     dialog.get_by_role("button", name="Remove").click()
-    expect(dialog.get_by_role("alert")).to_have_text("key 'search-desk' has the role search; this request needs admin")
+    expect(dialog.get_by_role("alert")).to_have_text("key 'search-user' has the role search; this request needs admin")
     with_key = {"Authorization": f"Bearer {keys['admin']}"}
     assert keyed_server.client.get("/v1/photos", headers=with_key).json()["total"] == 3

@@ -141,7 +141,7 @@ def test_a_photo_that_cannot_change_is_returned_unchanged_with_a_reason(
 
 
 @pytest.mark.parametrize(
-    "values", [{"recipe": "homign"}, {"psnr": "loud"}, {"psnr": "3"}, {"format": "gif"}, {"recepi": "homing"}]
+    "values", [{"recipe": "homign"}, {"psnr": "high"}, {"psnr": "3"}, {"format": "gif"}, {"recepi": "homing"}]
 )
 def test_invalid_options_are_refused_in_one_line(
     activation_server: Server, beach: Path, values: dict[str, str]

@@ -1,4 +1,4 @@
-"""How a collection searches: which cells, what is compared again, and how likely each match is by chance."""
+"""How a collection searches: which cells, what is re-ranked, and the false-match probability of each match."""
 
 from __future__ import annotations
 

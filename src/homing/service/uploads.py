@@ -193,7 +193,7 @@ def _count_scans(data: bytes) -> int:
 
 def _find_embedded_format(data: bytes) -> str | None:
     """Another format that the file is valid in, or contains; None if there is none."""
-    # The end record of an archive alone occurs by chance in one photo of about ten thousand.
+    # The end record of an archive alone occurs in one photo of about ten thousand.
     if zipfile.is_zipfile(BytesIO(data)) and b"PK\x01\x02" in data:
         return "a ZIP archive"
     if b"%PDF-" in data[:1024]:

@@ -82,7 +82,7 @@ class Canvas:
         count = int(self.rng.integers(least, most, endpoint=True))
         return [items[place] for place in self.rng.permutation(len(items))[:count].tolist()]
 
-    def chance(self, probability: float) -> bool:
+    def happens(self, probability: float) -> bool:
         """True with this probability."""
         return bool(self.rng.random() < probability)
 

@@ -32,7 +32,7 @@ def _browser_bar(screen: Canvas) -> float:
     """Tabs and an address; where the page begins."""
     theme, site = screen.theme, screen.pick(SITES)
     screen.box(0, 0, screen.width, 34, theme.line)
-    if screen.chance(0.5):
+    if screen.happens(0.5):
         _lights(screen, 20, 17)
     x = 84.0
     for number in range(int(screen.rng.integers(1, 5))):
@@ -73,7 +73,7 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     y = screen.paragraph(left, top + 74, column, screen.pick(HEADLINES), screen.pick((24, 30)))
     screen.text(left, y + 8, f"{screen.pick(NAMES)}  |  {screen.pick(WHEN)}", 12, theme.faint)
     y += 26
-    if screen.chance(0.4):
+    if screen.happens(0.4):
         y = screen.paragraph(left, y, column, screen.sentences(1, 2), 15, theme.faint) + 10
     wide, high = fit(ratio, column, screen.height - y - screen.pick((20, 70, 140)))
     screen.photo(left + screen.pick((0, (column - wide) / 2)), y, wide, high)
@@ -81,14 +81,14 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.text(left, y + 6, f"{screen.pick(SENTENCES)} Photo: {screen.pick(NAMES)}", 11, theme.faint)
     screen.paragraph(left, y + 22, column, screen.sentences(4, 7), 15)
     aside = left + column + 48
-    room = screen.width - aside - 40
-    if room < 200:
+    space = screen.width - aside - 40
+    if space < 200:
         return screen
     screen.text(aside, top + 90, screen.pick(("Most read", "Related", "Latest", "Sponsored")), 15, bold=True)
     for number, headline in enumerate(screen.some(HEADLINES, 4, 9)):
         y = top + 110 + 82 * number
         screen.tile(aside, y, 84, 58)
-        screen.paragraph(aside + 96, y, room - 96, headline, 12)
+        screen.paragraph(aside + 96, y, space - 96, headline, 12)
     return screen
 
 
@@ -97,7 +97,7 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
     theme = draw_theme(rng)
     screen = _desktop(rng, theme)
     width, height = screen.width, screen.height
-    top = _browser_bar(screen) if screen.chance(0.5) else 0
+    top = _browser_bar(screen) if screen.happens(0.5) else 0
     screen.box(0, top, width, 52, theme.card)
     screen.text(22, top + 26, screen.pick(APPS), 22, theme.accent, bold=True)
     screen.box(150, top + 10, 240, 32, theme.page, radius=16, outline=theme.line)
@@ -113,7 +113,7 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.text(60, y, page, 14)
     left, column = side + 20, width - side - aside - 60
     y = top + 68.0
-    if screen.chance(0.6):
+    if screen.happens(0.6):
         screen.box(left, y, column, 62, theme.card, radius=8)
         screen.avatar(left + 32, y + 31, 18)
         screen.text(left + 62, y + 31, "What's on your mind?", 14, theme.faint)
@@ -169,12 +169,12 @@ def window(rng: np.random.Generator, ratio: float) -> Canvas:
     top = 32 + float(rng.uniform(0.0, 1.0)) * (height - 80 - down)
     screen.box(left - 1, top - 1, across + 2, down + 2, theme.line, radius=9)
     screen.box(left, top, across, down, theme.page, radius=8)
-    if screen.chance(0.5):
+    if screen.happens(0.5):
         _lights(screen, left + 20, top + 16)
     else:
         screen.icons(("minus", "square", "close"), left + across - 96, left + across, top + 16, 11)
     screen.text(left + across / 2, top + 16, screen.pick(FILES), 13, bold=True, anchor="mm")
-    tools = screen.chance(0.5)
+    tools = screen.happens(0.5)
     inside = left + (46 if tools else 0)
     if tools:
         screen.box(left, top + 32, 46, down - 40, theme.card)
@@ -216,8 +216,8 @@ def gallery(rng: np.random.Generator, ratio: float) -> Canvas:
     if strip:
         for number in range((width - side) // 92 + 1):
             screen.tile(side + 4 + 92 * number, height - strip + 6, 86, strip - 14)
-    room, tall = width - side - screen.pick((0, 40, 120)), height - 44 - strip - screen.pick((8, 40))
-    wide, high = fit(ratio, room, tall)
+    space, tall = width - side - screen.pick((0, 40, 120)), height - 44 - strip - screen.pick((8, 40))
+    wide, high = fit(ratio, space, tall)
     middle = (side + width) / 2
     screen.photo(middle - wide / 2, 44 + (height - 44 - strip - high) / 2, wide, high)
     return screen

@@ -31,7 +31,7 @@ def _phone(rng: np.random.Generator, theme: Theme) -> Canvas:
     screen.box(right - 20, 10, 16 * level, 6, theme.ink)
     for bar in range(4):
         screen.box(right - 46 + 4 * bar, 15 - 2 * bar, 3, 3 + 2 * bar, theme.ink if bar < 3 else theme.faint)
-    if screen.chance(0.5):
+    if screen.happens(0.5):
         screen.text(right - 52, 13, screen.pick(("5G", "LTE", "4G")), 9, anchor="rm")
     return screen
 
@@ -55,9 +55,9 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
     width = screen.width
     screen.box(0, 26, width, 44, theme.card)
     screen.text(16, 48, screen.pick(APPS), 20, screen.pick((theme.ink, theme.accent)), bold=True)
-    screen.icons(("heart", "send") if screen.chance(0.5) else ("search", "menu"), width - 84, width - 4, 48, 20)
+    screen.icons(("heart", "send") if screen.happens(0.5) else ("search", "menu"), width - 84, width - 4, 48, 20)
     y = 72.0
-    if screen.chance(0.45):  # stories
+    if screen.happens(0.45):  # stories
         for number in range(1 + width // 72):
             x = 40 + 72 * number
             screen.disc(x, y + 36, 31, theme.accent)
@@ -73,7 +73,7 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.text(58, y + 37, screen.pick(WHEN), 11, theme.faint)
     screen.icon("dots", width - 22, y + 28, 16)
     y += 56
-    if screen.chance(0.4):
+    if screen.happens(0.4):
         y = screen.paragraph(14, y, width - 28, screen.pick(SENTENCES), 14) + 6
     inset = screen.pick((0, 0, 8, 12))
     wide, high = fit(ratio, width - 2 * inset, max(120, screen.height - y - 150))
@@ -106,10 +106,10 @@ def post(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("arrow", 24, 48, 18)
     screen.text(56, 48, screen.pick(("Post", "Thread", "Photo", screen.pick(NAMES))), 17, bold=True)
     screen.box(0, 70, width, 1, theme.line)
-    name, narrow = screen.pick(NAMES), screen.chance(0.5)
+    name, narrow = screen.pick(NAMES), screen.happens(0.5)
     screen.avatar(36, 102, 22)
     long = screen.text(68, 94, name, 14, bold=True)
-    if screen.chance(0.4):
+    if screen.happens(0.4):
         screen.disc(68 + long + 12, 94, 7, theme.accent)
         screen.icon("check", 68 + long + 12, 94, 8, "#ffffff")
     screen.text(68, 112, f"@{screen.pick(HANDLES)} · {screen.pick(WHEN)}", 12, theme.faint)
@@ -118,7 +118,7 @@ def post(rng: np.random.Generator, ratio: float) -> Canvas:
     wide, high = fit(ratio, width - left - 16, max(140, screen.height - y - 190))
     screen.photo(left, y, wide, high, radius=screen.pick((0, 10, 16)))
     y += high + 20
-    if screen.chance(0.5):
+    if screen.happens(0.5):
         screen.text(left, y, f"{screen.pick(WHEN)} · {screen.pick(COUNTS)} Views", 12, theme.faint)
         y += 24
     for number, icon in enumerate(("comment", "repost", "heart", "share")):
@@ -151,8 +151,8 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     y = 94.0
     replies = screen.some(REPLIES, len(REPLIES), len(REPLIES))
     for _ in range(int(rng.integers(1, 4))):
-        y = _bubble(screen, y, replies.pop(), mine=screen.chance(0.5)) + 8
-    mine, border = screen.chance(0.5), screen.pick((0, 3, 3))
+        y = _bubble(screen, y, replies.pop(), mine=screen.happens(0.5)) + 8
+    mine, border = screen.happens(0.5), screen.pick((0, 3, 3))
     wide, high = fit(ratio, screen.pick((0.62, 0.7, 0.78)) * width, max(150, screen.height - y - 190))
     left = width - wide - 12 if mine else 12
     if border:
@@ -161,7 +161,7 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.photo(left, y, wide, high, radius=10)
     y += high + 12
     while y < screen.height - 110:
-        y = _bubble(screen, y, replies.pop(), mine=screen.chance(0.5)) + 8
+        y = _bubble(screen, y, replies.pop(), mine=screen.happens(0.5)) + 8
     screen.box(0, screen.height - 54, width, 54, theme.card)
     screen.icon("plus", 24, screen.height - 28, 18, theme.accent)
     screen.box(46, screen.height - 44, width - 100, 34, theme.page, radius=17, outline=theme.line)
@@ -185,7 +185,7 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
     theme = draw_theme(rng, dark=bool(rng.random() < 0.8))
     screen = _phone(rng, theme)
     width, height = screen.width, screen.height
-    if screen.chance(0.4):  # a story
+    if screen.happens(0.4):  # a story
         count = int(rng.integers(1, 7))
         for number in range(count):
             screen.box(8 + number * (width - 16) / count, 30, (width - 16) / count - 4, 2, theme.faint)
@@ -202,7 +202,7 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.text(width / 2, 62, f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 11, theme.faint, anchor="mm")
         screen.icon("more", width - 24, 52, 18)
         bottom = height - 62
-        if screen.chance(0.5):  # other photos
+        if screen.happens(0.5):  # other photos
             for number in range(width // 34 + 1):
                 screen.tile(34 * number + 2, bottom - 44, 30, 40)
             bottom -= 52
@@ -217,22 +217,22 @@ def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     theme = draw_theme(rng)
     screen = _phone(rng, theme)
     width, site = screen.width, screen.pick(SITES)
-    at_top = screen.chance(0.5)
+    at_top = screen.happens(0.5)
     bar = 28 if at_top else screen.height - 48
     y = 78.0 if at_top else 34.0
     screen.box(0, y, width, 40, screen.pick((theme.card, theme.accent)))
     screen.text(width / 2, y + 20, site.split(".")[0].upper(), 17, bold=True, anchor="mm")
     screen.icon("menu", 22, y + 20, 17)
     y += 52
-    if screen.chance(0.5):
+    if screen.happens(0.5):
         screen.text(16, y + 6, screen.pick(SECTIONS).upper(), 10, theme.accent, bold=True)
         y += 20
-    before = screen.chance(0.6)
+    before = screen.happens(0.6)
     if before:
         y = screen.paragraph(16, y, width - 32, screen.pick(HEADLINES), 22) + 8
         screen.text(16, y + 4, f"By {screen.pick(NAMES)} · {screen.pick(WHEN)}", 11, theme.faint)
         y += 22
-    if screen.chance(0.4):
+    if screen.happens(0.4):
         y = screen.paragraph(16, y, width - 32, screen.sentences(1, 2), 14, theme.faint) + 10
     inset = screen.pick((0, 16))
     wide, high = fit(ratio, width - 2 * inset, 0.5 * screen.height)

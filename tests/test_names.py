@@ -1,0 +1,122 @@
+"""The field's own words: names and phrases that needed a dictionary are gone."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from homing.cli import app
+
+ROOT = Path(__file__).parents[1]
+PYTHON = [
+    path
+    for folder in ("src", "tests", "tools", "benchmarks", "examples")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path != Path(__file__)
+]
+TEXT = [
+    *PYTHON,
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *(path for ending in ("html", "js", "css", "toml") for path in sorted((ROOT / "src").rglob(f"*.{ending}"))),
+]
+
+PHRASES = {  # regular expressions between word boundaries, and what is said instead; in code, comments and docs
+    "strangers?": "distractors, unrelated photos",
+    "taught|teach(es|ing)?|learnt": "trained",
+    "by chance": "false-match probability",
+    "likeness": "density ratio",
+    "loud(ness|er)?|quieter": "RMS, strength",
+    "EvenJND|jnd-even": "UniformJND, jnd-uniform",
+    "twins?": "differentiable edit",
+    "foretell|foretold|forecasts?": "predict",
+    "parcels?|clerks?|desks?": "batch, handler, catalog actor",
+    "mend(s|ed|ing)?": "repair",
+    "homing plan": "homing estimate",
+    "leave-out-related": "--exclude-related",
+    "com(e|es|ing) home|came home|find a home": "are found",
+    "leaves? (its|their) cells?|left (its|their) cells?": "fall into another cell",
+    "surer|how sure": "more certain, how certain",
+    "carries it further|was told it|counts it out": "extrapolated, given, computed",
+    "optimis(e|es|ed|er|ers|ing|ation)|quantis(e|es|ed|er|ers|ing|ation)|normalis(e|es|ed|ing|ation)": "-ize",
+    r"catalogues?(?!\.sqlite)": "catalog; the file of format 1 had this name",
+    "colours?|coloured|grey|greyscale|recognis(e|es|ed|ing)|initialis(e|es|ed|ing)": "American spelling",
+}
+# What is defined in Python: classes, functions, arguments, variables, attributes.
+IDENTIFIERS = """
+    AwayError Bounded Carriers Coding Design Driver Gate GoneError Held Here KeptRows LaidOver Loose Made Place Ready
+    Room SentOut Setting Squares Subject Way Wish _carrying _live _opened _places arrived asking background beside
+    bodies came_home chance clerk compare_again desk fading fast_probes fidelity fold_in forecast forgotten home
+    in_stacks instead keeping lanes likeness looked_at loudness map_ahead meet mend mended of_each one_keeper outermost
+    parcel pays_off pull room rooms saw settled showing standstill stranger strangers taught told turn_back turning
+    twin
+"""
+ALLOWED = {  # a file and a name: why the name says what it means there
+    ("src/homing/perception/jnd.py", "background"): "the JND model's own term: the mean brightness around a pixel",
+    ("tests/perception/test_jnd.py", "background"): "the same",
+}
+OPTIONS = """
+    --background --even --false-matches --forget --leave-out-related --margin --mild --passive --show --strangers --sure
+    --teach --turned
+"""
+COMMANDS = {"plan", "sure"}
+KEYS = {"background", "by", "chance", "forgotten", "instead", "likeness", "mended", "plan", "strangers", "turned"}
+
+
+def defined(path: Path) -> Iterator[tuple[int, str]]:
+    """Every name that a file defines, with its line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id if isinstance(node, ast.Name) else node.attr
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_no_phrase_that_was_replaced_is_left(phrase: str) -> None:
+    pattern = re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in TEXT
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if pattern.search(line)
+    ]
+    assert not found, f"say {PHRASES[phrase]}:\n" + "\n".join(found)
+
+
+def test_no_identifier_that_was_replaced_is_left() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in PYTHON
+        for line, name in defined(path)
+        if name in IDENTIFIERS.split() and (str(path.relative_to(ROOT)), name) not in ALLOWED
+    ]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_no_option_or_command_that_was_replaced_is_left() -> None:
+    groups = [get_command(app)]
+    for group in groups:
+        assert isinstance(group, TyperGroup)
+        assert not set(group.commands) & COMMANDS
+        for command in group.commands.values():
+            if isinstance(command, TyperGroup):
+                groups.append(command)
+            assert not {name for each in command.params for name in each.opts} & set(OPTIONS.split()), command.name
+
+
+@pytest.mark.parametrize("page", ["json.md", "http.md"])
+def test_no_json_key_that_was_replaced_is_left(page: str) -> None:
+    keys = set(re.findall(r'"(\w+)"', (ROOT / "docs" / "reference" / page).read_text()))
+    assert len(keys) > 10
+    assert not keys & KEYS
+
+
+def test_every_exception_is_needed() -> None:
+    assert all(name in {each for _, each in defined(ROOT / path)} for path, name in ALLOWED)
