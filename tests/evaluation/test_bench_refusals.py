@@ -86,7 +86,10 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
     ("more", "line"),
     [
         (["--index", "PQ4x4", "--index", "FOO", "--train-photos", "{rows}"], "'FOO' is no FAISS factory string"),
-        (["--index", "PQ4x4", "--index", "IVF512,Flat", "--train-photos", "{rows}"], "needs at least 512 training descriptors"),
+        (
+            ["--index", "PQ4x4", "--index", "IVF512,Flat", "--train-photos", "{rows}"],
+            "needs at least 512 training descriptors",
+        ),
         (
             ["--codebook", "homing-1", "--codebook", "imagenet-lite0", "--distractor-photos", "{rows}"],
             "of 'imagenet-lite0'",
