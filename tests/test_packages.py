@@ -19,7 +19,7 @@ LEVELS = [
     ["indexes", "objectives"],
     ["activation", "training"],
     ["collection", "estimate", "watermarks"],
-    ["activation_report", "cluster", "explain"],
+    ["activation_report", "api", "cluster", "explain"],
     ["evaluation", "service"],
     ["cli"],
     ["__main__"],
