@@ -137,6 +137,14 @@ def test_names_and_values_are_taken_alike(made: list[Path], tmp_path: Path) -> N
         assert opened.extractor.name == "homing-1"
 
 
+@pytest.mark.parametrize("wrong", [5, None, torch.nn.Identity()])
+def test_what_is_no_extractor_or_codebook_is_refused(wrong: object) -> None:
+    with pytest.raises(HomingError, match="an extractor is given by name, file or as an Extractor"):
+        homing.load_extractor(wrong)
+    with pytest.raises(HomingError, match="a codebook is given by name, file or as a Codebook"):
+        homing.load_codebook(wrong)
+
+
 def test_descriptors_are_those_of_the_extractor(photos: Path) -> None:
     net = homing.load_extractor()
     paths = sorted(photos.iterdir())

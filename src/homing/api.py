@@ -31,12 +31,12 @@ _BISECTIONS = 30
 
 def load_extractor(name: str | os.PathLike[str] = _DEFAULT, device: torch.device | str | None = None) -> Extractor:
     """The extractor of this name or in this file, on a device: by default a GPU if there is one."""
-    return extractors.resolve(name, device)
+    return extractors.load(name, device)
 
 
 def load_codebook(name: str | os.PathLike[str] = _DEFAULT) -> Codebook:
     """The codebook of this name or in this file."""
-    return codebooks.resolve(name)
+    return codebooks.load(name)
 
 
 @overload
@@ -186,14 +186,14 @@ def _load_each(photos: Iterable[Location | MemoryPhoto]) -> Iterator[tuple[int, 
 
 def _network_and_codebook(extractor: ExtractorLike | None, codebook: CodebookLike | None) -> tuple[Extractor, Codebook]:
     """What is asked for; where only a codebook is, with the extractor it was trained for."""
-    book = _default_codebook() if codebook is None else codebooks.resolve(codebook)
+    book = _default_codebook() if codebook is None else codebooks.load(codebook)
     if extractor is None and book.extractor != _DEFAULT:
         return extractors.load(book.extractor), book
     return _network(extractor), book
 
 
 def _network(extractor: ExtractorLike | None) -> Extractor:
-    return _default_extractor() if extractor is None else extractors.resolve(extractor)
+    return _default_extractor() if extractor is None else extractors.load(extractor)
 
 
 @cache

@@ -147,7 +147,14 @@ def test_other_files_are_refused(network: NetworkExtractor, tmp_path: Path) -> N
         imported(tmp_path / "x.faiss", network)
 
 
-@pytest.mark.parametrize(("rows", "message"), [(torch.rand(9, 8), "shape"), (torch.rand(9, DIM) + 1, "unit norm")])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (torch.rand(9, 8), "shape"),
+        (torch.rand(9, DIM) + 1, "unit norm"),
+        (torch.rand(0, DIM), "at least 2 descriptors are needed, got 0"),
+    ],
+)
 def test_descriptors_of_another_kind_are_refused(rows: torch.Tensor, message: str, network: NetworkExtractor) -> None:
     with pytest.raises(CodebookError, match=message):
         Codebook.from_faiss(faiss_index("PQ8x4"), extractor=network, descriptors=rows)

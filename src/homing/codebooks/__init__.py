@@ -1,6 +1,6 @@
 """Codebooks: frozen quantizers, which decide what an index stores of a descriptor."""
 
-from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load, resolve
+from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
 from homing.codebooks.distractors import Distractors
@@ -13,5 +13,4 @@ __all__ = [
     "codes_match",
     "has_distractors",
     "load",
-    "resolve",
 ]

@@ -21,13 +21,13 @@ def available() -> list[str]:
     return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
 
-def load(codebook: str | Path | Codebook) -> Codebook:
+def load(codebook: str | os.PathLike[str] | Codebook) -> Codebook:
     """The bundled codebook of this name, or the codebook in this file; a Codebook is returned unchanged."""
     if isinstance(codebook, Codebook):
         return codebook
-    if not isinstance(codebook, str | Path):
+    if not isinstance(codebook, str | os.PathLike):
         raise CodebookError(f"a codebook is given by name, file or as a Codebook, got {type(codebook).__name__}")
-    name = str(codebook)
+    name = os.fspath(codebook)
     if name in available():
         return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
     if Path(name).exists():
@@ -35,11 +35,6 @@ def load(codebook: str | Path | Codebook) -> Codebook:
     if name.endswith(_SUFFIX):
         raise CodebookError(f"no such file: {name}; homing codebook train writes one")
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
-
-
-def resolve(codebook: str | os.PathLike[str] | Codebook) -> Codebook:
-    """A codebook by its name or path, or as it is."""
-    return codebook if isinstance(codebook, Codebook) else load(os.fspath(codebook))
 
 
 def has_distractors(codebook: Codebook) -> bool:

@@ -21,6 +21,7 @@ from homing.extractors import Extractor
 
 _SAMPLE_SIZE = 2_000  # distractors of which the null distribution of codes is measured
 _MAX_NORM_ERROR = 0.01
+_MIN_DESCRIPTORS = 2
 
 
 def import_index(
@@ -105,6 +106,11 @@ def _check_descriptors(descriptors: Tensor | np.ndarray, extractor: Extractor) -
     rows = descriptors.detach().cpu().numpy() if isinstance(descriptors, Tensor) else np.asarray(descriptors)
     if rows.ndim != 2 or rows.shape[1] != extractor.dim:
         raise CodebookError(f"descriptors must have shape (N, {extractor.dim}), got {rows.shape}")
+    if len(rows) < _MIN_DESCRIPTORS:
+        raise CodebookError(
+            f"at least {_MIN_DESCRIPTORS} descriptors are needed, got {len(rows)}; 1,000 or more give a usable null "
+            "distribution"
+        )
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     if not (np.abs(np.linalg.norm(rows, axis=1) - 1) <= _MAX_NORM_ERROR).all():
         raise CodebookError("descriptors must have unit norm, as homing.describe gives them")

@@ -61,7 +61,7 @@ class Collection(BaseCollection):
 
         `with_distractors` puts it among the distractors that come with the bundled codebook.
         """
-        book = codebooks.resolve(codebook)
+        book = codebooks.load(codebook)
         where = location(path)
         if is_lance(where):
             if with_distractors:
@@ -86,7 +86,7 @@ class Collection(BaseCollection):
         Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
         One in Lance may be opened as it was at an earlier `version`, to be searched.
         """
-        where, extractor = location(path), None if extractor is None else extractors.resolve(extractor)
+        where, extractor = location(path), None if extractor is None else extractors.load(extractor)
         if is_lance(where):
             return _open_lance_collection(where, extractor, generation, version)
         if version is not None:

@@ -33,8 +33,8 @@ def migrate(
     New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
     `advance` is called for each reference that is done.
     """
-    book = codebooks.resolve(codebook)
-    extractor = None if extractor is None else extractors.resolve(extractor)
+    book = codebooks.load(codebook)
+    extractor = None if extractor is None else extractors.load(extractor)
     if is_lance(location(path)):
         return migrate_lance(location(path), book, extractor, advance)
     root = _absolute(path)

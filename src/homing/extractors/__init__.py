@@ -2,6 +2,6 @@
 
 from homing.extractors.base import Extractor, NetworkExtractor, describe
 from homing.extractors.published import fetch, fetched
-from homing.extractors.registry import available, load, register, resolve
+from homing.extractors.registry import available, load, register
 
-__all__ = ["Extractor", "NetworkExtractor", "available", "describe", "fetch", "fetched", "load", "register", "resolve"]
+__all__ = ["Extractor", "NetworkExtractor", "available", "describe", "fetch", "fetched", "load", "register"]

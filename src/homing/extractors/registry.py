@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from pkgutil import iter_modules
 
 import torch
@@ -30,19 +29,19 @@ def register(name: str) -> Callable[[Builder], Builder]:
     return decorate
 
 
-def load(extractor: str | Path | Extractor, device: Device = None) -> Extractor:
+def load(extractor: str | os.PathLike[str] | Extractor, device: Device = None) -> Extractor:
     """The extractor of this name or file, on this device (by default a GPU if there is one).
 
     An Extractor is returned unchanged.
     """
-    if not isinstance(extractor, str | Path):
+    if not isinstance(extractor, str | os.PathLike):
         if not isinstance(extractor, Extractor):
             raise HomingError(
                 "an extractor is given by name, file or as an Extractor, such as homing.NetworkExtractor(module, …), "
                 f"got {type(extractor).__name__}"
             )
         return extractor
-    name = str(extractor)
+    name = os.fspath(extractor)
     from homing.extractors.descriptor_network import trained_network
     from homing.extractors.timm_models import timm_model
     from homing.extractors.torchscript import torchscript
@@ -57,11 +56,6 @@ def load(extractor: str | Path | Extractor, device: Device = None) -> Extractor:
     if name not in _BUILDERS:
         raise UnknownNameError("extractor", name, available())
     return _BUILDERS[name](device)
-
-
-def resolve(extractor: str | os.PathLike[str] | Extractor, device: Device = None) -> Extractor:
-    """An extractor by its name or file, or as it is."""
-    return load(os.fspath(extractor), device) if isinstance(extractor, str | os.PathLike) else extractor
 
 
 def available() -> dict[str, str]:
