@@ -1,4 +1,4 @@
-"""A folder that holds one user's references: catalog, codes, descriptors, index."""
+"""The collection of one user's references on disk: catalog, codes, descriptors and index."""
 
 from homing.collection._remove import Selection
 from homing.collection.checks import check

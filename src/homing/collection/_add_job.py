@@ -1,4 +1,4 @@
-"""The job of indexing photos as they are, on one machine."""
+"""Index photos without changing them, on one machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homing.photo import FoundPhoto, Photo
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
 
-BATCH = 16  # no faster in larger ones on a CPU, and each photo in it takes some 30 MB
+BATCH = 16  # larger batches are no faster on a CPU, and each photo in a batch takes about 30 MB
 
 
 def add_photos(
@@ -27,9 +27,12 @@ def add_photos(
     *,
     replace: bool = False,
 ) -> list[Outcome]:
-    """Index photos; each is on disk when it is reported. To `replace` is to remove what its path held before."""
+    """Index photos, and report each one once it is on disk.
+
+    `replace` removes the references that were added from the same paths before.
+    """
     adder, extractor = PhotoAdder(collection, replace=replace), collection.extractor
-    resize_lock = Lock()  # photos are decoded side by side, but their views are many times larger
+    resize_lock = Lock()  # photos are decoded in parallel, but resizing takes many times more memory
 
     def resize(photo: Photo) -> Tensor:
         with resize_lock:

@@ -1,4 +1,4 @@
-"""Arrays as the bytes that a database keeps of them."""
+"""Convert arrays to the bytes that a database stores."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 
 
 def to_float16(rows: np.ndarray) -> np.ndarray:
-    """The same numbers in fp16."""
-    half: np.ndarray = torch.tensor(rows, dtype=torch.half).numpy()  # in half the time that NumPy takes
+    """Convert an array to fp16."""
+    half: np.ndarray = torch.tensor(rows, dtype=torch.half).numpy()  # twice as fast as NumPy
     return half
 
 
 def row_bytes(rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of each of the rows (N, …)."""
-    # Cut out of one piece: an array for each of a million rows would take longer.
+    """Yield the bytes of each row of an array (N, …)."""
+    # Slicing one bytes object is faster than making an array for each of a million rows.
     whole, size = rows.tobytes(), rows.shape[1] * rows.itemsize
     return (whole[start : start + size] for start in range(0, len(whole), size))

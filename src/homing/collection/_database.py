@@ -1,4 +1,4 @@
-"""The SQLite file under the catalog: its tables, its transactions, and errors that a user can act on."""
+"""The SQLite file of the catalog: tables, transactions, and error messages that a user can act on."""
 
 from __future__ import annotations
 
@@ -54,36 +54,37 @@ CREATE TABLE released_descriptors (  -- of activated files, fp16
 
 
 class Database:
-    """One SQLite file; safe to use from several threads."""
+    """One SQLite file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
         with ExitStack() as stack:
             try:
-                # Autocommit; transactions are opened by `_change` alone.
+                # Autocommit: only `_transaction` opens transactions.
                 self._database = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
                 stack.callback(self._database.close)
-                # Of a new catalog; one that is there keeps its own. SQLite's 4096 hold three descriptors and are a
-                # quarter empty, and a million hashes lie on so many of them that writing them back takes the time.
+                # Applies to a new catalog; an existing one keeps its page size. SQLite's default of 4096 bytes holds
+                # three descriptors with a quarter unused, and a million hashes then span so many pages that writing
+                # them back dominates the time.
                 self._database.execute("PRAGMA page_size = 16384")
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = FULL")
                 self._database.execute("PRAGMA foreign_keys = ON")
-                # 64 MB: hashes come in no order, and each reads and writes another page of their index.
+                # 64 MB: hashes arrive in random order, and each one reads and writes another page of their index.
                 self._database.execute("PRAGMA cache_size = -65536")
             except sqlite3.Error as error:
                 raise CollectionError(f"cannot open the catalog {path}: {error}") from error
             stack.pop_all()
 
     def create(self) -> None:
-        """Make the tables of a new catalog."""
+        """Create the tables of a new catalog."""
         with self._transaction() as connection:
             for statement in _SCHEMA.split(";\n"):
                 connection.execute(statement)
 
     def close(self) -> None:
-        """Let go of the file."""
-        with self._lock:  # SQLite crashes if it is closed under a query
+        """Close the file."""
+        with self._lock:  # SQLite crashes if it is closed during a query
             self._database.close()
 
     @contextmanager

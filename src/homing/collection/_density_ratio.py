@@ -1,4 +1,4 @@
-"""How much alike the photos of a collection are, by some of them."""
+"""The density ratio of a collection, estimated from a sample of its references."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from homing.codebooks import Codebook
 from homing.indexes import Index
 from homing.indexes.ranking import Descriptors
 
-_SAMPLE = 1_000  # references that tell it
-_REMEASURE_FACTOR = 1.1  # times as many references, or as few, and others are asked
+_SAMPLE = 1_000  # references in the sample
+_REMEASURE_FACTOR = 1.1  # a collection that grows or shrinks by this factor is measured again
 
 
 class CollectionDensityRatio:
-    """Measured when it is first asked for, and again when the collection has grown; safe to use in several threads."""
+    """The density ratio, measured on first use and again when the collection changes in size. Thread-safe."""
 
     def __init__(self, descriptors: Descriptors, codebook: Codebook, distractor_ids: range) -> None:
-        """Distractors are the ids in the index that the catalog does not have."""
+        """`distractor_ids` are the ids in the index that are not in the catalog."""
         self._descriptors, self._codebook, self._distractor_ids = descriptors, codebook, distractor_ids
         self._lock = Lock()
-        self._density_ratio, self._measured_among = 1.0, 0  # the references it was measured among
+        self._density_ratio, self._measured_among = 1.0, 0  # number of references at the last measurement
 
     def value(self, index: Index) -> float:
-        """How many times as often references lie near each other as unrelated photos that the codebook knows do."""
+        """How many times more often references lie near each other than the codebook's unrelated photos do."""
         with self._lock:
             references = len(index) - len(self._distractor_ids)
             if not self._measured_among / _REMEASURE_FACTOR <= references <= self._measured_among * _REMEASURE_FACTOR:

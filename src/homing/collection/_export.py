@@ -1,4 +1,4 @@
-"""A collection in forms that need nothing of homing, and a collection made of one."""
+"""Export a collection to formats that are readable without homing, and import a Parquet export."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported: the folder and its files, in which format, and how many references."""
+    """A finished export: its folder, files, format and number of references."""
 
     out: Path
     format: str
@@ -66,7 +66,7 @@ class Export:
 
 
 def export_folder(folder: Folder, out: Location, format: str) -> Export:
-    """Write a collection, as it is at this moment, into a new folder; it appears whole or not at all."""
+    """Write the current state of a collection into a new folder. The folder appears complete or not at all."""
     if format not in _WRITERS:
         raise UnknownNameError("format", format, _WRITERS)
     if isinstance(out, Address):
@@ -88,7 +88,7 @@ def export_folder(folder: Folder, out: Location, format: str) -> Export:
 
 
 def import_folder(path: Path, export: Path) -> None:
-    """Make a new collection of a Parquet export; it appears whole or not at all."""
+    """Create a collection from a Parquet export. The collection appears complete or not at all."""
     if not (export / "photos.parquet").is_file():
         raise CollectionError(f"{export} is no Parquet export; make one with: homing export COLLECTION --out {export}")
     codebook = Codebook.read(export / "codebook")
@@ -122,7 +122,7 @@ def _as_faiss(folder: Folder, catalog: Transfer, draft: Path) -> tuple[int, dict
     listing = io.StringIO(newline="")
     lines = csv.writer(listing)
     lines.writerow(["id", "sha256", "source", "state"])
-    for rows in catalog.photos(folder.codebook):  # first, since it refuses what is damaged
+    for rows in catalog.photos(folder.codebook):  # first, because it raises an error on damaged rows
         lines.writerows(row[:4] for row in rows)
         numbers += [row.id for row in rows]
     index = FaissIndex(folder.codebook)

@@ -1,4 +1,4 @@
-"""One writer at a time; readers are never held up."""
+"""Locks: one writer at a time. Readers never wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homing.errors import BusyError, CollectionError
 
 @contextmanager
 def lock_for_writing(folder: Folder) -> Iterator[None]:
-    """Hold a collection while its references are changed, in the generation that answers: no other is written to."""
+    """Lock a collection while its references change. Only the current generation can be written to."""
     with writer_lock(folder.root):
         if folder.path != generation_path(folder.root, "current"):
             raise CollectionError(
@@ -26,31 +26,31 @@ def lock_for_writing(folder: Folder) -> Iterator[None]:
 
 @contextmanager
 def writer_lock(root: Path) -> Iterator[None]:
-    """Hold a collection while it is changed; whoever comes second is told so at once: BusyError."""
+    """Lock a collection while it changes. Raises BusyError at once if another writer holds the lock."""
     with _hold(root, "writer.lock"):
         yield
 
 
 @contextmanager
 def snapshot_lock(root: Path) -> Iterator[None]:
-    """Hold the snapshots of the index while one is kept, which readers do as well: no writer is refused for that."""
+    """Lock the index snapshots while one is saved. Readers save snapshots too, so writers use a separate lock."""
     with _hold(root, "snapshot.lock"):
         yield
 
 
 @contextmanager
 def uploads_lock(root: Path) -> Iterator[None]:
-    """Hold the uploads of a collection while files come and go there, of services over one collection: BusyError."""
+    """Lock the uploads of a collection while a service adds or deletes files. Raises BusyError if they are locked."""
     with _hold(root, "uploads.lock"):
         yield
 
 
 @contextmanager
 def _hold(root: Path, name: str) -> Iterator[None]:
-    """Hold a lock; the system lets go of it when a process ends, however it ends."""
-    if not root.is_dir():  # the lock would make it anew
+    """Hold a file lock. The operating system releases it when the process ends, even after a crash."""
+    if not root.is_dir():  # the lock would create it again
         raise CollectionError(f"{root} cannot be changed: it is not there any more")
-    # Of its own for each job: the same lock taken twice, by another thread or by the same one, is refused as well.
+    # A new lock object for each job, so that a second acquisition fails even within one process or thread.
     lock = FileLock(root / name)
     try:
         lock.acquire(timeout=0)

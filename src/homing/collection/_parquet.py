@@ -1,4 +1,4 @@
-"""References and releases as Parquet files, and back."""
+"""Write references and releases to Parquet files, and read them back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FINGERPRINT, _LAST_ID, _DISTRACTORS = b"homing.codebook", b"homing.last_id", b"
 
 
 def write_parquet(catalog: Transfer, codebook: Codebook, distractor_count: int, folder: Path) -> int:
-    """Write all references and releases into a folder; gives how many references there are."""
+    """Write all references and releases into a folder. Returns the number of references."""
     arrow, count, schema = _arrow(), 0, _photos_schema(codebook)
     metadata = {_LAST_ID: str(catalog.last_id()), _DISTRACTORS: str(distractor_count)}
     with _table_writer(folder / PHOTOS, schema.with_metadata({**schema.metadata, **metadata})) as write:
@@ -39,7 +39,7 @@ def write_parquet(catalog: Transfer, codebook: Codebook, distractor_count: int, 
 
 
 def read_counts(folder: Path) -> tuple[int, int]:
-    """The largest id that was ever given in the collection, and how many distractors there were."""
+    """The largest id ever assigned in the collection, and its number of distractors."""
     path = folder / PHOTOS
     with _open(path) as file:
         metadata = file.schema_arrow.metadata or {}
@@ -49,7 +49,7 @@ def read_counts(folder: Path) -> tuple[int, int]:
 
 
 def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
-    """The references that `write_parquet` wrote, in pieces; refuses those of another codebook."""
+    """Yield batches of the references that `write_parquet` wrote. Rejects references of another codebook."""
     for batch in _batches(folder / PHOTOS, _photos_schema(codebook), codebook):
         *columns, descriptors = batch.columns
         vectors = descriptors.flatten().to_numpy(zero_copy_only=False).reshape(batch.num_rows, -1)
@@ -61,7 +61,7 @@ def read_photos(folder: Path, codebook: Codebook) -> Iterator[list[PhotoRow]]:
 
 
 def read_releases(folder: Path, codebook: Codebook) -> Iterator[list[ReleaseRecord]]:
-    """The releases that `write_parquet` wrote, in pieces."""
+    """Yield batches of the releases that `write_parquet` wrote."""
     for batch in _batches(folder / RELEASES, _releases_schema(codebook), codebook):
         rows = (ReleaseRecord(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         yield [row._replace(vector=row.vector and np.array(row.vector, np.float16).tobytes()) for row in rows]
@@ -73,7 +73,7 @@ def _arrow() -> Any:
 
 
 def _schema(names: Sequence[str], kinds: Sequence[Any], codebook: Codebook, *, nullable: Sequence[str] = ()) -> Any:
-    """Columns, the last of which is a descriptor."""
+    """A schema with these columns. The last column is a descriptor."""
     arrow = _arrow()
     fields = [
         arrow.field("descriptor" if name == "vector" else name, kind, nullable=name in nullable)
@@ -97,7 +97,7 @@ def _releases_schema(codebook: Codebook) -> Any:
 
 @contextmanager
 def _table_writer(path: Path, schema: Any) -> Iterator[Any]:
-    """A function that takes the columns of a few rows, and puts them behind those in a new file."""
+    """Open a new file, and give a function that appends rows, passed as columns."""
     arrow = _arrow()
     with report_write_errors(path), path.open("xb") as file:
         with arrow.parquet.ParquetWriter(file, schema) as writer:

@@ -1,4 +1,4 @@
-"""The job of releasing photos, on one machine: index, activate, verify, write."""
+"""Release photos on one machine: index, activate, check, write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ActivationJob:
-    """One call of `activate`: photos of one recipe into one folder."""
+    """One call of `activate`: photos released with one recipe into one folder."""
 
     def __init__(
         self,
@@ -39,14 +39,14 @@ class ActivationJob:
         processes: bool = False,
         graphics: bool = False,
     ) -> None:
-        """`expected` are the hashes that a photo's file must have one of."""
+        """`expected` maps each photo to the hashes that its file may have."""
         self.collection, self.out, self.recipe = collection, out, recipe
         self.loop, self.processes, self.graphics = loop, processes, graphics
         self.format = format_name(format) if format else None
         self._releases = ReleaseWriter(collection, recipe, format, expected, graphics=graphics)
 
     def run(self, found: Sequence[FoundPhoto[Location]], report: Callable[[Outcome], None]) -> list[Outcome]:
-        """Release photos; each one's file is on disk when it is reported."""
+        """Release photos, and report each one once its file is on disk."""
         tasks = tasks_for(found, self.out, self.format, self.collection)
         outcomes = []
         for batch in self._released(tasks):
@@ -56,18 +56,18 @@ class ActivationJob:
         return outcomes
 
     def _released(self, tasks: Sequence[Task]) -> Iterator[list[Outcome]]:
-        """What came of the photos, batch by batch, in order."""
+        """Yield the outcomes batch by batch, in input order."""
         device = self.collection.extractor.device
         write_batch = partial(release, releases=self._releases)
-        # Workers load the network by its name, and run the engine.
+        # Workers load the network by its name and run the default loop.
         can_use_workers = self.processes and self.loop is optimize and not self.collection.has_custom_extractor
         if can_use_workers and use_processes(len(tasks), device):
             compiled = should_compile(len(tasks), self.recipe)
             work = ActivateFiles(self.collection.codebook, self.recipe, self.format, compiled, graphics=self.graphics)
-            # Batches come so fast that to wait for the disk, and only then for the next one, would halve the pace.
+            # Batches finish so fast that waiting for the disk between them would halve the throughput.
             return pipelined_map(write_batch, map_in_workers(prefetch_map(self._read, tasks), work))
         size = batch_size_for(device)
-        if unwrap(self.loop) is not optimize:  # compared with as it would be run by itself: a batch after the other
+        if unwrap(self.loop) is not optimize:  # a loop under comparison runs as it would alone: one batch at a time
             size = replace(size, concurrent=1, threads=None)
         return map(write_batch, map_batches(prefetch_map(self._load, tasks), self._activate, size))
 

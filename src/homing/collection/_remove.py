@@ -1,4 +1,4 @@
-"""References leave a collection: found by id, path or folder, and removed."""
+"""Select references by id, path or folder, and remove them from a collection."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from homing.collection.settings import open_catalog
 
 @dataclass(frozen=True)
 class Selection:
-    """The references that a user named, each once, and what names none."""
+    """The selected references, each once, and the selectors that match none."""
 
     ids: list[int]
     unknown: list[Outcome]
 
 
 def select_references(catalog: Catalog, what: Iterable[int | str | Location]) -> Selection:
-    """References by their ids, by the paths they were added from, or by a folder that these lie in."""
+    """Select references by id, by the path they were added from, or by a folder that contains it."""
     ids: dict[int, None] = {}
     unknown = []
     for each in dict.fromkeys(what):
@@ -37,11 +37,11 @@ def select_references(catalog: Catalog, what: Iterable[int | str | Location]) ->
 
 
 def remove_references(folder: Folder, selection: Selection) -> list[Outcome]:
-    """Remove references in one transaction; files that were released of them are left where they are.
+    """Remove references in one transaction. Their released files stay in place.
 
-    They leave the generations beside this one, too: they have the same ids in all of them.
+    The references are removed from the other generations too, where they have the same ids.
     """
-    # In this order nothing stays behind after a kill: the same call goes on, or the next run of the migration.
+    # With this order nothing remains after a crash: repeating the call, or the migration, completes the removal.
     for before in earlier_generations(folder.root) if selection.ids else []:
         _remove_from_generation(before, selection.ids)
     removed = folder.catalog.remove(selection.ids) if selection.ids else []
@@ -51,7 +51,7 @@ def remove_references(folder: Folder, selection: Selection) -> list[Outcome]:
 
 
 def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], selection: Selection) -> list[Outcome]:
-    """What is reported of references that were removed, as catalogs give them, and of what names none."""
+    """Outcomes of the references that a catalog removed, and of the selectors that match none."""
     return [
         Outcome(photo=location(source), state="removed", released=None if released is None else location(released))
         for _, source, released in removed
@@ -65,16 +65,16 @@ def _remove_from_generation(generation: Path, ids: list[int]) -> None:
 
 def _at(catalog: Catalog, what: str | Location) -> list[int]:
     if what == "":
-        return []  # not the folder one is in, which a path that is empty stands for
+        return []  # an empty path would mean the working directory
     path = location(what)
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        return []  # no reference has such a path
+        return []  # no reference has a path like this
     if isinstance(path, Address):
         inner, chain, outer = str(path).partition("::")
         below = catalog.find_in_folder(inner)
-        if chain:  # other archives may have a folder of the same name
+        if chain:  # other archives may contain a folder of the same name
             sources = catalog.sources_and_states(below)
             below = [number for number in below if sources[number][0].endswith(chain + outer)]
         return [*(number for number, _ in catalog.find_by_source(str(path))), *below]

@@ -1,4 +1,4 @@
-"""Photos that take the place of those that were added from the same paths before."""
+"""Replace the references that were added from the same paths before."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from homing.collection.catalog import Catalog
 
 
 class ReplaceTracker:
-    """What one job may replace: no reference whose photo it meets, whatever the name of its file is by now."""
+    """Decides what one job may replace: never a reference whose photo is among the input, even under a new name."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._seen: dict[str, str] = {}
-        self.lock = RLock()  # photos are met in threads, ahead of the one that replaces: held from asking to removing
+        self.lock = RLock()  # lookups run in threads ahead of the replacement: held from the lookup until the removal
 
     def lookup_existing(self, sha256: str, path: Location) -> int | None:
-        """The reference of a photo that lies here; from now on it stays."""
+        """The reference with this hash, if there is one. The job sees it at this path and does not remove it."""
         with self.lock:
             self._seen.setdefault(sha256, stored_path(path))
             return self._catalog.find(sha256)
 
     def outdated(self, path: Location, sha256: str) -> list[int]:
-        """The references that were added from this path when it held another file; others are said to have moved."""
+        """The references added from this path when it held another file. The sources of moved photos are updated."""
         source, left = stored_path(path), []
         for number, known in self._catalog.find_by_source(source):
             if known in self._seen:

@@ -1,4 +1,4 @@
-"""How a collection searches: which cells, what is re-ranked, and the false-match probability of each match."""
+"""Search of a collection: choice of cells, re-ranking, and false-match probabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from homing.collection.results import Match, SearchPlan, SearchResult
 from homing.errors import CollectionError, HomingError
 from homing.indexes import Index, full_distances
 
-DEFAULT_RERANK = 100  # of the nearest are compared again where nothing else is asked for
+DEFAULT_RERANK = 100  # number of nearest references that are re-ranked by default
 
 
 def plan_search(
@@ -27,12 +27,12 @@ def plan_search(
     *,
     variants: bool = False,
 ) -> SearchPlan:
-    """What is asked for and, where nothing is, what suits a collection of this size."""
+    """Complete the search options with defaults for the size of the collection."""
     if k < 1 or (probes is not None and probes < 1):
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
     if rerank and rerank < k:
         raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
-    if rerank is None:  # who says where to look wants that and no more
+    if rerank is None:  # explicit cells turn the default re-ranking off
         rerank = max(k, DEFAULT_RERANK) if probes is None and probe_radius is None else 0
     cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
     if cells is None:
@@ -47,7 +47,7 @@ def plan_search(
 def run_search(
     folder: Folder, index: Index, descriptors: Tensor, k: int, plan: SearchPlan, max_false_match: float | None
 ) -> list[SearchResult]:
-    """The nearest references of each of (B, D) or (B, T, D) descriptors, the rarest distance first."""
+    """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first."""
     if max_false_match is not None and not 0 < max_false_match <= 1:
         raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {max_false_match:g}")
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.probe_radius)
@@ -64,11 +64,11 @@ def run_search(
         probabilities[is_reranked] = null_distribution.false_match_probability(
             "descriptor", distances[is_reranked], trials, _density_ratio(folder, index)
         )
-    # A code lies farther from its own photo than a descriptor does: only how unlikely they are can be compared. Where
-    # both are all but certain, distances decide. What is none comes last.
+    # A code is farther from its own photo than a descriptor is, so distances to the two are not comparable, but
+    # probabilities are. Distances break ties. Empty results (negative ids) come last.
     order = np.lexsort((distances, probabilities, ids < 0))[:, :k]
-    # An activated photo has two descriptors, or more: a distractor, who may come near to any, has as many tries. That
-    # makes none less near.
+    # An activated photo has two or more descriptors. An unrelated query can match any of them by accident, so the
+    # probability is multiplied by their number. The order is already fixed and does not change.
     probabilities = np.minimum(np.maximum(counts, 1) * probabilities, 1)
     ids, distances, is_reranked, probabilities = (
         np.take_along_axis(each, order, 1) for each in (ids, distances, is_reranked, probabilities)
@@ -83,10 +83,10 @@ def run_search(
 
 
 def _descriptor_distances(folder: Folder, queries: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distances (B, N) of queries to the descriptors that the catalog keeps, and how many (B, N) these are."""
+    """The distances (B, N) of queries to the stored descriptors, and the number of these per reference (B, N)."""
     try:
         exact, counts = full_distances(queries, ids, folder.catalog.descriptors)
-    except (ValueError, TypeError) as error:  # of NumPy: their lengths are not that of the queries
+    except (ValueError, TypeError) as error:  # from NumPy: descriptors of a different length than the queries
         raise _damaged(folder) from error
     if np.isnan(exact).any():
         raise _damaged(folder)

@@ -1,4 +1,4 @@
-"""Where the files of references lie: those that moved, those that are still passive."""
+"""Source files of references: update moved ones, and list those that are still passive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOURCE_CHANGED = "is another file than the one that was added; homing add --repl
 
 
 def update_moved_source(catalog: Catalog, photo: int, path: Location) -> Location | None:
-    """Where the file of a reference lay, if nothing is there any more; from now on its source is this path."""
+    """Set the source of a reference to this path if its file moved. Returns the old path, None if it did not move."""
     source, _ = catalog.source_and_state(photo)
     if (
         source == stored_path(path)
@@ -35,15 +35,15 @@ def _is_missing(file: Location) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, HomingError):
-        return False  # it may well be there, where nobody may look
+        return False  # it may exist in a folder that cannot be read
     return False
 
 
 def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[Location, set[str]]]:
-    """The files of references that are still passive, and the hashes that each may have.
+    """The files of references that are still passive, and the hashes that each file may have.
 
-    Their names are relative to the folder that all references have in common, whether passive or not: a job that was
-    interrupted gives the same names to what is left.
+    Names are relative to the common folder of all references, passive or not, so that an interrupted job gives the
+    remaining files the same names.
     """
     expected: dict[Location, set[str]] = {}
     for source, sha256 in catalog.passive():
@@ -60,7 +60,7 @@ def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[L
 def still_passive(
     catalog: Catalog, expected: Mapping[Location, Container[str]], done: Iterable[Outcome]
 ) -> list[Outcome]:
-    """Those of the expected that are passive still, though their file was activated: it is that of another by now."""
+    """Outcomes of expected references that remain passive although their path was activated: its file has changed."""
     activated = {outcome.photo for outcome in done if outcome.state != "failed"}
     return [
         Outcome(photo=location(source), state="failed", reason=f"{source}: {SOURCE_CHANGED}")

@@ -1,4 +1,4 @@
-"""Where what is released of photos goes: into one folder, under the names they have in the folders given."""
+"""Target paths of released files: one output folder, with the names that the photos have in the input folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from homing.photo import SUFFIXES, FoundPhoto
 
 
 def targets(found: Iterable[FoundPhoto[Location]], out: Location, format: str | None) -> dict[Location, Location]:
-    """The photo of each file to be written, in a format if one is given; what lies in the folder is no input."""
+    """Map each target file, in `format` if given, to its photo. Photos inside `out` are skipped."""
     made: dict[Location, Location] = {}
     for item in found:
         if is_inside(item.path, out):

@@ -1,4 +1,4 @@
-"""The rows of a catalog as they are, for moving them elsewhere."""
+"""Raw rows of a catalog, for export and migration."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from homing.codebooks import Codebook
 from homing.collection.catalog import Catalog
 from homing.errors import CollectionError
 
-CHUNK = 10_000  # rows at a time: of 512 dimensions, some 10 MB
+CHUNK = 10_000  # rows per batch: about 10 MB at 512 dimensions
 
 
 class PhotoRow(NamedTuple):
-    """A reference with all that the catalog holds of it; the vector is its descriptor's fp16 bytes."""
+    """A reference with everything that the catalog stores. `vector` holds the fp16 bytes of its descriptor."""
 
     id: int
     sha256: str
@@ -27,7 +27,7 @@ class PhotoRow(NamedTuple):
 
 
 class ReleaseRecord(NamedTuple):
-    """A row of the releases, whole; the vector is the descriptor of the released file, where one is kept."""
+    """A complete row of the releases. `vector` is the descriptor of the released file, if one is stored."""
 
     photo: int
     path: str
@@ -39,16 +39,16 @@ class ReleaseRecord(NamedTuple):
     linf: float
     reason: str | None
     written: int
-    changed: str | datetime  # as the catalog has it
+    changed: str | datetime  # in the catalog's own type
     vector: bytes | None
 
 
 class Transfer(Catalog):
-    """A connection of its own to a catalog: nobody else's reading or writing is in its way."""
+    """A separate connection to a catalog, independent of other readers and writers."""
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """All that is read inside is the catalog of one moment, whoever writes meanwhile."""
+        """Read one consistent state of the catalog inside this context, regardless of concurrent writers."""
         with self._lock:
             self._database.execute("BEGIN")
             try:
@@ -57,7 +57,7 @@ class Transfer(Catalog):
                 self._database.execute("ROLLBACK")
 
     def photos(self, codebook: Codebook, size: int = CHUNK) -> Iterator[list[PhotoRow]]:
-        """All references in the order of their ids, in pieces; refuses what is damaged."""
+        """Yield batches of all references in order of id. Raises an error on damaged rows."""
         last = 0
         while rows := self._fetch_all(
             "SELECT id, sha256, source,"
@@ -77,7 +77,7 @@ class Transfer(Catalog):
             yield photos
 
     def releases(self, size: int = CHUNK) -> Iterator[list[ReleaseRecord]]:
-        """All that was released, in pieces."""
+        """Yield batches of all releases."""
         last = 0
         columns = ", ".join(ReleaseRecord._fields)
         while rows := self._fetch_all(
@@ -90,11 +90,11 @@ class Transfer(Catalog):
             yield [ReleaseRecord(*row[1:]) for row in rows]
 
     def insert_photos(self, rows: Sequence[PhotoRow]) -> None:
-        """Record references under the ids they had, all or none."""
+        """Record references with their original ids, in one transaction."""
         with self._transaction() as connection:
             revision = self._next_revision(connection)
             if self._fetch_one("SELECT 1 FROM photos WHERE id > ?", rows[0].id):
-                # An index follows references that come in the order of their ids; for these it is built anew.
+                # An index update expects new references in order of id; after these the index is rebuilt.
                 connection.execute("INSERT OR REPLACE INTO metadata VALUES ('codes_revision', ?)", (str(revision),))
             connection.executemany(
                 "INSERT INTO photos (id, sha256, source, code, added) VALUES (?, ?, ?, ?, ?)",
@@ -103,7 +103,7 @@ class Transfer(Catalog):
             connection.executemany("INSERT INTO descriptors VALUES (?, ?)", [(row.id, row.vector) for row in rows])
 
     def insert_releases(self, rows: Sequence[ReleaseRecord]) -> None:
-        """Record what was released, all or none, in place of what was known of the same files."""
+        """Record releases in one transaction, replacing earlier rows of the same files."""
         columns = ReleaseRecord._fields[:-1]
         with self._transaction() as connection:
             connection.executemany(
@@ -116,11 +116,11 @@ class Transfer(Catalog):
             )
 
     def sources(self, after: int, to: int = 2**62) -> dict[int, str]:
-        """The sources of the references whose ids lie behind one and no farther than another."""
+        """The sources of the references with `after` < id <= `to`, by id."""
         return dict(self._fetch_all("SELECT id, source FROM photos WHERE id > ? AND id <= ?", after, to))
 
     def has_release(self, row: ReleaseRecord, ignoring_reason: str) -> bool:
-        """Whether this file was planned or released here, unless its reason is `ignoring_reason`.
+        """Whether this catalog has the release, planned or written, with a reason other than `ignoring_reason`.
 
         State and recipe may differ.
         """
@@ -131,13 +131,13 @@ class Transfer(Catalog):
         return bool(self._fetch_all(query, row.photo, row.path, row.sha256, row.written, row.changed, ignoring_reason))
 
     def update_sources(self, sources: Sequence[tuple[str, int]]) -> None:
-        """Say where the files of references lie now."""
+        """Set the sources of references, given as pairs of source and id."""
         if sources:
             with self._transaction() as connection:
                 connection.executemany("UPDATE photos SET source = ? WHERE id = ?", sources)
 
     def last_id(self) -> int:
-        """The largest id that was ever given."""
+        """The largest id ever assigned."""
         row = self._fetch_one(
             "SELECT max(coalesce(max(id), 0), (SELECT coalesce(max(photo), 0) FROM removed)) FROM photos"
         )
@@ -145,13 +145,13 @@ class Transfer(Catalog):
         return int(row[0])
 
     def reserve_ids(self, last: int) -> None:
-        """Give no id up to this one to another reference."""
+        """Reserve all ids up to this one: new references get larger ids."""
         if last > self.last_id():
             with self._transaction() as connection:
                 connection.execute("INSERT INTO removed VALUES (?, ?)", (last, self._next_revision(connection)))
 
     def release_status(self, row: ReleaseRecord) -> tuple[str, str, str | None] | None:
-        """The source, state and reason of what was released elsewhere, as this catalog sees it."""
+        """The source of the photo and this catalog's state and reason of a release from another catalog."""
         found = self._fetch_one(
             "SELECT source, state, reason FROM releases JOIN photos ON id = photo"
             " WHERE photo = ? AND path = ? AND releases.sha256 = ?",

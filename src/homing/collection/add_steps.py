@@ -1,4 +1,4 @@
-"""The stages of adding photos, on one machine or on many: read, asked after, decoded, described, recorded."""
+"""The steps of adding photos, on one machine or a cluster: read, look up, decode, describe, record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadPhoto:
-    """A photo's file as it was read."""
+    """A photo's file: its bytes and hash."""
 
     path: Location
     sha256: str
@@ -36,7 +36,7 @@ class ReadPhoto:
 
 @dataclass(frozen=True)
 class DecodedPhoto:
-    """A new photo as the network sees it, small enough to wait for its batch."""
+    """A new photo at the network's input size, small enough to queue for its batch."""
 
     path: Location
     sha256: str
@@ -45,7 +45,7 @@ class DecodedPhoto:
 
 @dataclass(frozen=True)
 class DescribedPhoto:
-    """A new photo as the catalog keeps it."""
+    """A new photo as the catalog stores it."""
 
     path: Location
     sha256: str
@@ -54,7 +54,7 @@ class DescribedPhoto:
 
 
 def read(path: Location) -> ReadPhoto | Outcome:
-    """The file of a photo, with its hash."""
+    """Read and hash the file of a photo."""
     try:
         data = read_file(path)
     except PhotoError as error:
@@ -63,7 +63,7 @@ def read(path: Location) -> ReadPhoto | Outcome:
 
 
 def decode(photo: ReadPhoto, resize: Callable[[Photo], Tensor]) -> DecodedPhoto | Outcome:
-    """What the network sees of a photo, which `resize` makes of it."""
+    """Decode a photo and convert it to the network's input with `resize`."""
     try:
         return DecodedPhoto(photo.path, photo.sha256, resize(Photo.decode(photo.data, str(photo.path))))
     except PhotoError as error:
@@ -75,22 +75,22 @@ def decode(photo: ReadPhoto, resize: Callable[[Photo], Tensor]) -> DecodedPhoto 
 
 
 def describe_all(photos: Sequence[DecodedPhoto], extractor: Extractor, codebook: Codebook) -> list[DescribedPhoto]:
-    """Descriptors and codes of a batch."""
+    """Compute the descriptors and codes of a batch."""
     descriptors = describe(extractor, [photo.network_input for photo in photos])
     rows = zip(photos, codebook.encode(descriptors), descriptors.numpy(), strict=True)
     return [DescribedPhoto(photo.path, photo.sha256, code, descriptor) for photo, code, descriptor in rows]
 
 
 class PhotoAdder:
-    """What adding asks of a collection's catalog, and tells it: all of a job go to the same one."""
+    """The catalog operations of adding photos. One job uses one instance for all its photos."""
 
     def __init__(self, collection: Collection, *, replace: bool = False) -> None:
-        """To `replace` is to remove what a photo's path held before."""
+        """`replace` removes the references that were added from a photo's path before."""
         self._collection, self._catalog = collection, collection.folder.catalog
         self._replace_tracker = ReplaceTracker(self._catalog) if replace else None
 
     def lookup_existing(self, photos: Sequence[tuple[Location, str]]) -> list[Outcome | None]:
-        """What there is to tell of photos that are known, by their hashes; None of those that are new."""
+        """The outcome of each photo that is already known by its hash; None for new photos."""
         return [self._lookup_existing(path, sha256) for path, sha256 in photos]
 
     def _lookup_existing(self, path: Location, sha256: str) -> Outcome | None:
@@ -109,7 +109,7 @@ class PhotoAdder:
         return None
 
     def _known(self, number: int, path: Location, sha256: str) -> Outcome:
-        """A photo that is a reference already: here, or elsewhere, or where it is no more."""
+        """Outcome of a photo that is already a reference: added from this path, another path, or one that is gone."""
         if (before := update_moved_source(self._catalog, number, path)) is not None:
             return Outcome(photo=path, state="moved", moved_from=before)
         source, _ = self._catalog.source_and_state(number)
@@ -122,7 +122,7 @@ class PhotoAdder:
         return Outcome(photo=path, state="known")
 
     def record(self, photos: Sequence[DescribedPhoto]) -> list[Outcome]:
-        """Put new photos into the catalog; they are on disk by then."""
+        """Record new photos in the catalog. They are on disk when this returns."""
         new = NewPhotos(
             [photo.sha256 for photo in photos],
             [stored_path(photo.path) for photo in photos],

@@ -1,4 +1,4 @@
-"""An opened collection: its parts, what it holds, whether it is sound, and how it is closed."""
+"""Base class of an open collection: its parts, contents, consistency check, and closing."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Self = TypeVar("Self", bound="BaseCollection")
 
 
 class BaseCollection:
-    """What every collection has that is open, whatever is done with its photos."""
+    """An open collection without the operations on photos."""
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         self.folder = folder
-        self.has_custom_extractor = extractor is not None  # by the user, and perhaps known under no name
+        self.has_custom_extractor = extractor is not None  # given by the user, may not be registered under a name
         if extractor is not None:
             try:
                 self.codebook.check(extractor)
@@ -45,44 +45,44 @@ class BaseCollection:
         self._synced_index = self._make_synced_index()
 
     def _make_synced_index(self) -> SyncedIndex:
-        """The index that follows the catalog."""
+        """Create the index that is kept in sync with the catalog."""
         return SyncedFaissIndex(self.folder)
 
     @cached_property
     def extractor(self) -> Extractor:
-        """The network the codebook was trained for."""
+        """The extractor the codebook was trained for."""
         extractor = extractors.load(self.codebook.extractor)
         self.codebook.check(extractor)
         return extractor
 
     @property
     def codebook(self) -> codebooks.Codebook:
-        """The codebook this collection is tied to."""
+        """The codebook of this collection."""
         return self.folder.codebook
 
     @cached_property
     def uploads(self) -> UploadStore:
-        """The folder of photos that were given in memory."""
+        """The folder of photos that were added from memory."""
         return UploadStore(self.folder.root)
 
     @property
     def index(self) -> Index:
-        """The index of all references the catalog holds now, whoever added them."""
+        """The index of all references in the catalog, including those that other processes added."""
         return self._synced_index.current()
 
     def lock_for_writing(self) -> AbstractContextManager[None]:
-        """Hold the collection for a job that changes it; who comes second is refused at once: BusyError."""
+        """Lock the collection for a job that changes it. Raises BusyError at once if it is locked."""
         return lock_for_writing(self.folder)
 
     def record(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Put references into the catalog, which the index follows; gives the id of each, None where it was known.
+        """Record references in the catalog, from which the index is updated. Returns their ids, None for known ones.
 
-        What they come `replaces` is removed at once. The job that records them holds the lock, or is the only one.
+        The references in `replaces` are removed in the same transaction. The caller holds the lock.
         """
         return self.folder.catalog.add(photos, replaces=replaces)
 
     def info(self) -> Info:
-        """What the collection holds."""
+        """A summary of the collection's contents."""
         counts, root = self.folder.catalog.counts(), self.folder.root
         others = {which: read_settings(generation_path(root, which))["codebook"] for which in other_generations(root)}
         return Info(
@@ -106,9 +106,9 @@ class BaseCollection:
         after: int | None = None,
         limit: int | None = None,
     ) -> Iterator[Reference]:
-        """The references in the order of their ids: all, or those of a state, or with a text in their file's name.
+        """Iterate over the references in order of id: all, or those with a state or with a text in their file name.
 
-        They begin after the id `after`; `limit` is their number. The id of the last one leads to the next page.
+        Starts after the id `after` and yields at most `limit` references. For the next page, pass the last id.
         """
         return self._list_references(ReferenceQuery(state=state, name_contains=name_contains, after=after, limit=limit))
 
@@ -116,21 +116,21 @@ class BaseCollection:
         return list_references(self.folder.path, query)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
-        """What is not as it should be on disk; `repair` repairs what can be repaired without losing anything.
+        """Find problems on disk. `repair` fixes those that can be fixed without losing data.
 
-        A collection too damaged to be opened is checked by `homing.collection.check`.
+        For a collection that is too damaged to open, use `homing.collection.check`.
         """
         return check_opened(self.folder, lambda: self.extractor, repair=repair)
 
     def export(self, out: str | Location, *, format: str = "parquet") -> Export:
-        """Write the collection into a new folder, in a format that needs nothing of homing: parquet, faiss or arrays.
+        """Write the collection into a new folder, in a format readable without homing: parquet, faiss or arrays.
 
-        A README.md there says how to read it. `arrays` is the quantizer alone.
+        A README.md in the folder explains how to read it. `arrays` contains the quantizer only.
         """
         return export_folder(self.folder, location(out), format)
 
     def close(self) -> None:
-        """Keep a snapshot of the index for the next opening, and let go of the files."""
+        """Save a snapshot of the index for the next opening, and close the files."""
         try:
             self._synced_index.save()
         finally:

@@ -1,4 +1,4 @@
-"""The truth about a collection: one SQLite file that says which photos there are and what was released of them."""
+"""The catalog: a SQLite file with the references and releases of a collection, and the only source of truth."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from homing.collection._database import Database
 from homing.errors import CollectionError, NotFoundError
 
 State = Literal["passive", "activated", "unchanged"]
-# As CURRENT_TIMESTAMP, with milliseconds: a photo may be released twice within a second.
+# Like CURRENT_TIMESTAMP, but with milliseconds: a photo may be released twice within a second.
 _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
 
 @dataclass(frozen=True)
 class NewPhotos:
-    """References about to be recorded, N of them: codes are (N, bytes), descriptors (N, D)."""
+    """N references to record: codes (N, bytes) and descriptors (N, D)."""
 
     hashes: Sequence[str]
     sources: Sequence[str]
@@ -31,7 +31,7 @@ class NewPhotos:
 
 
 class ReleaseRow(NamedTuple):
-    """What was released of a photo, or is about to be."""
+    """A planned or written release of a photo."""
 
     state: Literal["activated", "unchanged"]
     path: str
@@ -44,20 +44,20 @@ class ReleaseRow(NamedTuple):
 
 
 ReleaseEntry = tuple[int, ReleaseRow]
-"""The id of a reference, and what is to be released of it."""
+"""The id of a reference, and its release."""
 
 
 class Catalog(Database):
-    """The catalog of one collection; safe to read from several threads."""
+    """The catalog of one collection. Thread-safe for reading."""
 
     @property
     def revision(self) -> int:
-        """A number that grows with every change to the references."""
+        """A counter that increases with every change to the references."""
         return self._counter("revision", "")
 
     @property
     def codes_revision(self) -> int:
-        """The last revision that gave references other codes: an index of an earlier one is built anew."""
+        """The last revision that changed codes of existing references. An older index must be rebuilt."""
         return self._counter("codes_revision", "0")
 
     def _counter(self, name: str, default: str) -> int:
@@ -69,29 +69,29 @@ class Catalog(Database):
         return int(count)
 
     def get_metadata(self, name: str) -> str | None:
-        """A value kept under a name."""
+        """The metadata value of a key, None if it is not set."""
         row = self._fetch_one("SELECT value FROM metadata WHERE name = ?", name)
         return None if row is None else str(row[0])
 
     def set_metadata(self, **values: str) -> None:
-        """Keep values under names, all or none."""
+        """Set metadata values by key, in one transaction."""
         with self._transaction() as connection:
             connection.executemany("INSERT OR REPLACE INTO metadata VALUES (?, ?)", list(values.items()))
 
     def find(self, sha256: str) -> int | None:
-        """The reference with this file hash."""
+        """The id of the reference with this file hash."""
         row = self._fetch_one("SELECT id FROM photos WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
     def find_released(self, sha256: str) -> int | None:
-        """The reference of which a file with this hash was released."""
+        """The id of the reference that has a released file with this hash."""
         row = self._fetch_one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Record references, all or none; gives the id of each, None where it was known.
+        """Record references in one transaction. Returns the id of each, None for those already known.
 
-        What they come `replaces` is removed in the same transaction.
+        The references in `replaces` are removed in the same transaction.
         """
         ids: list[int | None] = []
         with self._transaction() as connection:
@@ -101,8 +101,8 @@ class Catalog(Database):
                 "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(photos.hashes)),),
             )
-            known = {sha256 for (sha256,) in rows}  # in this transaction, and before it
-            # An id is never given twice: an index that still holds a removed reference must not take it for another.
+            known = {sha256 for (sha256,) in rows}  # added before or in this transaction
+            # Ids are never reused: an outdated index must not confuse a removed reference with a new one.
             (last,) = connection.execute(
                 "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
             ).fetchone()
@@ -121,9 +121,9 @@ class Catalog(Database):
         connection.executemany("INSERT INTO descriptors VALUES (?, ?)", (row for row in vectors if row[0]))
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        """Remove references with all that is known of them, all or none.
+        """Remove references and their releases in one transaction.
 
-        Gives the id of each that was there, its source, and the file that was released of it last.
+        Returns the id, source and last released file of each reference that existed.
         """
         with self._transaction() as connection:
             rows = connection.execute(
@@ -146,13 +146,13 @@ class Catalog(Database):
         return self.revision
 
     def update_source(self, photo: int, old: str, new: str) -> bool:
-        """Say where the file of a reference lies now; False if it was said before."""
+        """Change the source of a reference from `old` to `new`. Returns False if its source is not `old`."""
         with self._transaction() as connection:
             done = connection.execute("UPDATE photos SET source = ? WHERE id = ? AND source = ?", (new, photo, old))
             return done.rowcount > 0
 
     def set_code(self, photo: int, code: np.ndarray, descriptor: np.ndarray) -> None:
-        """Give a reference another code and descriptor."""
+        """Replace the code and descriptor of a reference."""
         with self._transaction() as connection:
             revision = self._next_revision(connection)
             connection.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), photo))
@@ -161,12 +161,12 @@ class Catalog(Database):
             connection.execute("INSERT OR REPLACE INTO metadata VALUES ('codes_revision', ?)", (str(revision),))
 
     def removed_since(self, revision: int) -> np.ndarray:
-        """The ids (N,) of references that were removed after this revision."""
+        """The ids (N,) of references removed after this revision."""
         rows = self._fetch_all("SELECT photo FROM removed WHERE revision > ?", revision)
         return np.array([number for (number,) in rows], dtype=np.int64)
 
     def existing_ids(self, ids: Sequence[int]) -> list[int]:
-        """Those of the ids that references have."""
+        """Filter ids: those that belong to references."""
         rows = self._fetch_all(
             "SELECT id FROM photos WHERE id IN (SELECT value FROM json_each(?))", json.dumps(list(ids))
         )
@@ -177,7 +177,7 @@ class Catalog(Database):
         return self._fetch_all("SELECT id, sha256 FROM photos WHERE source = ? ORDER BY id", source)
 
     def find_in_folder(self, folder: str) -> list[int]:
-        """The ids of references whose source lies in this folder, at any depth."""
+        """The ids of references with a source in this folder, at any depth."""
         inside = folder.rstrip(os.sep)
         rows = self._fetch_all(
             "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id",
@@ -187,27 +187,27 @@ class Catalog(Database):
         return [number for (number,) in rows]
 
     def passive(self) -> list[tuple[str, str]]:
-        """The sources and hashes of references of which nothing was released."""
+        """The sources and hashes of references without a release."""
         return self._fetch_all(
             "SELECT source, sha256 FROM photos"
             " WHERE NOT EXISTS (SELECT 1 FROM releases WHERE photo = id AND written) ORDER BY id"
         )
 
     def first_and_last_source(self) -> tuple[str, str]:
-        """The first and the last source in the order of their names."""
-        # One by one, each is the end of an index; together SQLite would read all.
+        """The first and the last source in sort order."""
+        # Two subqueries each read one end of an index; a single query for both would scan it.
         row = self._fetch_one("SELECT (SELECT min(source) FROM photos), (SELECT max(source) FROM photos)")
         assert row is not None
         return row[0] or "", row[1] or ""
 
     def plan_releases(self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None]) -> None:
-        """Say which files are about to be written, so that a crash leaves none behind that nobody knows.
+        """Record the files that are about to be written, so that a crash leaves no unknown files behind.
 
-        Each has the descriptor of what is released, if it is another than that of the original.
+        `descriptors` are those of the released files; None where it is that of the original.
         """
         with self._transaction() as connection:
             connection.executemany(
-                # The same file again: what was confirmed of it stays so.
+                # On a repeated plan of the same file, a confirmed release stays confirmed.
                 "INSERT INTO releases (photo, state, path, sha256, recipe, psnr, ssim, linf, reason, changed)"
                 f" VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, {_NOW}) ON CONFLICT (photo, path, sha256) DO UPDATE SET"
                 " recipe = excluded.recipe, state = excluded.state, psnr = excluded.psnr, ssim = excluded.ssim,"
@@ -224,7 +224,7 @@ class Catalog(Database):
             )
 
     def confirm_releases(self, releases: Sequence[ReleaseEntry]) -> None:
-        """Say that the planned files are on disk; where that was said before, nothing is written."""
+        """Mark planned files as written. Files already marked cause no write."""
         with self._transaction() as connection:
             connection.executemany(
                 "UPDATE releases SET written = 1 WHERE photo = ? AND path = ? AND sha256 = ? AND NOT written",
@@ -232,7 +232,7 @@ class Catalog(Database):
             )
 
     def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
-        """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
+        """The planned or written release of a photo with this path and hash. Without a path, the last one."""
         row = self._fetch_one(
             "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases"
             " WHERE photo = ?1 AND (path = ?2 OR ?2 IS NULL) AND sha256 = ?3 ORDER BY changed DESC, rowid DESC",
@@ -243,7 +243,7 @@ class Catalog(Database):
         return None if row is None else ReleaseRow(*row)
 
     def last_release(self, photo: int) -> ReleaseRow | None:
-        """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
+        """The last written release of a photo, preferring an activated file."""
         row = self._fetch_one(
             "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason FROM releases WHERE photo = ? AND written"
             " ORDER BY state, changed DESC LIMIT 1",
@@ -252,12 +252,12 @@ class Catalog(Database):
         return None if row is None else ReleaseRow(*row)
 
     def source_and_state(self, photo: int) -> tuple[str, State]:
-        """The source of a reference, and its state: passive, activated or unchanged."""
+        """The source and the state (passive, activated or unchanged) of a reference."""
         return self.sources_and_states([photo])[photo]
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
-        """The source and the state of each of these references, which are distinct."""
-        # Of several releases 'activated' counts, which comes first in the alphabet.
+        """The source and the state of each reference, by id. The ids must be distinct."""
+        # With several releases 'activated' takes precedence: it sorts first.
         rows = self._fetch_all(
             "SELECT id, source, coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
             " FROM photos WHERE id IN (SELECT value FROM json_each(?))",
@@ -269,7 +269,7 @@ class Catalog(Database):
         return {number: (source, state) for number, source, state in rows}
 
     def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """All ids (N,), or those that came after one, and their codes (N, bytes), in pieces."""
+        """Yield batches of ids (N,) larger than `after`, and their codes (N, bytes)."""
         last = after
         while rows := self._fetch_all("SELECT id, code FROM photos WHERE id > ? ORDER BY id LIMIT ?", last, size):
             last = rows[-1][0]
@@ -277,8 +277,8 @@ class Catalog(Database):
             yield np.array([number for number, _ in rows]), codes.reshape(len(rows), -1)
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
-        wanted = "FROM json_each(?1) JOIN"  # as one value: SQLite takes some thousands only
+        """The descriptors (P, D) of distinct photos by id: the original's, then those of activated files."""
+        wanted = "FROM json_each(?1) JOIN"  # one JSON value: SQLite limits the number of parameters
         found: dict[int, list[bytes]] = {}
         for released, number, vector in self._fetch_all(
             f"SELECT 0, photo, vector {wanted} descriptors ON photo = value"
@@ -292,7 +292,7 @@ class Catalog(Database):
         }
 
     def counts(self) -> dict[str, int]:
-        """How many references there are in each state, and in all under `photos`."""
+        """The number of references in each state, and the total under `photos`."""
         rows = self._fetch_all(
             "SELECT state, count(*) FROM (SELECT min(state) AS state FROM releases WHERE written GROUP BY photo)"
             " GROUP BY state"
