@@ -1,4 +1,4 @@
-"""The collection: everything a user does with their photos."""
+"""The collection: index, activate, search and remove photos."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ OutcomeCallback = Callable[[Outcome], None]
 
 
 class Collection(BaseCollection):
-    """References of one user in one folder. Use it as a context manager, or close it.
+    """The references of one user in one folder. Use it as a context manager, or call `close`.
 
-    What `add`, `activate` and `remove` report is on disk by then: it survives a crash. Interrupted jobs continue when
-    called again. One job at a time changes a collection, a second one is refused; searches go on meanwhile, and see
-    what others change.
+    Everything that `add`, `activate` and `remove` report is on disk and survives a crash. An interrupted job continues
+    when it is called again. Only one job at a time changes a collection: a second one raises BusyError. Searches run
+    concurrently and see the changes of other processes.
     """
 
     @classmethod
@@ -55,11 +55,11 @@ class Collection(BaseCollection):
         with_distractors: bool = False,
         extractor: str | Extractor | None = None,
     ) -> Collection:
-        """A new collection: in a folder that does not exist yet, for a codebook's name, path or value.
+        """Create a collection in a folder that does not exist yet, for a codebook given by name, path or value.
 
-        One at an address, such as s3://bucket/photos.lance, or in a folder called *.lance, is kept in Lance.
+        At an address such as s3://bucket/photos.lance, or in a folder named *.lance, the collection is stored in Lance.
 
-        `with_distractors` puts it among the distractors that come with the bundled codebook.
+        `with_distractors` adds the distractors of the bundled codebook to the index.
         """
         book = codebooks.load(codebook)
         where = location(path)
@@ -81,10 +81,10 @@ class Collection(BaseCollection):
         generation: str = "current",
         version: int | None = None,
     ) -> Collection:
-        """An existing collection; `extractor` is needed only where the codebook's is one of your own.
+        """Open an existing collection. `extractor` is needed only if the codebook's extractor is a custom one.
 
-        Of a collection that migrates to another codebook it is the `current` generation, the `next` or the `previous`.
-        One in Lance may be opened as it was at an earlier `version`, to be searched.
+        `generation` selects the "current", "next" or "previous" generation of a collection that migrates to another
+        codebook. A collection in Lance can be opened at an earlier `version`, for searching only.
         """
         where, extractor = location(path), None if extractor is None else extractors.load(extractor)
         if is_lance(where):
@@ -98,19 +98,19 @@ class Collection(BaseCollection):
     def from_export(
         cls, path: str | Path, export: str | Path, *, extractor: str | Extractor | None = None
     ) -> Collection:
-        """A new collection of what `export` wrote as Parquet: the same references, releases and answers."""
+        """Create a collection from a Parquet export, with identical references, releases and search results."""
         if is_lance(location(path)):
             raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
 
     def add(self, photos: PhotosLike, *, replace: bool = False, report: OutcomeCallback | None = None) -> list[Outcome]:
-        """Index photos and folders of photos as they are; `report` is called with each outcome as it comes.
+        """Index photos and folders of photos without changing them. `report` is called with each outcome at once.
 
         Photos are paths, addresses, files or images in memory, arrays, tensors, or lists of these; see
-        `homing.PhotoLike`. Those in memory are kept in the collection's folder `uploads`, under the name that a dict
-        gives them, that of their file, or one made of their hash. With `replace` a photo takes the place of the one
-        that was added from the same path before.
+        `homing.PhotoLike`. Photos in memory are stored in the collection's folder `uploads`, named by their key in a
+        dict, their file name, or their hash. With `replace`, a photo replaces the one that was added from the same
+        path before.
         """
         given = as_photos(photos)
         with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
@@ -128,13 +128,13 @@ class Collection(BaseCollection):
         processes: bool = False,
         graphics: bool = False,
     ) -> list[Outcome]:
-        """Index photos, activate them, and write into the folder `out` what may be released.
+        """Index photos, activate them, and write the files to release into the folder `out`.
 
-        `photos` are those of `add`. Released files have the names they have in the folders given. Photos that were
-        activated earlier are not activated again.
-        `loop` is another one than the engine's, to compare with; its recipe must have a name of its own.
-        With `processes` thousands of photos for a GPU are read and written by several; a script that asks for them is
-        guarded by `if __name__ == "__main__"`. Graphics of few colors (logos, screenshots of text, line art) are
+        `photos` accepts the same types as `add`. Released files keep their names relative to the given folders. Photos
+        that are already activated are not activated again.
+        `loop` replaces the optimization loop, for comparison; its recipe must have a distinct name.
+        With `processes`, several processes read and write photos, for thousands of photos on a GPU; a script that uses
+        it needs `if __name__ == "__main__"`. Graphics with few colors (logos, screenshots of text, line art) are
         released unchanged unless `graphics` is true.
         """
         chosen, given = resolve_recipe(recipe), as_photos(photos)
@@ -152,10 +152,10 @@ class Collection(BaseCollection):
         processes: bool = False,
         graphics: bool = False,
     ) -> list[Outcome]:
-        """Activate all references that are still passive, from the files they were added from.
+        """Activate all passive references, from the files they were added from.
 
-        Released files have the names they have below the folder that all references have in common. Those whose file
-        is gone, or is another by now, fail. The options are those of `activate`.
+        Released files keep their names relative to the common folder of all references. References whose file is gone
+        or has changed fail. The options are those of `activate`.
         """
         chosen = resolve_recipe(recipe)
         with self.lock_for_writing():
@@ -170,14 +170,14 @@ class Collection(BaseCollection):
             return outcomes
 
     def find(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
-        """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
+        """Select references by id, by the path they were added from, or by a folder that contains it."""
         return select_references(self.folder.catalog, [what] if isinstance(what, ReferenceSelector) else what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
-        """Remove the references that are meant, as `find` finds them, all at once.
+        """Remove the references that `find` selects, in one transaction.
 
-        What names none fails, the others are removed all the same. Files that were released are left where they are;
-        those of photos that were given in memory are removed.
+        Selectors that match no reference fail; the others are removed regardless. Released files stay in place. Stored
+        files of photos that were added from memory are deleted.
         """
         with self.lock_for_writing():
             outcomes = remove_references(self.folder, self.find(what))
@@ -221,11 +221,11 @@ class Collection(BaseCollection):
         rerank: int | None = None,
         max_false_match: float | None = None,
     ) -> SearchResult | list[SearchResult]:
-        """The nearest references of one photo, the least likely to be false first, and the verdict; of several, a list.
+        """Search for one photo, or for several (returns a list). The matches least likely to be false come first.
 
-        A photo is anything `add` takes but a folder; a tensor (B, 3, H, W) is several. `variants` also searches for the
-        quarter turns and the mirror image; each reference keeps its smallest distance. The other options are those of
-        `search_descriptors`.
+        A photo is anything that `add` accepts except a folder; a tensor (B, 3, H, W) is several photos. `variants` also
+        searches for the quarter turns and the mirror image; each reference keeps its smallest distance. The other
+        options are those of `search_descriptors`.
         """
         results: list[SearchResult] = []
         for queries in describe_queries(as_photos(photos), self.extractor, variants=variants):
@@ -251,13 +251,13 @@ class Collection(BaseCollection):
         rerank: int | None = None,
         max_false_match: float | None = None,
     ) -> list[SearchResult]:
-        """The nearest references of each of (B, D) descriptors, or of (B, T, D) for queries described T times each.
+        """Search for each of (B, D) descriptors, or of (B, T, D) for queries with T descriptors each.
 
-        `probes` is the number of cells searched. `probe_radius` searches instead every cell whose center is at most
-        that much farther away than the nearest, in squared distance, 64 at most. `rerank` compares that many of the
-        nearest again, by the descriptors of originals and of activated files; 0 compares none. Distractors keep the
-        distance of their codes. By default the collection chooses, see `plan_search`. `max_false_match` omits matches
-        with a larger false-match probability.
+        `probes` is the number of cells to search. `probe_radius` instead searches every cell whose center is at most
+        this much farther away than the nearest one, in squared distance, up to 64 cells. `rerank` is the number of
+        nearest codes that are re-ranked by the descriptors of originals and activated files; 0 disables it. Distractors
+        keep their code distance. The defaults depend on the collection, see `plan_search`. `max_false_match` omits
+        matches with a larger false-match probability.
         """
         index = self.index
         variants = descriptors.ndim == 3 and descriptors.shape[1] > 1
@@ -273,15 +273,15 @@ class Collection(BaseCollection):
         *,
         variants: bool = False,
     ) -> SearchPlan:
-        """What a search with these options does; what is not given is chosen by the size of the collection."""
+        """The plan of a search with these options. Missing options are chosen by the size of the collection."""
         return plan_search(self.index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
 
 
 def _open_lance_collection(where: Location, extractor: Extractor | None, which: str, version: int | None) -> Collection:
-    from homing.collection.lance.collection import LanceCollection  # which is made of this class
+    from homing.collection.lance.collection import LanceCollection  # a subclass of Collection
 
     return LanceCollection(open_lance(where, which, version), extractor)  # type: ignore[arg-type]
 
 
 def _ignore(_: Outcome) -> None:
-    """Nobody is watching."""
+    """The default of `report`: do nothing."""

@@ -1,16 +1,16 @@
-"""A collection on disk: what lies in its folder, or in that of each of its generations.
+"""The layout of a collection on disk. Each later generation has a folder with its own copy of these files.
 
 holiday.homing/
   collection.toml     format version, codebook, extractor
-  codebook            a copy of its own: activated photos are tied to it for ever
-  distractors         codes of distractors, if wanted
-  catalog.sqlite    the truth
-  index.faiss         a snapshot; rebuilt from the catalog when missing or damaged
-  writer.lock         held by whoever changes the collection
-  snapshot.lock       held by whoever keeps a snapshot
-  uploads.lock        held by a service while files come and go in its uploads
-  uploads/            photos that came to the service, and what was released of them
-  audit.jsonl         who added, released and removed what, by way of the service
+  codebook            a private copy: activated photos depend on it permanently
+  distractors         codes of distractors (optional)
+  catalog.sqlite      references and releases: the source of truth
+  index.faiss         a snapshot of the index; rebuilt from the catalog if missing or damaged
+  writer.lock         held while the collection changes
+  snapshot.lock       held while a snapshot is saved
+  uploads.lock        held while a service adds or deletes uploads
+  uploads/            photos uploaded to the service or added from memory, and their released files
+  audit.jsonl         the service's log of who added, released and removed what
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from homing.collection.settings import mark_format, open_catalog, read_settings,
 from homing.errors import CollectionError
 
 UPLOADS = "uploads"
-FIRST_DISTRACTOR_ID = 1 << 48  # ids from here on are distractors, not rows of the catalog
+FIRST_DISTRACTOR_ID = 1 << 48  # ids from here on belong to distractors, not to rows of the catalog
 
 
 @dataclass(frozen=True)
 class Folder:
-    """An opened collection: the folder a user names, and in it that of one generation, most often the same."""
+    """The opened files of a collection: the user's folder, and the folder of one generation, often the same."""
 
     root: Path
     path: Path
@@ -47,14 +47,14 @@ class Folder:
 
     @cached_property
     def density_ratio(self) -> CollectionDensityRatio:
-        """How much alike its photos are."""
+        """The density ratio of its references."""
         count = 0 if self.distractors is None else len(self.distractors)
         numbers = range(FIRST_DISTRACTOR_ID, FIRST_DISTRACTOR_ID + count)
         return CollectionDensityRatio(self.catalog.descriptors, self.codebook, numbers)
 
 
 def refuse_if_collection(path: Location) -> None:
-    """Say so where a collection is there already, whichever of its generations answers."""
+    """Raise an error if a collection exists at this path, with any generation current."""
     if ((current := generation_path(path, "current")) / "collection.toml").is_file():
         about = read_settings(current)
         raise CollectionError(
@@ -69,7 +69,7 @@ def create_folder(
     distractors: Distractors | None,
     fill: Callable[[Path], None] = lambda _: None,
 ) -> None:
-    """Make a new collection; it appears whole or not at all. It is empty but for what `fill` puts into its draft."""
+    """Create a collection, complete or not at all. `fill` can add content to its draft folder."""
     path = Path(os.path.abspath(path))
     refuse_if_collection(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -94,7 +94,7 @@ def _fill(draft: Path, codebook: Codebook, distractors: Distractors | None) -> N
 
 
 def open_folder(root: Path, which: str = "current") -> Folder:
-    """The parts of a collection, checked against what its settings say; of the generation that answers, or another."""
+    """Open the files of one generation of a collection, and check them against its settings."""
     path = find_generation(root, which)
     if not (path / "collection.toml").is_file():
         if (path / "catalog.sqlite").is_file():
@@ -113,7 +113,7 @@ def open_folder(root: Path, which: str = "current") -> Folder:
 
 
 def read_distractors(path: Path, codebook: Codebook) -> Distractors | None:
-    """The distractors in a folder, if there are some."""
+    """Read the distractors of a folder, None if there are none."""
     file = path / "distractors"
     try:
         data = file.read_bytes() if file.is_file() else None

@@ -1,10 +1,10 @@
-"""The generations of a collection: one answers, the next is built beside it, those before it stay until forgotten.
+"""The generations of a collection: the current one, the next one while it is built, and earlier ones until deleted.
 
 holiday.homing/
-  …                 the first generation: a collection as it was made
-  generation-2/     the next one: a collection of its own, with another codebook
-  current           which one answers, if it is not the first, and whether it is alone: those before it forgotten
-  writer.lock       one for all of them, and so is snapshot.lock
+  …                 the first generation: the collection as it was created
+  generation-2/     the next generation: a complete collection with another codebook
+  current           number of the current generation if it is not the first, and whether the earlier ones are deleted
+  writer.lock       shared by all generations, like snapshot.lock
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from homing._io.paths import Address, Location, write_file
 from homing.errors import CollectionError, UnknownNameError
 
-LocationT = TypeVar("LocationT", bound=Location)  # on this machine, or elsewhere
+LocationT = TypeVar("LocationT", bound=Location)  # local or remote
 GENERATIONS = {"previous": -1, "current": 0, "next": 1}
 _SETTINGS = "collection.toml"
 _FILES = (
@@ -29,7 +29,7 @@ _FILES = (
 
 
 def find_generation(path: LocationT, which: str = "current") -> LocationT:
-    """The folder of the generation that answers, the next or the previous one, which must be there."""
+    """The folder of the current, next or previous generation, which must exist."""
     if which not in GENERATIONS:
         raise UnknownNameError("generation", which, GENERATIONS)
     folder = generation_path(path, which)
@@ -41,32 +41,32 @@ def find_generation(path: LocationT, which: str = "current") -> LocationT:
 
 
 def generation_path(path: LocationT, which: str) -> LocationT:
-    """Where the folder of a generation is, or would be."""
+    """The path of a generation's folder, which need not exist."""
     return _folder(path, _current(path)[0] + GENERATIONS[which])
 
 
 def other_generations(path: Location) -> list[str]:
-    """Which generations there are beside the one that answers: next, previous."""
+    """The existing generations except the current one: "next", "previous"."""
     number, alone = _current(path)
     possible = ["next", *(["previous"] if number > 1 and not alone else [])]
     return [which for which in possible if (generation_path(path, which) / _SETTINGS).is_file()]
 
 
 def earlier_generations(path: LocationT) -> list[LocationT]:
-    """The folders of all generations before the one that answers, until they are forgotten: the first one first."""
+    """The folders of all generations before the current one, oldest first; none once they are deleted."""
     number, alone = _current(path)
     folders = [] if alone else [_folder(path, before) for before in range(1, number)]
     return [each for each in folders if (each / _SETTINGS).is_file()]
 
 
 def make_current(path: Location) -> None:
-    """Let the next generation answer from now on; one file changes, so it is this one or that at any instant."""
+    """Make the next generation the current one. Only one file changes, so the switch is atomic."""
     find_generation(path, "next")
     _write(path, f"{_current(path)[0] + 1}\n")
 
 
 def delete_earlier_generations(path: Location) -> None:
-    """Delete the generations before the one that answers; what a crash leaves of them is deleted by the next call."""
+    """Delete the generations before the current one. After a crash the next call deletes the remains."""
     if not deleted_generations(path):
         find_generation(path, "previous")
         _write(path, f"{_current(path)[0]} alone\n")
@@ -75,7 +75,7 @@ def delete_earlier_generations(path: Location) -> None:
 
 
 def deleted_generations(path: LocationT) -> list[LocationT]:
-    """What is still there of generations that were forgotten."""
+    """Remaining files of deleted generations."""
     number, alone = _current(path)
     if not alone:
         return []
@@ -84,7 +84,7 @@ def deleted_generations(path: LocationT) -> list[LocationT]:
 
 
 def delete_path(each: Location) -> None:
-    """Delete a file, or a folder with all that is in it."""
+    """Delete a file, or a folder with its contents."""
     try:
         if isinstance(each, Address):
             each.remove()
@@ -101,7 +101,7 @@ def _folder(path: LocationT, number: int) -> LocationT:
 
 
 def _current(path: Location) -> tuple[int, bool]:
-    """The number of the generation that answers, and whether those before it are forgotten."""
+    """The number of the current generation, and whether the earlier ones are deleted."""
     file = path / "current"
     try:
         number, *more = file.read_bytes().decode().split() if file.is_file() else ["1"]

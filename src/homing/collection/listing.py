@@ -1,4 +1,4 @@
-"""What a collection holds, page by page: for people who look through it while others search and add."""
+"""List the references of a collection page by page, concurrently with searches and changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = f"SELECT id, source, sha256, added, {_STATE} FROM photos"
 
 @dataclass(frozen=True)
 class ListedReference:
-    """A reference as a list shows it."""
+    """A reference as shown in a list."""
 
     id: int
     source: str
@@ -30,37 +30,37 @@ class ListedReference:
 
 
 class ReferenceListing(Catalog):
-    """The references of a catalog, newest first. A connection of its own: a long look holds up no search."""
+    """The references of a catalog, newest first. Uses a separate connection, so that long reads block no search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "catalog.sqlite")
-        self._database.create_function("name_of", 1, folded_name, deterministic=True)  # LIKE folds ASCII alone
+        self._database.create_function("name_of", 1, folded_name, deterministic=True)  # LIKE ignores case in ASCII only
 
     def page(self, limit: int, *, after: int | None = None, name: str = "") -> list[ListedReference]:
-        """So many references that came before the one with the id `after`, whose file names hold `name`."""
+        """Up to `limit` references older than the one with the id `after`, with `name` in their file names."""
         where, values = _name_condition(name)
         before = 2**63 - 1 if after is None else after
         rows = self._fetch_all(f"{_COLUMNS} WHERE id < ? AND {where} ORDER BY id DESC LIMIT ?", before, *values, limit)
         return [ListedReference(*row) for row in rows]
 
     def count(self, name: str = "") -> int:
-        """How many references there are, or those whose file names hold `name`."""
+        """The number of references, or of those with `name` in their file names."""
         where, values = _name_condition(name)
-        # Of all SQLite knows how many there are, if it is asked without a condition.
+        # Without a condition, SQLite counts all rows quickly.
         ((count,),) = self._fetch_all(
             f"SELECT count(*) FROM photos WHERE {where}" if name else "SELECT count(*) FROM photos", *values
         )
         return int(count)
 
     def one(self, number: int) -> ListedReference:
-        """One reference; NotFoundError if there is none with this id."""
+        """The reference with this id. Raises NotFoundError if there is none."""
         row = self._fetch_one(f"{_COLUMNS} WHERE id = ?", number)
         if row is None:
             raise NotFoundError(f"no reference has the id {number}")
         return ListedReference(*row)
 
     def releases(self, number: int) -> list[tuple[ReleaseRow, str]]:
-        """What was released of a reference, and when, the latest first."""
+        """The releases of a reference with their times, latest first."""
         rows = self._fetch_all(
             "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason, changed FROM releases"
             " WHERE photo = ? AND written ORDER BY changed DESC, rowid DESC",
@@ -69,7 +69,7 @@ class ReferenceListing(Catalog):
         return [(ReleaseRow(*row[:-1]), str(row[-1])) for row in rows]
 
     def references(self, query: ReferenceQuery) -> Iterator[Reference]:
-        """The references that are asked for, by their ids, the smallest first."""
+        """Iterate over the references of a query in order of id."""
         last, given = -1 if query.after is None else query.after, 0
         name, values = _name_condition(query.name_contains or "")
         state = "TRUE" if query.state is None else f"{_STATE} = '{query.state}'"
@@ -105,16 +105,16 @@ class ReferenceListing(Catalog):
 
 
 def list_references(folder: Path, query: ReferenceQuery) -> Iterator[Reference]:
-    """The references in the folder of a generation that are asked for; others may search and add meanwhile."""
+    """Iterate over the references of a query in the folder of a generation, concurrently with other jobs."""
     with closing(ReferenceListing(folder)) as listing:
         yield from listing.references(query)
 
 
 def _parse_time(text: str) -> datetime:
-    """A time as SQLite writes it, in UTC."""
+    """Parse a UTC time in SQLite's format."""
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
 
 
 def _name_condition(name: str) -> tuple[str, list[str]]:
-    """The condition that a file name holds this text, in whatever case it is written, and its values."""
+    """The SQL condition that a file name contains this text, ignoring case, and its parameters."""
     return ("instr(name_of(source), ?)", [folded(name)]) if name else ("TRUE", [])

@@ -1,4 +1,4 @@
-"""From one codebook to another: both answer side by side until the collection is switched over."""
+"""Migrate a collection to another codebook. Both generations can be searched until the switch."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def migrate(
     extractor: str | Extractor | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Migration:
-    """Build the next generation of a collection, for another codebook; interrupted, it continues when called again.
+    """Build the next generation of a collection, for another codebook. An interrupted call continues when repeated.
 
-    New codes come from the descriptors that are kept or, where the codebook is one of another network, from the files.
-    `advance` is called for each reference that is done.
+    New codes are computed from the stored descriptors or, if the codebook belongs to another extractor, from the files.
+    `advance` is called after each reference.
     """
     book = codebooks.load(codebook)
     extractor = None if extractor is None else extractors.load(extractor)
@@ -55,9 +55,9 @@ def migrate(
 
 
 def switch(path: str | Location, *, extractor: Extractor | None = None, leave_missing: bool = False) -> Migration:
-    """Let the next generation answer in place of the current one, with all that was added meanwhile.
+    """Make the next generation the current one, including references that were added in the meantime.
 
-    Refuses to lose references that could not be carried over, unless it is told to `leave_missing` ones.
+    Raises an error if some references could not be migrated, unless `leave_missing` is true.
     """
     if is_lance(location(path)):
         return switch_lance(location(path), extractor, leave_missing=leave_missing)
@@ -76,7 +76,7 @@ def switch(path: str | Location, *, extractor: Extractor | None = None, leave_mi
 
 
 def delete_previous(path: str | Location) -> None:
-    """Delete the generations that answered before the switch."""
+    """Delete the generations before the current one."""
     if is_lance(location(path)):
         delete_previous_lance(location(path))
         return
@@ -86,7 +86,7 @@ def delete_previous(path: str | Location) -> None:
 
 
 def count(path: str | Location) -> int:
-    """How many references there are to carry over."""
+    """The number of references to migrate."""
     if is_lance(location(path)):
         return open_lance(location(path)).catalog.counts()["photos"]
     with _open(_absolute(path)) as old:
@@ -115,7 +115,7 @@ def _transfers(old: Folder, new: Folder) -> Iterator[tuple[Transfer, Transfer]]:
 
 def _reencode(old: Folder, new: Folder, extractor: Extractor | None, advance: Callable[[], None]) -> Migration:
     with _transfers(old, new) as (before, after):
-        if after.last_id() > before.last_id():  # what the old one lacks would be removed
+        if after.last_id() > before.last_id():  # references that the old generation lacks would be removed
             raise CollectionError(
                 f"{new.path} holds references that the current generation never had: it was current before. "
                 f"If {old.root / 'current'} was lost, write the number of that generation into it"
@@ -126,7 +126,7 @@ def _reencode(old: Folder, new: Folder, extractor: Extractor | None, advance: Ca
         for rows in before.releases():
             for row in rows:
                 status = after.release_status(row) if row.written else None
-                if status is not None and "activated" in (row.state, status[1]):  # which it may be again
+                if status is not None and "activated" in (row.state, status[1]):  # a lost gain can return
                     source, state, reason = status
                     gain = (
                         "gain_kept"

@@ -1,4 +1,4 @@
-"""What a collection answers with."""
+"""Result types of a collection's methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from homing.errors import HomingError
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of one photo of a job; a reason is one line that begins with the photo's path."""
+    """The result of a job for one photo. `reason` is one line that begins with the photo's path."""
 
     photo: Location
     state: Literal["added", "known", "moved", "replaced", "activated", "unchanged", "removed", "failed"]
@@ -25,26 +25,26 @@ class Outcome:
     bytes_after: int | None = None
     """Size of the released file."""
     notes: list[str] = field(default_factory=list)
-    """What was written differently than in the photo's file, in short sentences."""
+    """Differences between the released file and the original beyond the pixels, in short sentences."""
     moved_from: Location | None = None
-    """Where the file of a known photo was recorded to lie, if it lies here now."""
+    """The previously recorded path of a known photo whose file moved here."""
     overwrote: bool = False
-    """Whether the released file took the place of another that was released of the same photo."""
+    """Whether the released file replaced an earlier release of the same photo."""
     resumed: bool = False
-    """Whether an earlier job released it like this, so that nothing was to do."""
+    """Whether an earlier job already released the photo with these settings."""
     error: HomingError | None = field(default=None, repr=False, compare=False)
-    """What was in the way of adding or activating it: something about the photo, or about the collection."""
+    """The error that prevented adding or activating the photo."""
 
 
 def failed(photo: Location, error: HomingError) -> Outcome:
-    """The outcome of a photo that an error was in the way of, whose line has the photo in front."""
+    """The outcome of a photo that failed with an error. The reason begins with the photo's path."""
     reason = str(error) if str(error).startswith(str(photo)) else f"{photo}: {error}"
     return Outcome(photo=photo, state="failed", reason=reason, error=error)
 
 
 @dataclass(frozen=True)
 class Info:
-    """What a collection holds."""
+    """A summary of a collection's contents."""
 
     path: Location
     codebook: str
@@ -57,21 +57,21 @@ class Info:
     distractors: int
     bytes_on_disk: int
     next_codebook: str | None = None
-    """Which one it is being migrated to."""
+    """The codebook of the next generation, during a migration."""
     previous_codebook: str | None = None
-    """Which one it was migrated from, until that is forgotten."""
+    """The codebook of the previous generation, until it is deleted."""
     version: int | None = None
-    """Of the references, in Lance."""
+    """The version of the references, in Lance."""
 
     @property
     def passive(self) -> int:
-        """Photos of which nothing was released."""
+        """The number of photos without a release."""
         return self.photos - self.activated - self.unchanged
 
 
 @dataclass(frozen=True)
 class MigratedRelease:
-    """A file that was activated for the old codebook, and what the new one makes of it."""
+    """A file that was activated for the old codebook, and its status with the new one."""
 
     photo: str
     released: str
@@ -80,24 +80,24 @@ class MigratedRelease:
 
 @dataclass(frozen=True)
 class Migration:
-    """How far the next generation is, and which activated files keep their gain there."""
+    """The progress of a migration, and which activated files keep their gain."""
 
     generation: Location
     codebook: str
     photos: int
-    """References that were carried over."""
+    """Number of references in the next generation."""
     missing: list[str]
-    """Of those that could not be, a line each: another network needs the files again."""
+    """One line for each reference that could not be migrated: another extractor needs the files again."""
     gain_kept: list[MigratedRelease]
     gain_lost: list[MigratedRelease]
-    """Should be activated again."""
+    """Files that need to be activated again."""
     gain_unknown: list[MigratedRelease]
-    """Nobody can tell: the released files are gone."""
+    """Files whose gain cannot be measured because they are gone."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something of a collection that is not as it should be, and what is to be done about it or was done."""
+    """A problem in a collection, and how to fix it or how it was fixed."""
 
     part: Literal["settings", "codebook", "distractors", "catalog", "reference", "index", "release", "file"]
     problem: str

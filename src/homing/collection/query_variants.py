@@ -1,4 +1,4 @@
-"""The variants of a query that a search can try: quarter turns and the mirror image."""
+"""Variants of a query to search for: quarter turns and the mirror image."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from homing.photo import MemoryPhoto
 from homing.photo.inputs import load_pixels
 
 VARIANTS = 5
-_BATCH = 16  # photos that are described at once
+_BATCH = 16  # photos per batch of the extractor
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Photos that are searched for together: their names, and their descriptors (B, D) or (B, T, D)."""
+    """A batch of queries: names, and descriptors (B, D) or (B, T, D)."""
 
     names: list[str]
     descriptors: Tensor
@@ -28,7 +28,7 @@ class Queries:
 def describe_queries(
     photos: Sequence[Location | MemoryPhoto], extractor: Extractor, *, variants: bool
 ) -> Iterator[Queries]:
-    """Descriptors of photos, batch by batch; with `variants` those of their quarter turns and mirror images, too."""
+    """Describe photos batch by batch; with `variants` also their quarter turns and mirror images."""
     for start in range(0, len(photos), _BATCH):
         batch = photos[start : start + _BATCH]
         inputs = [extractor.resize(load_pixels(photo)) for photo in batch]
@@ -38,7 +38,7 @@ def describe_queries(
 
 
 def query_variants(network_input: Tensor) -> list[Tensor]:
-    """A (3, S, S) square as it is, in its three other quarter turns, and mirrored."""
-    # The mirror images of the turns would cost three more passes of the network. A search of several cells finds
-    # mirrored copies that lie on their side without them; with one probe they add a sixth of what these five add.
+    """A (3, S, S) input unchanged, in its three other quarter turns, and mirrored."""
+    # Mirrored turns would cost three more passes of the network. A search of several cells finds mirrored and turned
+    # copies without them; with one probe they add only a sixth of the recall that these five variants add.
     return [*(torch.rot90(network_input, number, (1, 2)) for number in range(4)), network_input.flip(2)]

@@ -1,4 +1,4 @@
-"""The job of carrying the references of one generation over to the next: new codes, and what is left of the gain."""
+"""Migrate the references of one generation to the next: new codes, and which releases keep their gain."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ ProgressCallback = Callable[[], None]
 
 
 class Reencoder:
-    """From the catalog of one generation to that of the next, by their codebooks; called again it continues."""
+    """Copies references and releases between the catalogs of two generations. A repeated run continues."""
 
     def __init__(self, old: Codebook, new: Codebook, extractor: Extractor | None, advance: ProgressCallback) -> None:
         self._old, self._new = old, new
         self._given, self._advance = extractor, advance
         self.missing: list[str] = []
-        """Of each reference that cannot be carried over, why."""
+        """The reason for each reference that cannot be migrated."""
 
     @cached_property
     def extractor(self) -> Extractor:
-        """The network of the next generation."""
+        """The extractor of the next generation."""
         extractor = self._given or extractors.load(self._new.extractor)
         self._new.check(extractor)
         return extractor
 
     @property
     def same_network(self) -> bool:
-        """Whether the descriptors that are kept are those of the new codebook's network, too."""
+        """Whether both codebooks belong to the same extractor, so that stored descriptors can be reused."""
         return self._old.extractor_fingerprint == self._new.extractor_fingerprint
 
     def run(self, old: Transfer, new: Transfer) -> None:
-        """Make the next catalog hold what the old one holds now."""
+        """Bring the next catalog to the current state of the old one."""
         self.missing.clear()
         self._reencode_photos(old, new)
         self._reassess_releases(old, new)
@@ -60,7 +60,7 @@ class Reencoder:
         for rows in old.photos(self._old):
             known = new.sources(last, rows[-1].id)
             last = rows[-1].id
-            # Before others come: the same photo may have come back under another id.
+            # Remove before inserting: the same photo may have been added again under another id.
             new.remove(list(known.keys() - {row.id for row in rows}))
             new.update_sources([(row.source, row.id) for row in rows if known.get(row.id, row.source) != row.source])
             wanted = [row for row in rows if row.id not in known]
@@ -78,7 +78,7 @@ class Reencoder:
             self._advance()
 
     def _with_new_codes(self, rows: Sequence[PhotoRow]) -> list[PhotoRow]:
-        """References with the codes of the new codebook, and the descriptors of its network."""
+        """References with codes of the new codebook and descriptors of its extractor."""
         if self.same_network:
             vectors = [row.vector for row in rows]
             descriptors = _as_tensor(vectors)
@@ -101,7 +101,7 @@ class Reencoder:
         ]
 
     def _network_input(self, source: str, sha256: str) -> Tensor | None:
-        """What the network sees of a file, if it is still the one that was indexed."""
+        """The network input of a file, None (and noted as missing) if it is not the indexed one."""
         try:
             return self._read_network_input(source, sha256)
         except PhotoError as error:
@@ -123,9 +123,9 @@ class Reencoder:
                 new.insert_releases(list(self._reassess([row for row in some if row.photo in originals], originals)))
 
     def _reassess(self, rows: Sequence[ReleaseRecord], originals: dict[int, np.ndarray]) -> Iterator[ReleaseRecord]:
-        """Releases as they are seen from the new codebook: those that lost their gain count as unchanged.
+        """Re-evaluate releases with the new codebook: those that lost their gain become unchanged.
 
-        Those that lost it in an earlier migration may have it again, as they do on the way back.
+        Releases that lost it in an earlier migration can regain it, for example when migrating back.
         """
         for row in rows:
             was_activated = row.state == "activated" or row.vector is not None or row.reason == RELEASED_FILE_MISSING
@@ -140,12 +140,12 @@ class Reencoder:
             if was_activated and reason is None:
                 yield row._replace(state="activated", reason=None, recipe=recipe, vector=vector)
             else:
-                # Under another recipe's name `activate` does them again.
+                # The changed recipe name makes `activate` process them again.
                 before = f"for codebook {self._old.fingerprint[:12]}: "
                 yield row._replace(state="unchanged", reason=reason, recipe=before + recipe, vector=vector)
 
     def _released_descriptor(self, row: ReleaseRecord) -> Tensor | None:
-        """The descriptor (1, D) of a released file: the one that is kept or, for another network, of the file."""
+        """The descriptor (1, D) of a released file: the stored one or, for another extractor, one of the file."""
         if self.same_network and row.vector is not None:
             return _as_tensor([row.vector])
         try:
@@ -154,7 +154,7 @@ class Reencoder:
             return None
 
     def _why_no_gain(self, released: Tensor, original: np.ndarray) -> str | None:
-        """Why a released photo has no gain with the new codebook; None if it has."""
+        """The reason why a released photo has no gain with the new codebook, None if it has gain."""
         codebook = self._new
         if not has_objective(codebook):
             return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
@@ -169,6 +169,6 @@ class Reencoder:
 
 
 def _as_tensor(vectors: Sequence[bytes]) -> Tensor:
-    """Descriptors as the catalog keeps them: (N, D)."""
+    """Convert stored descriptors to a tensor (N, D)."""
     numbers = np.frombuffer(b"".join(vectors), np.float16)
     return torch.from_numpy(numbers.reshape(len(vectors), -1).astype(np.float32))

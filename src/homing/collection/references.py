@@ -1,4 +1,4 @@
-"""What a collection says about its references, one by one, and which of them are asked for."""
+"""References and their releases as shown to users, and queries for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATES: tuple[State, ...] = ("passive", "activated", "unchanged")
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A file that was released of a reference: where it was written, when (UTC), and its quality."""
+    """A released file of a reference: its path, time (UTC) and quality."""
 
     path: str
     state: Literal["activated", "unchanged"]
@@ -24,13 +24,13 @@ class Release:
     ssim: float
     linf: float
     reason: str | None
-    """Why it is unchanged, or what was done to keep the budget."""
+    """Why the photo is unchanged, or what was done to keep the budget."""
     released: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A reference: its id, the file it was added from, when that was (UTC), and what was released, the latest first."""
+    """A reference: its id, source file, time of addition (UTC), and releases, latest first."""
 
     id: int
     photo: str
@@ -42,13 +42,13 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceQuery:
-    """Which references are asked for, in the order of their ids."""
+    """A query for references, in order of id."""
 
     state: State | None = None
     name_contains: str | None = None
-    """A text in the names of their files, whatever its case."""
+    """Text in the file name, ignoring case."""
     after: int | None = None
-    """The id that theirs are larger than."""
+    """Only references with larger ids."""
     limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,15 +58,15 @@ class ReferenceQuery:
             raise HomingError(f"limit must be at least 1, got {self.limit}")
 
     def page_size(self, given: int, largest: int) -> int:
-        """How many more references one page holds, after so many have been given."""
+        """Size of the next page after `given` references, at most `largest`."""
         return largest if self.limit is None else min(largest, self.limit - given)
 
 
 def folded_name(source: str) -> str:
-    """The last part of a source, as names are compared."""
+    """The file name of a source, normalized for comparison."""
     return folded(source.rpartition("/")[2])
 
 
 def folded(text: str) -> str:
-    """One spelling of all that differ in case, or in how a letter and its accent are put together."""
+    """Normalize a text: fold its case and compose letters with their accents."""
     return unicodedata.normalize("NFC", text.casefold())

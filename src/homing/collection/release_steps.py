@@ -1,4 +1,4 @@
-"""The stages of releasing photos, on one machine or on many: read, asked after, and when moved planned and written."""
+"""The steps of releasing photos, on one machine or a cluster: read, look up, then after activation plan and write."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """A photo's file, and where what is released of it goes."""
+    """A photo's file, and the path of its released file."""
 
     path: Location
     target: Location
     moved_from: Location | None = None
-    """Where the file of a known photo was recorded to lie, if it lies here now."""
+    """The previously recorded path of a known photo whose file moved here."""
 
 
 @dataclass(frozen=True)
 class ReadPhoto:
-    """A photo's file as it was read, and the hash of what lies at its target: None where nothing does."""
+    """A photo's file with its hash, and the hash of the existing target file, None if there is none."""
 
     task: Task
     file: EncodedPhoto
@@ -51,7 +51,7 @@ class ReadPhoto:
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """What came of a photo, but for the bytes to release: only their hash."""
+    """The result of activating a photo, with the hash of the file to release instead of its bytes."""
 
     task: Task
     activation: Activation
@@ -59,14 +59,14 @@ class PlannedRelease:
 
     @classmethod
     def from_activation(cls, task: Task, activation: Activation) -> PlannedRelease:
-        """What is reported to the catalog of an activation."""
+        """Reduce an activation to what the catalog records."""
         return cls(task, replace(activation, data=b""), hashlib.sha256(activation.data).hexdigest())
 
 
 def tasks_for(
     found: Sequence[FoundPhoto[Location]], out: Location, format: str | None, collection: Collection
 ) -> list[Task]:
-    """The released file of each photo, and the folder made ready."""
+    """Assign a target file to each photo, and create the output folder."""
     if not found:
         raise HomingError("no photos were given")
     root = collection.folder.root
@@ -80,7 +80,7 @@ def tasks_for(
 
 
 def refuse_name_clashes(tasks: Sequence[Task]) -> None:
-    """Refuse photos whose files a case-blind disk takes for one; one of them would be lost."""
+    """Raise an error if target names differ only in case: on a case-insensitive disk one would overwrite the other."""
     seen: dict[str, Location] = {}
     for task in tasks:
         key = unicodedata.normalize("NFC", str(task.target)).casefold()
@@ -93,7 +93,7 @@ def refuse_name_clashes(tasks: Sequence[Task]) -> None:
 
 
 def read(task: Task) -> ReadPhoto | Outcome:
-    """The file of a photo, with its hash, and what lies where its release goes."""
+    """Read and hash the file of a photo, and hash the existing file at its target."""
     try:
         data = read_file(task.path)
         return ReadPhoto(
@@ -104,7 +104,7 @@ def read(task: Task) -> ReadPhoto | Outcome:
 
 
 def _target_sha256(task: Task) -> str | None:
-    """The hash of what lies at a target; empty if it is no file, None if nothing is there."""
+    """The hash of the file at a target. Empty if it is not a file, None if it does not exist."""
     try:
         if not path_exists(task.target):
             return None
@@ -114,7 +114,7 @@ def _target_sha256(task: Task) -> str | None:
 
 
 class ReleaseWriter:
-    """What releasing asks of a collection's catalog, and tells it: all of a job go to the same one."""
+    """The catalog operations of releasing photos. One job uses one instance for all its photos."""
 
     def __init__(
         self,
@@ -125,14 +125,14 @@ class ReleaseWriter:
         *,
         graphics: bool = False,
     ) -> None:
-        """`expected` are the hashes that a photo's file must have one of."""
+        """`expected` maps each photo to the hashes that its file may have."""
         self._collection, self._catalog = collection, collection.folder.catalog
         self._expected = expected or {}
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {format_name(format) if format else None}{' graphics' if graphics else ''}"
 
     def lookup_existing(self, photos: Sequence[tuple[Task, str, str | None]]) -> list[tuple[Task, Outcome | None]]:
-        """Tasks, given the hashes of their photos and of what their targets hold, and what there is to tell already."""
+        """Look up tasks by the hashes of their photo and target. Gives the outcome of those that need no activation."""
         return [self._lookup_existing(*photo) for photo in photos]
 
     def _lookup_existing(self, task: Task, sha256: str, target_sha256: str | None) -> tuple[Task, Outcome | None]:
@@ -149,7 +149,7 @@ class ReleaseWriter:
     def _already_released(
         self, number: int | None, sha256: str, task: Task, target_sha256: str | None
     ) -> Outcome | None:
-        """The outcome of an earlier run that stands; refuses to write over files homing did not write."""
+        """The outcome of an earlier run, if it is valid. Raises an error if the target was not written by homing."""
         if number is None and (original := self._catalog.find_released(sha256)) is not None:
             source, _ = self._catalog.source_and_state(original)
             raise PhotoError(f"{task.path}: is the released version of {source} already; release it as it is")
@@ -164,7 +164,7 @@ class ReleaseWriter:
         return replace(_outcome(task, row), resumed=True)
 
     def plan_releases(self, made: Sequence[PlannedRelease]) -> list[ReleaseEntry]:
-        """Record the references that are new, and what is about to be released of each."""
+        """Record new references and the planned release of each photo."""
         new = [each for each in made if self._catalog.find(each.activation.sha256) is None]
         if new:
             hashes, sources = [each.activation.sha256 for each in new], [stored_path(each.task.path) for each in new]
@@ -190,22 +190,22 @@ class ReleaseWriter:
         return releases
 
     def is_own_release(self, photo: int, path: str, sha256: str) -> bool:
-        """Whether a file with this hash at this path was released of this photo, or was to be."""
+        """Whether this photo has a planned or written release with this path and hash."""
         return self._release(photo, path, sha256) is not None
 
     def _release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
-        # Whole folders may have been moved.
+        # The hash alone is enough: the whole output folder may have been moved.
         return self._catalog.find_release(photo, path, sha256) or self._catalog.find_release(photo, None, sha256)
 
     def confirm(self, releases: Sequence[ReleaseEntry]) -> None:
-        """Say that planned files are on disk."""
+        """Mark planned files as written."""
         self._catalog.confirm_releases(releases)
 
 
 def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], releases: ReleaseWriter) -> list[Outcome]:
-    """Reference, plan, file, confirmation, in this order: a crash in between is finished by the next run.
+    """Write references, plans, files and confirmations, in this order. After a crash the next run completes them.
 
-    Each is one change of the catalog for the whole batch; a photo whose file cannot be written fails alone.
+    Each step is one transaction for the whole batch. A photo whose file cannot be written fails alone.
     """
     made = [(task, result) for task, result in batch if isinstance(result, Activation)]
     outcomes = {task: result for task, result in batch if isinstance(result, Outcome)}
@@ -218,7 +218,7 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
         )
         planned = [(task, result, plan) for (task, result), plan in zip(made, plans, strict=True)]
         written = []
-        # In threads: each file is waited for until it is on disk.
+        # In threads, because each write waits for the disk.
         results = prefetch_map(lambda each: _write(*each, releases), planned)
         for (task, _, plan), outcome in zip(planned, results, strict=True):
             outcomes[task] = outcome
@@ -231,7 +231,7 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
 
 
 def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: ReleaseWriter) -> Outcome:
-    """Write the file of one photo, over what was released of it before, but over nothing else."""
+    """Write the file of one photo. Only an earlier release of the same photo may be overwritten."""
     number, row = planned
     try:
         target_sha256 = _target_sha256(task)
@@ -251,7 +251,7 @@ def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: 
 
 
 def with_differences(outcome: Outcome, data: bytes) -> Outcome:
-    """An outcome of an earlier job with what is reported about its file, given the photo's own."""
+    """Add file sizes and notes to the outcome of an earlier job. `data` is the photo's original file."""
     assert outcome.released is not None
     after = read_file(outcome.released)
     notes = differences(data, after, str(outcome.photo))
@@ -271,7 +271,7 @@ def _outcome(task: Task, row: ReleaseRow) -> Outcome:
 
 
 def _stored_target(target: Location) -> str:
-    """A released file under the one name it has however its folder was spelled."""
+    """The canonical path of a released file, independent of how its folder is spelled."""
     if isinstance(target, Address):
         return str(target)
     return str(Path(os.path.realpath(target.parent)) / target.name)

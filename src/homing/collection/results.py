@@ -14,7 +14,7 @@ POSSIBLE_PROBABILITY = 0.3
 
 
 def verdict_of(false_match_probability: float) -> Verdict:
-    """Judgment on a reference, given how likely an unrelated photo has a match this near."""
+    """The verdict for a false-match probability."""
     if false_match_probability <= MATCH_PROBABILITY:
         return "match"
     return "possible" if false_match_probability <= POSSIBLE_PROBABILITY else "none"
@@ -27,7 +27,7 @@ class Match:
     `compared` says what the distance was measured to: the reference's code or, where matches were re-ranked, its full
     descriptor. `id` identifies the reference for good: ids are never reused. Distractors have none.
     `false_match_probability` is the probability that the nearest of all references comes this near to a photo that is
-    related to none of them.
+    unrelated to all of them.
     """
 
     photo: str

@@ -1,4 +1,4 @@
-"""What a collection is made of, and the version of its format: in collection.toml, and again in the catalog."""
+"""Settings and format version of a collection, stored in collection.toml. The catalog has the version too."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FORMAT = 2  # 1 had other names of files, tables and columns
+FORMAT = 2  # format 1 had other names for files, tables and columns
 
 
 def refuse_other_format(path: Path) -> None:
-    """Say so where the settings name another format; whatever else may be wrong with them is told elsewhere."""
+    """Raise an error if the settings have another format version. Other problems are not checked here."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         _refuse_other_format(path, tomllib.loads((path / "collection.toml").read_text())["format"])
 
 
 def write_settings(path: Path, codebook: Codebook, distractors: bytes | None) -> None:
-    """Say what a collection is made of: its codebook, and the bytes of its distractors."""
+    """Write the settings of a collection with this codebook and these distractors."""
     write_atomically(path / "collection.toml", settings_text(codebook, distractors).encode())
 
 
 def settings_text(codebook: Codebook, distractors: bytes | None) -> str:
-    """The same, as it is written down."""
+    """The text of collection.toml."""
     settings = {
         "format": FORMAT,
         "codebook": codebook.name,
@@ -49,7 +49,7 @@ def settings_text(codebook: Codebook, distractors: bytes | None) -> str:
 
 
 def read_settings(path: Location) -> dict[str, Any]:
-    """What a collection is made of."""
+    """Read the settings of a collection."""
     file = path / "collection.toml"
     try:
         settings: dict[str, Any] = tomllib.loads(file.read_bytes().decode())
@@ -67,17 +67,17 @@ def read_settings(path: Location) -> dict[str, Any]:
 
 
 def mark_format(catalog: Catalog) -> None:
-    """Write the version of the format into a new catalog."""
+    """Write the format version into a new catalog."""
     with catalog._transaction() as connection:
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def open_catalog(path: Path) -> Catalog:
-    """The catalog of a collection; one of another format is left alone."""
+    """Open the catalog of a collection. Raises an error, without changes, if it has another format version."""
     catalog = Catalog(path / "catalog.sqlite")
     try:
         ((version,),) = catalog._fetch_all("PRAGMA user_version")
-        if version:  # 0: a file that is no catalog, which its first reading finds out
+        if version:  # 0: not a catalog, which the first query reports
             _refuse_other_format(path / "catalog.sqlite", version)
     except CollectionError:
         catalog.close()

@@ -1,4 +1,4 @@
-"""The index of what the catalog holds now, whoever changed it: kept in memory, and as a snapshot on disk."""
+"""The index, kept in sync with the catalog: in memory, and as a snapshot on disk."""
 
 from __future__ import annotations
 
@@ -25,67 +25,67 @@ Result = TypeVar("Result")
 
 
 class SyncedIndex(Protocol):
-    """What every opened collection has, whatever it is kept in."""
+    """The interface of an index that follows a collection, for every storage format."""
 
     def current(self) -> Index:
-        """The index of all references there are now."""
+        """The index of all current references."""
 
     def save(self) -> None:
-        """Leave the index for the next opening, if that pays off; nothing is lost where it fails."""
+        """Save the index for the next opening if that is worthwhile. A failure loses no data."""
 
 
 class SyncedFaissIndex:
-    """An index that follows its catalog change by change; safe to use from several threads."""
+    """An index that applies the changes of its catalog. Thread-safe."""
 
     def __init__(self, folder: Folder, *, rebuild: bool = False) -> None:
-        """Begins with the snapshot, where there is a good one; `rebuild` with nothing, whatever there is."""
+        """Starts from a valid snapshot if there is one; with `rebuild`, from an empty index."""
         self._folder, self._catalog = folder, folder.catalog
         self._snapshot = folder.path / "index.faiss"
         self._lock = Lock()
         self._index: FaissIndex | None = self._new_index() if rebuild else None
-        self._revision = 0  # of the catalog, that the index stands for
-        self._last_id = 0  # the newest reference in it
-        self.saved = False  # whether the snapshot on disk is this index
+        self._revision = 0  # catalog revision that the index represents
+        self._last_id = 0  # largest id in the index
+        self.saved = False  # whether the snapshot on disk equals this index
 
     def current(self) -> FaissIndex:
-        """The index, brought to what the catalog holds now."""
+        """The index, updated to the current catalog."""
         with self._lock:
-            # Read first: what others record from here on may come once more next time, which changes nothing.
+            # Read the revision first: changes recorded after it may be applied twice, which is harmless.
             revision = self._catalog.revision
             index = self._load_or_build() if self._index is None else self._index
             if self._revision != revision:
                 if self._revision < self._catalog.codes_revision:
                     index, self._revision, self._last_id = self._new_index(), 0, 0
-                self._index = None  # if this fails, what is half done is dropped
+                self._index = None  # a failure discards the half-updated index
                 self._apply_changes(index)
                 self._revision, self.saved = revision, False
             self._index = index
             return index
 
     def save(self) -> None:
-        """Keep a snapshot for the next opening, unless it is there, or somebody else is just keeping one."""
+        """Save a snapshot for the next opening, unless it is up to date or another process is saving one."""
         if self._index is None or self.saved:
             return
         try:
             with snapshot_lock(self._folder.root), self._lock:
-                # Else another thread could not bring it to what the catalog holds, or this generation was forgotten.
+                # Skip if an update in another thread failed, or if this generation was deleted.
                 if self._index is not None and (self._folder.path / "collection.toml").is_file():
                     self._write_snapshot(self._index.to_bytes())
         except BusyError:
             return
         except (OSError, CollectionError) as error:
-            # A full or read-only disk: nothing is lost, the next opening goes on from an older snapshot, or from none.
+            # For example a full or read-only disk. The next opening starts from an older snapshot or from none.
             logging.getLogger("homing").warning("%s: no snapshot of the index was kept: %s", self._folder.path, error)
 
     def _apply_changes(self, index: FaissIndex) -> None:
-        # What comes is put in before what goes is taken out: whoever searches in between finds a photo or the one that
-        # replaced it, and begins again if it is gone.
+        # Add before removing, so that a concurrent search finds either a photo or its replacement. A search that finds
+        # a removed photo is retried.
         last_known = self._last_id
         try:
             for ids, codes in self._catalog.codes(after=last_known):
                 index.add(codes, ids)
                 self._last_id = int(ids[-1])
-        except (ValueError, TypeError, RuntimeError, AssertionError) as error:  # of NumPy, of FAISS
+        except (ValueError, TypeError, RuntimeError, AssertionError) as error:  # from NumPy or FAISS
             path = self._folder.root
             raise CollectionError(
                 f"{path} holds codes that are none of its codebook; repair it with: homing check {path} --repair"
@@ -99,7 +99,7 @@ class SyncedFaissIndex:
         return self._new_index() if snapshot is None else snapshot
 
     def _load_snapshot(self) -> FaissIndex | None:
-        """The snapshot, if it is the one that the catalog knows, and can be read."""
+        """The snapshot, None if it is unreadable or its hash differs from the catalog's."""
         self._revision = self._last_id = 0
         snapshot = [self._catalog.get_metadata(f"snapshot_{name}") for name in ("sha256", "revision", "last")]
         if None in snapshot or not self._snapshot.is_file():
@@ -110,7 +110,7 @@ class SyncedFaissIndex:
                 return None
             index = FaissIndex(self._folder.codebook, data)
             self._revision, self._last_id, self.saved = int(snapshot[1] or 0), int(snapshot[2] or 0), True
-        except (OSError, ValueError, RuntimeError):  # of FAISS: kept by a version that this one cannot read
+        except (OSError, ValueError, RuntimeError):  # from FAISS: written by an incompatible version
             return None
         return index
 
@@ -133,7 +133,7 @@ class SyncedFaissIndex:
 def retry_if_removed(
     search: Callable[Concatenate[Collection, Options], Result],
 ) -> Callable[Concatenate[Collection, Options], Result]:
-    """A search that begins again where a reference it found was removed before it could be named."""
+    """Decorate a search to retry if a reference it found is removed before its source is looked up."""
 
     @wraps(search)
     def retrying(collection: Collection, /, *arguments: Options.args, **options: Options.kwargs) -> Result:

@@ -1,9 +1,9 @@
-"""Files of photos that were given in memory or uploaded: each under its hash and its name, below the collection.
+"""Stored files of photos that were added from memory or uploaded, by hash and name, inside the collection.
 
 holiday.homing/
   uploads/                           private: mode 0700
-    SHA256/beach.jpg                 as it was given, under its name
-    released/SHA256/beach.jpg        what the service released of it
+    SHA256/beach.jpg                 the original file
+    released/SHA256/beach.jpg        the file that the service released
 """
 
 from __future__ import annotations
@@ -33,49 +33,51 @@ class UploadedFile(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, without folders."""
+        """The file name, without folders."""
 
     @property
     def data(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the file."""
 
     @property
     def sha256(self) -> str:
-        """The hash of its bytes."""
+        """The hash of the bytes."""
 
 
 class UploadStore:
-    """The folder of uploads of one collection."""
+    """The folder of uploads in a collection."""
 
     def __init__(self, root: Location, *, exclusive: bool = True) -> None:
-        """Without `exclusive` several processes may change the folder at once, as those of a collection in Lance do."""
-        self._root = Path(os.path.abspath(root)) if isinstance(root, Path) else root  # as sources are recorded
+        """Without `exclusive`, several processes may change the folder at once, as in a collection in Lance."""
+        self._root = (
+            Path(os.path.abspath(root)) if isinstance(root, Path) else root
+        )  # in the same form as recorded sources
         self._exclusive = exclusive
         self.folder = self._root / UPLOADS
         self.released = self.folder / "released"
         self._own_paths = re.compile(rf"{re.escape(str(self.folder))}/(?:released/)?{_HASH}/")
 
     def prepare(self) -> None:
-        """Make the folder, for nobody else to look into."""
+        """Create the folder, accessible to the owner only."""
         if isinstance(self.folder, Address) or isinstance(self._root, Address):
-            return  # a bucket has no folders, and its own rules on who may read
+            return  # a bucket has no folders, and its own access rules
         with _as_collection_error(f"uploads cannot be kept in {self.folder}"):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
             fsync_folder(self._root)
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the folder during a change: files that are no reference's yet would be removed by another job."""
+        """Lock the folder during a change. Otherwise another job could delete files that have no reference yet."""
         if not self._exclusive or isinstance(self._root, Address):
             return nullcontext()
         return uploads_lock(self._root)
 
     def path_of(self, file: UploadedFile) -> Location:
-        """Where a file is kept, if it is."""
+        """The path of a file in the store, whether it exists or not."""
         return self.folder / file.sha256 / file.name
 
     def save(self, file: UploadedFile) -> Location:
-        """Write a file into the folder; it is on disk, whole, when this is done."""
+        """Write a file into the folder. It is complete and on disk when this returns."""
         path = self.path_of(file)
         with _as_collection_error(f"{file.name}: cannot be kept"):
             if isinstance(path, Address):
@@ -86,15 +88,15 @@ class UploadStore:
         return path
 
     def make_release_folder(self, file: UploadedFile) -> Path:
-        """The folder of what is released of an upload to a service; it is there when this is done."""
+        """Create the folder for the released file of an upload, and return its path."""
         folder = self.released / file.sha256
-        assert isinstance(folder, Path)  # a service has its collection on its own disk
+        assert isinstance(folder, Path)  # the collection of a service is on a local disk
         with _as_collection_error(f"{file.name}: what is released of it cannot be kept"):
             make_folder(folder)
         return folder
 
     def delete(self, path: Location) -> None:
-        """Remove a file of the folder, and the folder it leaves empty; files elsewhere are left alone."""
+        """Delete a file of the store, and its folder if that is then empty. Ignores files outside the store."""
         if isinstance(path, Address):
             if is_inside(path, self.folder):
                 with _as_collection_error(f"{path.name}: cannot be removed"):
@@ -109,19 +111,19 @@ class UploadStore:
         self.remove_if_empty(path.parent)
 
     def delete_unless_source(self, file: UploadedFile, catalog: Catalog) -> None:
-        """Remove a kept file that no reference came from: it was known under another name, or could not be read."""
+        """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
         path, number = self.path_of(file), catalog.find(file.sha256)
         if number is None or self.resolve_source(catalog.source_and_state(number)[0]) != path:
             self.delete(path)
 
     def remove_if_empty(self, folder: Path) -> None:
-        """Remove a folder in which nothing is."""
+        """Remove a folder if it is empty."""
         with _as_collection_error(f"{folder}: cannot be removed"):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
     def resolve_source(self, source: str) -> Location:
-        """Where a recorded file lies; those of this folder are found even if the collection was moved as a whole."""
+        """The location of a recorded source. Stored files are found even after the whole collection moved."""
         recorded = location(source)
         if isinstance(recorded, Path) and re.fullmatch(_HASH, recorded.parent.name):
             for folder in (self.folder, self.released):
@@ -130,7 +132,7 @@ class UploadStore:
         return recorded
 
     def redact_paths(self, text: str) -> str:
-        """A message without the folders of this machine: files that were uploaded have names, the rest is private."""
+        """Remove the folders of this machine from a message. Names of uploaded files remain."""
         return self._own_paths.sub("", text).replace(str(self._root), "the collection")
 
 
@@ -138,9 +140,9 @@ class UploadStore:
 def files_of(
     photos: Sequence[Location | MemoryPhoto], uploads: UploadStore, catalog: Catalog
 ) -> Iterator[list[FoundPhoto[Location]]]:
-    """The files of photos and of folders of photos, for a job that makes references of them.
+    """The files of photos and folders, for a job that adds them as references.
 
-    Photos in memory are kept in the folder of uploads; afterwards those that no reference came from are removed.
+    Photos in memory are stored in the uploads first. Those that did not become references are deleted afterwards.
     """
     in_memory = [photo for photo in photos if isinstance(photo, MemoryPhoto)]
     found = each_once(
@@ -167,7 +169,7 @@ def files_of(
 
 
 def delete_uploads(removed: Iterable[Outcome], uploads: UploadStore) -> None:
-    """Delete the kept files of references that were removed."""
+    """Delete the stored files of removed references."""
     for outcome in removed:
         if outcome.state == "removed":
             uploads.delete(uploads.resolve_source(str(outcome.photo)))
@@ -175,7 +177,7 @@ def delete_uploads(removed: Iterable[Outcome], uploads: UploadStore) -> None:
 
 @contextmanager
 def _as_collection_error(what: str) -> Iterator[None]:
-    """What a disk refuses is a failure of ours: the photo is not to blame."""
+    """Convert errors of the disk to CollectionError, since the photo is not the cause."""
     try:
         yield
     except OSError as error:
@@ -183,5 +185,5 @@ def _as_collection_error(what: str) -> Iterator[None]:
 
 
 def display_name(source: str) -> str:
-    """What a reference is called: the name of its file, without folders of this machine."""
+    """The display name of a reference: its file name, without folders."""
     return location(source).name

@@ -1,4 +1,4 @@
-"""Whether a collection on disk is what it should be, and what can be repaired of it without losing anything."""
+"""Consistency check of a collection on disk, and repair without loss of data."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from homing.extractors import Extractor
 
 
 def check(path: str | Location, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
-    """What is not as it should be in a collection, also in one too damaged to be opened.
+    """Find problems in a collection, including one that is too damaged to open.
 
-    `repair` repairs what can be repaired without loss; the collection is locked meanwhile. `extractor` is needed only
-    if the codebook's extractor is one of your own. Every generation of a collection that migrates is checked.
+    `repair` fixes what can be fixed without loss, and locks the collection meanwhile. `extractor` is needed only if the
+    codebook's extractor is a custom one. All generations of a migrating collection are checked.
     """
     where, findings = location(path), Findings(repair)
     if is_lance(where):
@@ -46,14 +46,14 @@ def check(path: str | Location, *, repair: bool = False, extractor: Extractor | 
 
 def _check(root: Path, which: str, extractor: Extractor | None, findings: Findings) -> None:
     if not check_parts(find_generation(root, which), findings):
-        return  # the rest makes sense only with these
+        return  # the other checks need these files
     try:
         folder = open_folder(root, which)
     except FormatError:
         raise
     except CollectionError as error:
         if isinstance(error.__cause__, sqlite3.OperationalError):
-            raise  # held by another, or on a disk that cannot be written: nothing is wrong with it
+            raise  # locked by another process or not writable, which is no damage
         findings.report("catalog", str(error), RESTORE_HINT)
         return
 
@@ -66,7 +66,7 @@ def _check(root: Path, which: str, extractor: Extractor | None, findings: Findin
 
 
 def check_opened(folder: Folder, network: Callable[[], Extractor], *, repair: bool) -> list[Finding]:
-    """The same for a folder that is open; `network` is asked for only where a descriptor has to be made again."""
+    """Check an open folder. `network` is called only if a descriptor must be recomputed."""
     findings = Findings(repair)
     with _lock_if_repairing(folder.root, repair):
         _check_folder(folder, network, findings)
@@ -82,6 +82,6 @@ def _check_folder(folder: Folder, network: Callable[[], Extractor], findings: Fi
         if check_references(folder, network, findings):
             check_snapshot(folder, findings)
         check_released_descriptors(folder, findings)
-        if folder.path == generation_path(folder.root, "current"):  # the others know the same files
+        if folder.path == generation_path(folder.root, "current"):  # all generations share the released files
             check_releases(folder.catalog, findings)
             check_leftovers(folder, findings)

@@ -1,4 +1,4 @@
-"""Whether the catalog is sound as a database."""
+"""Check the catalog as a database."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ RESTORE_HINT = (
 
 
 def check_catalog(catalog: Catalog, findings: Findings) -> bool:
-    """Check what SQLite can check, and that nothing stands for a reference that is not there; whether to go on."""
+    """Run SQLite's checks, and find rows without their reference. Returns whether the other checks can run."""
     try:
         problems = _integrity(catalog)
         if problems:
 
             def repair() -> None:
                 with catalog._transaction() as connection:
-                    connection.execute("REINDEX")  # tables hold the truth, indexes can be made of them
+                    connection.execute("REINDEX")  # indexes can be rebuilt from the tables
                 if left := _integrity(catalog):
                     raise CollectionError(left[0])
 
             problem = f"SQLite finds it damaged: {problems[0]}" + (f" ({len(problems):,} such)" if problems[1:] else "")
             if not findings.repair_or_report("catalog", problem, "its indexes were made anew", repair, RESTORE_HINT):
                 return False
-        catalog._fetch_all("SELECT 1 FROM photos, descriptors, releases, metadata LIMIT 0")  # are they there?
+        catalog._fetch_all("SELECT 1 FROM photos, descriptors, releases, metadata LIMIT 0")  # do they exist?
         for table, row, *_ in catalog._fetch_all("PRAGMA foreign_key_check"):
             findings.report("catalog", f"row {row} of {table} is of no reference there is", RESTORE_HINT)
         return _check_revision(catalog, findings)
@@ -50,7 +50,7 @@ def _check_revision(catalog: Catalog, findings: Findings) -> bool:
 
 
 def _advance_revision(catalog: Catalog) -> None:
-    """Count on from more than anybody who has it open can have counted: they all look for what changed."""
+    """Raise the revision above any value that open connections hold, so that all of them reload the changes."""
     known = catalog._fetch_all(
         "SELECT max(revision) FROM removed UNION SELECT max(CAST(value AS INTEGER)) FROM metadata"
         " WHERE name IN ('codes_revision', 'snapshot_revision')"

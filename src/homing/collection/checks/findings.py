@@ -1,4 +1,4 @@
-"""What a check has found so far, and the one way something is repaired."""
+"""Collect the findings of a check, and run repairs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from homing.collection.outcome import Finding
 from homing.errors import HomingError
 
 Part = Literal["settings", "codebook", "distractors", "catalog", "reference", "index", "release", "file"]
-# Seconds: nothing takes so long from its beginning to its end. What is younger may be somebody's who is at work.
+# Seconds: no single write takes this long. A younger file may still be in use.
 STALE_SECONDS = 600
 
 
 class Findings:
-    """The findings of one check, which repairs as it goes if it is a repair."""
+    """The findings of one check. With `repair`, problems are fixed as they are found."""
 
     def __init__(self, repair: bool) -> None:
         self.repair = repair
         self.found: list[Finding] = []
 
     def report(self, part: Part, problem: str, by_hand: str) -> None:
-        """Something only a person can repair."""
+        """Report a problem that only the user can fix."""
         self.found.append(Finding(part, problem, by_hand))
 
     def repair_or_report(self, part: Part, problem: str, done: str, repair: Callable[[], None], by_hand: str) -> bool:
-        """Something a repair repairs, which is then `done`; whether it is repaired now."""
+        """Fix a problem if this is a repair, otherwise report it. Returns whether it is fixed."""
         if not self.repair:
             self.report(part, problem, "homing check --repair repairs it")
             return False

@@ -1,4 +1,4 @@
-"""The files a collection needs to be opened, and those that a crash left behind."""
+"""Check the files that opening a collection needs, and find files that a crash left behind."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 
 def refuse_if_no_collection(path: Path) -> None:
-    """Refuse a folder that has neither a catalog nor settings."""
+    """Raise an error for a folder that has neither a catalog nor settings."""
     if not (path / "catalog.sqlite").is_file() and not (path / "collection.toml").is_file():
         raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
 
 
 def check_parts(path: Path, findings: Findings) -> bool:
-    """Check settings, codebook and distractors; whether the collection can be opened now."""
+    """Check settings, codebook and distractors. Returns whether the collection can be opened."""
     if not (path / "catalog.sqlite").is_file():
-        refuse_other_format(path)  # whose catalog has another name
+        refuse_other_format(path)  # other formats name the catalog differently
         findings.report("catalog", f"{path / 'catalog.sqlite'} is missing", "restore it from a backup")
         return False
     if not _settings(path, findings):
@@ -50,7 +50,7 @@ def _settings(path: Path, findings: Findings) -> bool:
     except CollectionError:
 
         def repair() -> None:
-            open_catalog(path).close()  # one of a later homing has settings that this one cannot write
+            open_catalog(path).close()  # raises an error on a newer format, whose settings this version cannot write
             file = path / "distractors"
             write_settings(path, Codebook.read(path / "codebook"), file.read_bytes() if file.is_file() else None)
 
@@ -84,7 +84,7 @@ def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
 
 def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
     file, codebook = path / "distractors", Codebook.read(path / "codebook")
-    expected = settings.get("distractors")  # not said by collections made before it was kept
+    expected = settings.get("distractors")  # missing in collections of older versions
     try:
         data = file.read_bytes() if file.is_file() else None
     except OSError as error:
@@ -115,11 +115,11 @@ def _is_readable(data: bytes, codebook: Codebook) -> bool:
 
 
 def check_leftovers(folder: Folder, findings: Findings) -> None:
-    """Temporary files that a crash left in the collection, or in a folder that photos were released into.
+    """Find temporary files that a crash left in the collection or in folders of released files.
 
-    And what is left of generations that were forgotten, and of uploads that are no references.
+    Also finds remains of deleted generations, and uploads without a reference.
     """
-    # First of all: to remove something inside one would make it look as if it were new.
+    # Uploads first: removing a file inside an upload folder would update its modification time.
     for file in _unclaimed_uploads(folder):
         problem = f"{file} holds an upload that is no reference"
         findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
@@ -133,7 +133,7 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
 
 
 def check_out_folders(released: Iterable[str], findings: Findings) -> None:
-    """Temporary files that a crash left in folders that photos were released into."""
+    """Find temporary files that a crash left in folders of released files."""
     files = map(location, released)
     _check_temporaries({each.parent for each in files if isinstance(each, Path)}, findings)
 
@@ -146,13 +146,13 @@ def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: b
 
 
 def _unclaimed_uploads(folder: Folder) -> list[Path]:
-    """Where uploads lie whose photo is no reference: a crash came before it was one, or as it was removed."""
+    """Folders of uploads without a reference, left by a crash while the photo was added or removed."""
     if other_generations(folder.root):
-        return []  # the other generation may know them
+        return []  # another generation may refer to them
     uploads = folder.root.absolute() / UPLOADS
     found = []
     for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
-        with suppress(FileNotFoundError):  # whoever was writing it is done
+        with suppress(FileNotFoundError):  # its writer has just finished
             stale = time.time() - each.lstat().st_mtime > STALE_SECONDS
             if _HASH.fullmatch(each.name) and stale and folder.catalog.find(each.name) is None:
                 found.append(each)
@@ -160,11 +160,11 @@ def _unclaimed_uploads(folder: Folder) -> list[Path]:
 
 
 def _leftovers(parent: Path, *, drafts: bool) -> list[Path]:
-    """Files, and of generations folders as well."""
+    """Stale temporary files in a folder; with `drafts` also stale temporary folders."""
     found = []
-    with suppress(FileNotFoundError, NotADirectoryError):  # then there are none
+    with suppress(FileNotFoundError, NotADirectoryError):  # no folder, no leftovers
         for file in sorted(parent.iterdir()):
-            with suppress(FileNotFoundError):  # whoever was writing it is done
+            with suppress(FileNotFoundError):  # its writer has just finished
                 ours = TEMPORARY_NAME.fullmatch(file.name) and (drafts or file.is_file())
                 if ours and time.time() - file.lstat().st_mtime > STALE_SECONDS:
                     found.append(file)

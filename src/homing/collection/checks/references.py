@@ -1,4 +1,4 @@
-"""Whether each reference has a sound descriptor, and the code of it."""
+"""Check that each reference has a valid descriptor and the matching code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from homing.extractors import Extractor, describe
 from homing.photo import Photo, read_file
 
 _CHUNK = 10_000
-_UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be: rounding to fp16 moves it by a twentieth of that
+_UNIT = 0.01  # tolerance of the norm around 1: 20 times the effect of rounding to fp16
 
 
 class _Row(NamedTuple):
@@ -31,8 +31,8 @@ class _Row(NamedTuple):
     vector: bytes | None
 
     def problem(self, codebook: Codebook) -> str | None:
-        """What can be seen of it alone."""
-        if not isinstance(self.code, bytes):  # a byte on disk that says of what kind a value is
+        """The problem of this row by itself, None if it is valid."""
+        if not isinstance(self.code, bytes):  # a damaged type byte in the SQLite file
             return "has a code that is no bytes"
         if len(self.code) != codebook.code_size:
             return f"has a code of {len(self.code)} bytes, {codebook.code_size} are expected"
@@ -43,7 +43,7 @@ class _Row(NamedTuple):
 
 
 def check_references(folder: Folder, network: Callable[[], Extractor], findings: Findings) -> bool:
-    """Check descriptors and codes, which are made again from the original; whether they are all sound now."""
+    """Check descriptors and codes, and recompute bad ones from the original. Returns whether all are valid now."""
     sound_now = True
     for rows in _in_chunks(folder.catalog):
         problems = {row: problem for row in rows if (problem := row.problem(folder.codebook))}
@@ -65,7 +65,7 @@ def check_references(folder: Folder, network: Callable[[], Extractor], findings:
 
 
 def check_released_descriptors(folder: Folder, findings: Findings) -> None:
-    """Check the descriptors of activated files. One that is unsound is forgotten: the original is compared alone."""
+    """Check the descriptors of activated files. A repair deletes bad ones; the original's is still compared."""
     catalog, last = folder.catalog, 0
     query = "SELECT rowid, photo, vector FROM released_descriptors WHERE rowid > ? ORDER BY rowid LIMIT ?"
     while rows := catalog._fetch_all(query, last, _CHUNK):
@@ -109,14 +109,14 @@ def _problem_of(vector: bytes | None, dim: int) -> str | None:
 
 
 def _reencode(folder: Folder, network: Callable[[], Extractor], row: _Row) -> None:
-    """A descriptor of the original, and a code of it unless the one there fits."""
+    """Recompute the descriptor from the original, and the code unless the stored one matches."""
     codebook = folder.codebook
     right_size = isinstance(row.code, bytes) and len(row.code) == codebook.code_size
     try:
         descriptor = _describe_original(folder, network, row)
     except HomingError:
         if right_size or row.vector is None or _problem_of(row.vector, codebook.dim):
-            raise  # with a code and a descriptor that differ nobody knows which of them is right
+            raise  # code and descriptor disagree, and either may be the damaged one
         descriptor = np.frombuffer(row.vector, np.float16)
     code = np.frombuffer(row.code, np.uint8) if right_size else None
     if code is None or not codes_match(codebook, code[None], descriptor.astype(np.float16)[None])[0]:

@@ -1,4 +1,4 @@
-"""Whether released files are there, and are what was released."""
+"""Check that released files exist and are unchanged."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class _Row(NamedTuple):
 def check_releases(catalog: Catalog, findings: Findings) -> None:
     """Check released files against their hashes.
 
-    A file may hold whichever release of several went there. What was planned and never written is no finding: nobody
-    was told of it, and the next `activate` writes it.
+    If several releases have the same path, the file may hold any of them. A planned release without a file is no
+    finding: it was never reported, and the next `activate` writes it.
     """
     by_path: dict[str, list[_Row]] = defaultdict(list)
     for row in catalog._fetch_all(f"{_ROWS} ORDER BY path", _AGE):
@@ -47,8 +47,8 @@ def check_releases(catalog: Catalog, findings: Findings) -> None:
 
 
 def _recheck(catalog: Catalog, path: str, photos: list[int], findings: Findings) -> None:
-    """Somebody may have released it anew, or removed it, since the catalog was read."""
-    # The file first: of what it holds the catalog knew before it was written.
+    """Check a path again, since a concurrent job may have released or removed it after the catalog was read."""
+    # Read the file before the catalog: a release is in the catalog before its file is written.
     found = _hash(path)
     wanted = f"{_ROWS} WHERE path = ? AND (releases.sha256 = ? OR photo IN (SELECT value FROM json_each(?)))"
     planned = [_Row(*row) for row in catalog._fetch_all(wanted, _AGE, path, found, json.dumps(photos))]
@@ -56,7 +56,7 @@ def _recheck(catalog: Catalog, path: str, photos: list[int], findings: Findings)
     if any(each.written for each in same):
         return
     if same:
-        # Who repairs is alone; beside others it may be that one of them has just written it.
+        # A repair holds the lock. Without it, a concurrent job may have just written the file.
         if findings.repair or same[0].old:
             repair = partial(_confirm, catalog, same[0])
             problem = f"{path} was written, but a crash came before that was noted"

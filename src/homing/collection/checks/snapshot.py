@@ -1,4 +1,4 @@
-"""Whether the snapshot of the index is the one that was kept, and holds what the catalog holds."""
+"""Check the snapshot of the index against its hash and the catalog."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _METADATA = ("revision", "snapshot_revision", "snapshot_sha256")
 
 
 def check_snapshot(folder: Folder, findings: Findings) -> None:
-    """Check the snapshot, and that the index a search would look into holds what the catalog holds."""
+    """Check the snapshot, and that the index loaded from it has the references of the catalog."""
     before = [folder.catalog.get_metadata(name) for name in _METADATA]
     problem = _problem(folder, before[-1])
     if problem is None or before != [folder.catalog.get_metadata(name) for name in _METADATA]:
-        return  # in the second case somebody wrote meanwhile
+        return  # if the revision changed, a concurrent job wrote to the collection
 
     def repair() -> None:
         synced = SyncedFaissIndex(folder, rebuild=True)
@@ -37,7 +37,7 @@ def check_snapshot(folder: Folder, findings: Findings) -> None:
 def _problem(folder: Folder, sha256: str | None) -> str | None:
     file = folder.path / "index.faiss"
     if sha256 is None:
-        return None  # none was kept yet, and none is read
+        return None  # no snapshot was saved, so none is loaded
     try:
         data = file.read_bytes()
     except OSError as error:

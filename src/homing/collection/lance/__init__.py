@@ -1,1 +1,1 @@
-"""A collection whose references live in Lance datasets: in a folder, or in a bucket that many machines reach."""
+"""Collections stored in Lance datasets: in a local folder, or in a bucket shared by many machines."""

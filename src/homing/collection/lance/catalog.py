@@ -1,7 +1,7 @@
-"""The truth about a collection in Lance: one dataset of references, and one of what was released of them.
+"""The catalog of a collection in Lance: one dataset of references, and one of their releases.
 
-Answers what the catalog of a folder does. References are added by their hashes, so that many may add at once and each
-photo is there once.
+Has the interface of the SQLite catalog. References are inserted by their hashes, so that concurrent writers add each
+photo only once.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from homing.errors import NotFoundError
 from homing.indexes.lance import CODE, VECTOR, ids_of, to_list_column, to_matrix
 
 REFERENCES = "references.lance"
-_MAX_IDS = 5_000  # references that one condition names
+_MAX_IDS = 5_000  # maximum number of references in one filter
 
 
 def schemas(codebook: Codebook) -> dict[str, Any]:
-    """What the two datasets of a collection hold."""
+    """The schemas of the two datasets of a collection."""
     arrow = load_extra("pyarrow", "lance")
     code, transformed = arrow.list_(arrow.uint8(), codebook.code_size), arrow.list_(arrow.float32(), codebook.dim)
     texts = [(name, arrow.string()) for name in ("sha256", "source")]
@@ -40,43 +40,43 @@ def schemas(codebook: Codebook) -> dict[str, Any]:
 
 
 class LanceCatalog:
-    """Which photos there are, and what was released of them; safe to use from several threads, and many machines."""
+    """The references and releases of a collection. Safe to use from several threads and machines."""
 
     def __init__(self, where: Location, codebook: Codebook, version: int | None = None) -> None:
         self._codebook, self._schema = codebook, schemas(codebook)[REFERENCES]
         self.references = Table(where / REFERENCES, version)
         self.releases = Table(where / RELEASES)
         self.log = ReleaseLog(self.releases, codebook)
-        self.changed = False  # by this one, since it was opened
+        self.changed = False  # whether this instance has changed the references or releases
 
     @property
     def lookups(self) -> list[tuple[Table, tuple[str, ...]]]:
-        """Both datasets, and the columns by whose values their rows are looked for."""
+        """Both datasets, each with the columns that rows are looked up by."""
         return [(self.references, ("sha256", "source")), (self.releases, ("photo", "sha256"))]
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no open files."""
 
     def refresh(self) -> None:
-        """See what others did since."""
+        """Load the latest versions, with the changes of other writers."""
         self.references.latest()
         self.releases.latest()
 
     @property
     def revision(self) -> int:
-        """A number that grows with every change to the references, whoever makes it."""
+        """A counter that increases with every change to the references, by any writer."""
         return int(self.references.latest().version)
 
     def find(self, sha256: str) -> int | None:
-        """The reference with this file hash."""
+        """The id of the reference with this file hash."""
         return next(iter(self.ids_of([sha256]).values()), None)
 
     def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
-        """The ids of photos, by their hashes."""
+        """The ids of photos by hash."""
         return {sha256: ids[0][0] for sha256, ids in self._all_ids_of(hashes).items()}
 
     def _all_ids_of(self, hashes: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-        """The ids of each photo, with the versions they came in: one, but where two writers have just added it."""
+        """The ids of each photo, with the versions that added them: one, unless two writers have just added it."""
         rows = self.references.rows(["_rowid", "sha256", CREATED], column_in("sha256", hashes))
         found: dict[str, list[tuple[int, int]]] = {}
         columns = (ids_of(rows).tolist(), rows["sha256"].to_pylist(), rows[CREATED].to_pylist())
@@ -85,19 +85,19 @@ class LanceCatalog:
         return found
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
-        """The hashes of photos, by their ids."""
+        """The hashes of photos by id."""
         rows = self.references.rows(["_rowid", "sha256"], row_ids_in(ids))
         return dict(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
 
     def find_released(self, sha256: str) -> int | None:
-        """The reference of which a file with this hash was released."""
+        """The id of the reference that has a released file with this hash."""
         photos = [photo for photo, _ in self.log.releases(f"sha256 = {quoted(sha256)}")]
         return next(iter(self.ids_of(photos).values()), None)
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Record references, all or none; gives the id of each, None where it was known.
+        """Record references in one commit. Returns the id of each, None for those already known.
 
-        What they come `replaces` is removed afterwards.
+        The references in `replaces` are removed afterwards.
         """
         known = self.ids_of(photos.hashes)
         first_positions = {
@@ -108,12 +108,12 @@ class LanceCatalog:
             version = self.references.insert_new(self._new_rows(photos, sorted(first_positions.values())), "sha256")
             self.changed = True
         there = self._all_ids_of(list(first_positions))
-        # Whoever committed second sees both, and takes its own back; after a kill a repair does.
+        # The second of two concurrent writers sees both rows and deletes its own; after a crash, a repair does.
         if duplicates := [number for ids in there.values() for number, _ in ids[1:]]:
             self.references.delete(row_ids_in(duplicates))
         if replaces:
             self.remove(replaces)
-        # Where somebody else was first, the row is theirs.
+        # Rows of an earlier version belong to another writer.
         ours = {sha256: ids[0][0] for sha256, ids in there.items() if ids[0][1] == version}
         return [
             ours.get(sha256) if first_positions.get(sha256) == position else None
@@ -132,9 +132,9 @@ class LanceCatalog:
         return load_extra("pyarrow", "lance").table(values, schema=self._schema)
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        """Remove references with all that is known of them.
+        """Remove references and their releases.
 
-        Gives the id of each that was there, its source, and the file that was released of it last.
+        Returns the id, source and last released file of each reference that existed.
         """
         batches = (ids[start : start + _MAX_IDS] for start in range(0, len(ids), _MAX_IDS))
         return [each for some in batches for each in self._remove(some)]
@@ -144,8 +144,8 @@ class LanceCatalog:
         hashes = rows["sha256"].to_pylist()
         if not hashes:
             return []
-        last = {photo: row.path for photo, row in self.log.written(hashes)}  # the latest comes last
-        # In this order: a kill in between leaves a passive reference, which the same call removes.
+        last = {photo: row.path for photo, row in self.log.written(hashes)}  # rows are sorted by time: the latest wins
+        # With this order a crash leaves a passive reference, which repeating the call removes.
         self.releases.delete(column_in("photo", hashes))
         self.references.delete(row_ids_in(ids))
         self.changed = True
@@ -153,13 +153,13 @@ class LanceCatalog:
         return [(number, source, last.get(sha256)) for number, source, sha256 in sorted(found)]
 
     def update_source(self, photo: int, old: str, new: str) -> bool:
-        """Say where the file of a reference lies now; False if it was said before."""
+        """Change the source of a reference from `old` to `new`. Returns False if its source is not `old`."""
         sha256 = self.hashes_of([photo]).get(photo, "")
         same = f"sha256 = {quoted(sha256)} AND source = {quoted(old)}"
         return self.references.update({"source": new}, same) > 0
 
     def existing_ids(self, ids: Sequence[int]) -> list[int]:
-        """Those of the ids that references have."""
+        """Filter ids: those that belong to references."""
         return list(self.hashes_of(ids))
 
     def find_by_source(self, source: str) -> list[tuple[int, str]]:
@@ -168,14 +168,14 @@ class LanceCatalog:
         return sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
 
     def find_in_folder(self, folder: str) -> list[int]:
-        """The ids of references whose source lies in this folder, at any depth."""
+        """The ids of references with a source in this folder, at any depth."""
         inside = folder.rstrip(os.sep)
         first, behind = inside + os.sep, inside + chr(ord(os.sep) + 1)
         rows = self.references.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(behind)}")
         return sorted(ids_of(rows).tolist())
 
     def passive(self) -> list[tuple[str, str]]:
-        """The sources and hashes of references of which nothing was released."""
+        """The sources and hashes of references without a release."""
         released = self.log.states()
         return [
             (row["source"], row["sha256"])
@@ -185,7 +185,7 @@ class LanceCatalog:
         ]
 
     def first_and_last_source(self) -> tuple[str, str]:
-        """The first and the last source in the order of their names."""
+        """The first and the last source in sort order."""
         ends = [
             end
             for batch in self.references.batches(["source"])
@@ -195,14 +195,14 @@ class LanceCatalog:
         return min(ends, default=""), max(ends, default="")
 
     def plan_releases(self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None]) -> None:
-        """Say which files are about to be written, so that a crash leaves none behind that nobody knows.
+        """Record the files that are about to be written, so that a crash leaves no unknown files behind.
 
-        Each has the descriptor of what is released, if it is another than that of the original.
+        `descriptors` are those of the released files; None where it is that of the original.
         """
         self._log_releases(releases, descriptors, written=False)
 
     def confirm_releases(self, releases: Sequence[ReleaseEntry]) -> None:
-        """Say that the planned files are on disk; where that was said before, nothing is written."""
+        """Mark planned files as written. Files already marked cause no write."""
         hashes = self.hashes_of([photo for photo, _ in releases])
         done = {(photo, row.path, row.sha256) for photo, row in self.log.written(list(hashes.values()))}
         new = [each for each in releases if (hashes.get(each[0]), each[1].path, each[1].sha256) not in done]
@@ -212,7 +212,7 @@ class LanceCatalog:
     def _log_releases(
         self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None], *, written: bool
     ) -> None:
-        self.references.latest()  # somebody may have removed them
+        self.references.latest()  # another writer may have removed some of them
         hashes = self.hashes_of([photo for photo, _ in releases])
         there = [position for position, (photo, _) in enumerate(releases) if photo in hashes]
         if there:
@@ -221,24 +221,24 @@ class LanceCatalog:
             self.changed = True
 
     def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
-        """What was released, or planned to be, of a photo into this file, or into any (the last), with this hash."""
+        """The planned or written release of a photo with this path and hash. Without a path, the last one."""
         hashes = list(self.hashes_of([photo]).values())
         here = "" if path is None else f" AND path = {quoted(path)}"
         rows = self.log.releases(f"{column_in('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
         return rows[-1][1] if rows else None
 
     def last_release(self, photo: int) -> ReleaseRow | None:
-        """What was released of a photo last, and is known to be on disk; the activated file, if there is one."""
+        """The last written release of a photo, preferring an activated file."""
         rows = [row for _, row in self.log.written(list(self.hashes_of([photo]).values()))]
         activated = [row for row in rows if row.state == "activated"]
         return (activated or rows)[-1] if rows else None
 
     def source_and_state(self, photo: int) -> tuple[str, State]:
-        """The source of a reference, and its state: passive, activated or unchanged."""
+        """The source and the state (passive, activated or unchanged) of a reference."""
         return self.sources_and_states([photo])[photo]
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
-        """The source and the state of each of these references, which are distinct."""
+        """The source and the state of each reference, by id. The ids must be distinct."""
         rows = self.references.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
         hashes = rows["sha256"].to_pylist()
         if len(hashes) < len(ids):
@@ -249,7 +249,7 @@ class LanceCatalog:
         return {number: (source, states.get(sha256, "passive")) for number, source, sha256 in found}
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        """The descriptors (P, D) of distinct photos that have any: the original's, then those of activated files."""
+        """The descriptors (P, D) of distinct photos by id: the original's, then those of activated files."""
         rows = self.references.rows(["_rowid", "sha256", VECTOR], row_ids_in(ids.tolist()))
         if not len(rows):
             return {}
@@ -262,7 +262,7 @@ class LanceCatalog:
         }
 
     def counts(self) -> dict[str, int]:
-        """How many references there are in each state, and in all under `photos`."""
+        """The number of references in each state, and the total under `photos`."""
         states = list(self.log.states().values())
         return {
             "photos": int(self.references.dataset.count_rows()),

@@ -1,4 +1,4 @@
-"""Whether a collection in Lance is what it should be, and what can be repaired of it without losing anything."""
+"""Consistency check of a collection in Lance, and repair without loss of data."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from homing.indexes.lance import CODE, VECTOR, cells_differ, codes_of, drop_inde
 from homing.photo import read_file
 
 _RESTORE_HINT = "restore it from a backup, or look for an earlier version: homing search --version"
-_UNIT = 0.01  # how far from 1 the norm of a sound descriptor may be
+_UNIT = 0.01  # tolerance of the norm around 1
 
 
 def check_lance_at(where: Location, *, repair: bool) -> list[Finding]:
-    """The same for one that is not open: what it is made of is looked at first."""
+    """Check a collection that is not open, beginning with its settings and codebook."""
     findings, path = Findings(repair), find_generation(where)
     refuse_if_no_lance_collection(path)
     if not (_check_codebook(path, findings) and _check_settings(path, findings)):
@@ -81,7 +81,7 @@ def _check_settings(path: Location, findings: Findings) -> bool:
 
 
 def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
-    """Verify datasets, codes, descriptors, indexes, and released files against their hashes."""
+    """Check the datasets, codes, descriptors and indexes, and released files against their hashes."""
     findings, catalog = Findings(repair), folder.catalog
     if repair:
         catalog.references.refuse_if_pinned()
@@ -125,7 +125,7 @@ def _check_references(folder: LanceFolder, findings: Findings) -> None:
 
 
 def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
-    """Whether rows can be looked for by what they are looked for by."""
+    """Check that the scalar indexes of the lookup columns work."""
     for table, columns in folder.catalog.lookups:
         for column in columns:
             try:
@@ -159,7 +159,7 @@ def _check_index(folder: LanceFolder, findings: Findings) -> None:
 
 
 def _check_releases(folder: LanceFolder, findings: Findings) -> None:
-    """A file may hold whichever release of several went there; one that was planned and not written is no finding."""
+    """Check released files. A file may hold any release with its path; a planned one without a file is no finding."""
     catalog = folder.catalog
     known = {each for batch in catalog.references.batches(["sha256"]) for each in batch["sha256"].to_pylist()}
     by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)

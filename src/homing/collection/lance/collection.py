@@ -1,4 +1,4 @@
-"""A collection in Lance: the same jobs and searches, by many machines at once, on files in a bucket."""
+"""A collection in Lance, in a local folder or a bucket. Many machines can change and search it at once."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from homing.collection.uploads import UploadStore, delete_uploads
 from homing.errors import CollectionError, NotFoundError
 from homing.indexes import LanceIndex
 
-# Photos after which a job puts small files together: every batch of them is one, and looking through thousands of
-# them for each photo takes longer than all else.
+# A job compacts after this many photos. Each batch writes one file, and a lookup per photo in thousands of small
+# files would dominate the time.
 _COMPACT_EVERY = 10_000
 
 
 @dataclass(frozen=True)
 class Version:
-    """How the references were at some time."""
+    """A version of the references."""
 
     number: int
     time: datetime
@@ -43,31 +43,31 @@ class Version:
 
 
 class LanceCollection(Collection):
-    """References of one user in Lance datasets. Made and opened by `Collection.create` and `Collection.open`.
+    """The references of one user in Lance datasets. Use `Collection.create` and `Collection.open`.
 
-    Any number of processes and machines may change it at once: what two of them add is there once. Every change is a
-    version, which can be opened until it is forgotten.
+    Any number of processes and machines may change the collection at once; a photo that two of them add is stored once.
+    Every change creates a version, which can be opened until it is deleted.
     """
 
     folder: LanceFolder  # type: ignore[assignment]  # answers what a folder does
     _synced_index: SyncedLanceIndex
-    _recorded = 0  # since small files were last put together
+    _recorded = 0  # photos recorded since the last compaction
 
     def _make_synced_index(self) -> SyncedLanceIndex:
         return SyncedLanceIndex(self.folder)
 
     @cached_property
     def uploads(self) -> UploadStore:
-        """The folder of photos that were given in memory; several processes may add to it at once."""
+        """The folder of photos that were added from memory. Several processes may add to it at once."""
         return UploadStore(self.folder.root, exclusive=False)
 
     @property
     def index(self) -> LanceIndex:
-        """The index of all references there are now, whoever added them."""
+        """The index of all current references, including those that other processes added."""
         return self._synced_index.current()
 
     def lock_for_writing(self) -> AbstractContextManager[None]:
-        """Nobody is held up: those who change the same begin again where they must. What others did is seen."""
+        """Take no lock, since conflicting commits are retried. Loads the changes of other writers."""
         catalog, root = self.folder.catalog, self.folder.root
         catalog.references.refuse_if_pinned()
         catalog.refresh()
@@ -76,7 +76,7 @@ class LanceCollection(Collection):
         return nullcontext()
 
     def record(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Put references into the dataset; gives the id of each, None where it was known."""
+        """Record references in the dataset. Returns the id of each, None for those already known."""
         ids = super().record(photos, replaces=replaces)
         self._recorded += len(ids)
         if self._recorded >= _COMPACT_EVERY:
@@ -85,27 +85,27 @@ class LanceCollection(Collection):
         return ids
 
     def search_descriptors(self, descriptors: Tensor, **options: Any) -> list[SearchResult]:
-        """The nearest references of each of (B, D) descriptors, or (B, T, D) where each query is described T times."""
+        """Search for each of (B, D) descriptors, or of (B, T, D) for queries with T descriptors each."""
         with self.folder.catalog.references.convert_errors("searched"):
             try:
                 return super().search_descriptors(descriptors, **options)
             except NotFoundError:
-                # A kill in the middle of compaction left removed references in the index.
+                # An interrupted compaction left removed references in the index.
                 self._synced_index.refresh_index()
                 return super().search_descriptors(descriptors, **options)
 
     def find(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
-        """The references that are meant: by ids, by the paths they were added from, or by folders of these."""
+        """Select references by id, by the path they were added from, or by a folder that contains it."""
         self.folder.catalog.refresh()
         return super().find(what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
-        """Remove the references that are meant, as `find` finds them; files that were released are left."""
+        """Remove the references that `find` selects. Released files stay in place."""
         root, catalog = self.folder.root, self.folder.catalog
         with self.lock_for_writing():
             selection = self.find(what)
             hashes = list(catalog.hashes_of(selection.ids).values())
-            # From here last: after a kill the same call still finds them, and goes on.
+            # The current generation comes last, so that repeating an interrupted call still finds the references.
             for path in [
                 *earlier_generations(root),
                 *([generation_path(root, "next")] if "next" in other_generations(root) else []),
@@ -117,11 +117,11 @@ class LanceCollection(Collection):
             return outcomes
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
-        """Bring the index up to date, put small files together, and forget versions that are older than this."""
+        """Update the index, merge small files, and delete versions that are older than `older_than`."""
         self._synced_index.compact(older_than)
 
     def versions(self) -> list[Version]:
-        """How the references were, from the first version that is not forgotten to the last."""
+        """The versions of the references, oldest first."""
         references = self.folder.catalog.references
         with references.convert_errors("read"):
             return [
@@ -130,7 +130,7 @@ class LanceCollection(Collection):
             ]
 
     def export(self, out: str | Location, *, format: str = "parquet") -> Export:  # noqa: ARG002
-        """Lance is open to all that read Lance: there is nothing to export."""
+        """Raise an error: Lance datasets are readable without homing, so there is no export."""
         raise CollectionError(
             f"{self.folder.root} is open to all already: read its references.lance and releases.lance with pylance"
         )
@@ -139,10 +139,10 @@ class LanceCollection(Collection):
         return list_references(self.folder.catalog, query)
 
     def info(self) -> Info:
-        """What the collection holds."""
+        """A summary of the collection's contents."""
         self.folder.catalog.refresh()
         return replace(super().info(), version=self.folder.catalog.revision)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
-        """What is not as it should be; `repair` repairs what can be repaired without losing anything."""
+        """Find problems. `repair` fixes those that can be fixed without losing data."""
         return check_lance(self.folder, repair=repair)

@@ -1,10 +1,10 @@
-"""A collection in Lance, on this machine or in a bucket: what lies at its place.
+"""The layout of a collection in Lance, in a local folder or a bucket.
 
 s3://bucket/photos.lance/
-  collection.toml     format version, codebook, extractor; written last, so that a collection is there whole
-  codebook            a copy of its own: activated photos are tied to it for ever
-  references.lance    the references: hashes, sources, codes, descriptors, and the index of these
-  releases.lance      what was released of them
+  collection.toml     format version, codebook, extractor; written last, so that a collection is complete
+  codebook            a private copy: activated photos depend on it permanently
+  references.lance    the references: hashes, sources, codes, descriptors, and their index
+  releases.lance      the releases of the references
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from homing.indexes.lance import check_family, load_lance
 
 _SCHEMES = ("s3", "gs", "az")
 _SETTINGS, _CODEBOOK = "collection.toml", "codebook"
-_UNREADABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and bytes that are no UTF-8
+_UNREADABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and bytes that are not UTF-8
 _PARTS = (_SETTINGS, _CODEBOOK, REFERENCES, RELEASES)
 
 
 @dataclass(frozen=True)
 class LanceFolder:
-    """An opened collection in Lance; has what the folder of other collections has."""
+    """The opened datasets of a collection in Lance. Has the interface of `Folder`."""
 
     root: Location
     path: Location
@@ -45,27 +45,27 @@ class LanceFolder:
 
     @cached_property
     def density_ratio(self) -> CollectionDensityRatio:
-        """How much alike its photos are."""
+        """The density ratio of its references."""
         return CollectionDensityRatio(
             self.catalog.descriptors, self.codebook, range(FIRST_DISTRACTOR_ID, FIRST_DISTRACTOR_ID)
         )
 
 
 def is_lance(where: Location) -> bool:
-    """Whether a collection at this place is, or would be, one in Lance: in a bucket, or called so."""
+    """Whether a collection at this location is in Lance, or would be created there: in a bucket, or named *.lance."""
     if isinstance(where, Address):
         return True
     try:
         if not where.is_dir() or not any(where.iterdir()):
             return where.suffix == ".lance"
-    except OSError as error:  # nobody may look into it, or no disk has names so long
+    except OSError as error:  # not readable, or the name is too long
         raise CollectionError(f"{where} cannot be read: {error.strerror}") from error
     first_generation = any((where / each).is_dir() for each in (REFERENCES, RELEASES))
-    return first_generation or any(where.glob(f"generation-*/{REFERENCES}"))  # when the first is forgotten
+    return first_generation or any(where.glob(f"generation-*/{REFERENCES}"))  # if the first generation is deleted
 
 
 def create_lance(where: Location, codebook: Codebook) -> None:
-    """Make a new collection, empty; it is one when all of it is there."""
+    """Create an empty collection. The settings are written last and complete it."""
     load_lance()
     check_family(codebook)
     where = _check_location(where)
@@ -84,7 +84,7 @@ def create_lance(where: Location, codebook: Codebook) -> None:
 
 
 def _check_location(where: Location) -> Location:
-    """A place that Lance reaches under the same name as others do."""
+    """The absolute location. Raises an error if Lance cannot use it unchanged."""
     if not isinstance(where, Address):
         whole = os.path.abspath(where)
         if _UNREADABLE.search(whole):
@@ -101,7 +101,7 @@ def _check_location(where: Location) -> Location:
 
 
 def _write_codebook(file: Location, data: bytes) -> None:
-    """Two who make a collection at once do not take each other's codebook away."""
+    """Write the codebook, but never over a different one of a concurrent creation."""
     try:
         write_file(file, data, new=True)
     except FileExistsError:
@@ -112,7 +112,7 @@ def _write_codebook(file: Location, data: bytes) -> None:
 
 
 def open_lance(root: Location, which: str = "current", version: int | None = None) -> LanceFolder:
-    """The generation of a collection that answers, or another; its references at a version, or as they are."""
+    """Open one generation of a collection, with its references at a version or the latest."""
     root = _check_location(root)
     try:
         path: Location = find_generation(root, which)
@@ -122,7 +122,7 @@ def open_lance(root: Location, which: str = "current", version: int | None = Non
 
 
 def open_lance_generation(root: Location, path: Location, version: int | None = None) -> LanceFolder:
-    """What lies at the place of a generation, checked against what its settings say."""
+    """Open the datasets of a generation at `path`, and check its codebook against its settings."""
     load_lance()
     try:
         if not (path / _SETTINGS).exists():
@@ -141,7 +141,7 @@ def open_lance_generation(root: Location, path: Location, version: int | None = 
 
 
 def refuse_if_no_lance_collection(path: Location) -> None:
-    """Where nothing of a collection lies, there is none."""
+    """Raise an error if the location has no part of a collection."""
     if not set(list_names(path)) & set(_PARTS):
         raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
 

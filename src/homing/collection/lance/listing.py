@@ -1,4 +1,4 @@
-"""The references of a collection in Lance, page by page."""
+"""List the references of a collection in Lance page by page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PAGE = 1_000
 
 
 def list_references(catalog: LanceCatalog, query: ReferenceQuery) -> Iterator[Reference]:
-    """The references that are asked for, by their ids."""
+    """Iterate over the references of a query in order of id."""
     catalog.refresh()
-    # All ids at once, 8 bytes each: Lance gives rows in the order of its files.
+    # Load all ids, 8 bytes each, and sort them: Lance returns rows in file order.
     pieces = [ids_of(batch) for batch in catalog.references.batches(["_rowid"])]
     ids = np.sort(np.concatenate(pieces)) if pieces else np.empty(0, np.int64)
     if query.after is not None:
@@ -54,7 +54,7 @@ def _page(catalog: LanceCatalog, ids: list[int], query: ReferenceQuery) -> Itera
 
 
 def _releases(catalog: LanceCatalog, hashes: list[str]) -> dict[str, dict[tuple[str, str], Release]]:
-    """What is known to be on disk of photos, each file once, the latest first."""
+    """The written releases of photos by hash, each file once, latest first."""
     found: dict[str, dict[tuple[str, str], Release]] = {}
     rows: list[dict[str, Any]] = catalog.log.written_rows(hashes)
     for row in reversed(rows):

@@ -1,6 +1,6 @@
-"""From one codebook to another, for collections in Lance: the next generation is built beside the current one.
+"""Migrate a collection in Lance to another codebook: the next generation is built beside the current one.
 
-References are known by their hashes in both. Their ids are the next dataset's own.
+References are matched by hash. Each generation assigns its own ids.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from homing.errors import CollectionError
 from homing.extractors import Extractor
 from homing.indexes.lance import CODE, VECTOR, codes_of, to_matrix
 
-_CHUNK = 1_000  # references that are looked for at once
+_CHUNK = 1_000  # references per lookup
 ProgressCallback = Callable[[], None]
 
 
 def migrate_lance(
     root: Location, codebook: Codebook, extractor: Extractor | None, advance: ProgressCallback
 ) -> Migration:
-    """Build the next generation; interrupted, it continues when called again."""
+    """Build the next generation. An interrupted call continues when repeated."""
     old = open_lance(root)
     if old.codebook.fingerprint == codebook.fingerprint:
         raise CollectionError(f"{root} has codebook '{codebook.name}' ({codebook.fingerprint[:12]}) already")
@@ -49,9 +49,9 @@ def migrate_lance(
 
 
 def switch_lance(root: Location, extractor: Extractor | None, *, leave_missing: bool) -> Migration:
-    """Let the next generation answer in place of the current one, with all that was added meanwhile.
+    """Make the next generation the current one, including references that were added in the meantime.
 
-    Nobody is held up. So what others record until they are done, in the generation before, is carried over once more.
+    There is no lock: writers may still add to the previous generation. Their references are migrated after the switch.
     """
     old, new = open_lance(root), open_lance(root, which="next")
     done = _reencode(old, new, extractor, lambda: None)
@@ -65,7 +65,7 @@ def switch_lance(root: Location, extractor: Extractor | None, *, leave_missing: 
 
 
 def delete_previous_lance(root: Location) -> None:
-    """Delete the generations that answered before the switch."""
+    """Delete the generations before the current one."""
     find_generation(root, "current")
     delete_earlier_generations(root)
 
@@ -98,10 +98,10 @@ def _reencode(old: LanceFolder, new: LanceFolder, extractor: Extractor | None, a
 
 
 class LanceReencoder(Reencoder):
-    """The same job between datasets, by hashes."""
+    """Copies references and releases between the Lance datasets of two generations, by hash."""
 
     def run_lance(self, old: LanceCatalog, new: LanceCatalog) -> None:
-        """Make the next generation hold what the current one holds now."""
+        """Bring the next generation to the current state of the old one."""
         self.missing.clear()
         old.refresh()
         self._reencode_references(old, new)
@@ -138,7 +138,7 @@ class LanceReencoder(Reencoder):
         carried, ready = new.log.release_records(), list[tuple[str, ReleaseRecord]]()
         for key, row in old.log.release_records().items():
             number, before = new.find(key[0]), carried.get(key)
-            # What nobody could tell is asked again.
+            # Releases whose file was missing are evaluated again.
             if number is None or (before and before.written == row.written and before.reason != RELEASED_FILE_MISSING):
                 continue
             (reassessed,) = self._reassess([row._replace(photo=number)], new.descriptors(np.array([number])))

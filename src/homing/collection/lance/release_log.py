@@ -1,7 +1,7 @@
-"""What was released of photos in Lance: a log, which is only appended to.
+"""The releases of a collection in Lance: an append-only log.
 
-Of a file that was planned, then written, there are two rows. Photos are named by their hashes: ids are those of one
-dataset.
+A file that was planned and then written has two rows. Photos are identified by hash, because ids are valid in one
+dataset only.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from homing.indexes.lance import VECTOR
 
 RELEASES = "releases.lance"
 LoggedRelease = tuple[str, ReleaseRow]
-"""The hash of a photo, and what was released of it, or is to be."""
+"""The hash of a photo, and a planned or written release."""
 ReleaseKey = tuple[str, str, str]
-"""What tells a release from others: the hash of its photo, its path and its own hash."""
+"""The key of a release: the hash of its photo, its path and its own hash."""
 
 
 def log_schema(codebook: Codebook) -> Any:
-    """What the rows of the log hold."""
+    """The schema of the log."""
     arrow = load_extra("pyarrow", "lance")
     return arrow.schema(
         [
@@ -37,13 +37,13 @@ def log_schema(codebook: Codebook) -> Any:
             ("reason", arrow.string()),
             ("written", arrow.bool_()),
             ("changed", arrow.timestamp("ms", tz="UTC")),
-            (VECTOR, arrow.list_(arrow.float16(), codebook.dim)),  # of an activated file
+            (VECTOR, arrow.list_(arrow.float16(), codebook.dim)),  # null unless the file is activated
         ]
     )
 
 
 class ReleaseLog:
-    """The log of one collection."""
+    """The release log of one collection."""
 
     def __init__(self, table: Table, codebook: Codebook) -> None:
         self._table, self._schema = table, log_schema(codebook)
@@ -56,7 +56,7 @@ class ReleaseLog:
         *,
         written: bool,
     ) -> None:
-        """Say that files are planned, or written; each has the descriptor of what is released, if that is told."""
+        """Append planned or written releases, each with the descriptor of the released file or None."""
         self._append(
             {"photo": photo, **row._asdict(), "written": written}
             | {"changed": now, VECTOR: None if vector is None else to_float16(vector)}
@@ -64,7 +64,7 @@ class ReleaseLog:
         )
 
     def add_records(self, releases: Iterable[tuple[str, ReleaseRecord]]) -> None:
-        """Note what was released of photos elsewhere, as it is seen from here."""
+        """Append releases of another generation, re-evaluated for this one."""
         self._append(
             row._asdict()
             | {"photo": photo, "written": bool(row.written)}
@@ -77,29 +77,29 @@ class ReleaseLog:
         self._table.append(arrow.Table.from_pylist(list(rows), schema=self._schema))
 
     def releases(self, where: str) -> list[LoggedRelease]:
-        """The rows for which a condition holds, the latest last."""
+        """The releases that match a filter, latest last."""
         return [
             (row["photo"], ReleaseRow(**{name: row[name] for name in ReleaseRow._fields}))
             for row in self._rows(["photo", *ReleaseRow._fields, "changed"], where)
         ]
 
     def written_rows(self, hashes: Sequence[str]) -> list[dict[str, Any]]:
-        """What is known to be on disk of photos, with the times it was written, the latest last."""
+        """The written releases of photos as rows, with their times, latest last."""
         columns = ["photo", *ReleaseRow._fields, "changed"]
         return self._rows(columns, f"written AND {column_in('photo', hashes)}")
 
     def written(self, hashes: Sequence[str]) -> list[LoggedRelease]:
-        """What is known to be on disk of photos, the latest last."""
+        """The written releases of photos, latest last."""
         return self.releases(f"written AND {column_in('photo', hashes)}")
 
     def _rows(self, columns: Sequence[str], where: str | None = None) -> list[dict[str, Any]]:
         rows = self._table.rows(columns, where).to_pylist()
-        return sorted(rows, key=lambda row: cast(datetime, row["changed"]))  # which is stable
+        return sorted(rows, key=lambda row: cast(datetime, row["changed"]))  # a stable sort
 
     def release_records(self) -> dict[ReleaseKey, ReleaseRecord]:
-        """What was released of each photo into each file, or was planned to be: its rows of the log as one.
+        """All planned and written releases by key, with the log rows of each file merged.
 
-        It is the hash that tells the photo: their ids are 0.
+        Photos are identified by the hash in the key; their ids are 0.
         """
         files: dict[ReleaseKey, ReleaseRecord] = {}
         for row in self._rows(["photo", *ReleaseRow._fields, "written", "changed", VECTOR]):
@@ -112,14 +112,14 @@ class ReleaseLog:
         return files
 
     def states(self, hashes: Sequence[str] | None = None) -> dict[str, State]:
-        """Of photos, or of all, by hashes, what was released of them; 'activated', first in the alphabet, counts."""
+        """The states of photos, or of all, by hash. 'activated' takes precedence: it sorts first."""
         which = "" if hashes is None else f" AND {column_in('photo', hashes)}"
         rows = self._table.rows(["photo", "state"], f"written{which}")
         least = rows.group_by("photo").aggregate([("state", "min")])
         return dict(zip(least["photo"].to_pylist(), least["state_min"].to_pylist(), strict=True))
 
     def descriptors(self, hashes: Sequence[str]) -> dict[str, list[np.ndarray]]:
-        """Of photos, by hashes, the descriptors of their activated files; one that was planned twice counts once."""
+        """The descriptors of activated files by photo hash. A file that was planned twice counts once."""
         rows = self._table.rows(["photo", "sha256", VECTOR], f"{VECTOR} IS NOT NULL AND {column_in('photo', hashes)}")
         found: dict[str, dict[str, np.ndarray]] = {}
         for row in rows.to_pylist():

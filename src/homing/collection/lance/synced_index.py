@@ -1,4 +1,4 @@
-"""The index of what the references of a collection in Lance are now, whoever changed them; and keeping it so."""
+"""The index of a collection in Lance, kept in sync with the changes of all writers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from homing.collection.lance.folder import LanceFolder
 from homing.errors import CollectionError, StorageUnavailableError
 from homing.indexes.lance import LanceIndex, is_outdated, refresh_index, unindexed_rows
 
-# What is not in the index is searched in memory. Up to so many references, or to this share of them, that is faster
-# than to look for them in a bucket.
+# Rows that are not indexed are searched in memory. Up to this number or share of references, that is faster than
+# reading the index from a bucket.
 _MAX_UNINDEXED, _MAX_UNINDEXED_SHARE = 20_000, 0.1
 
 
 class SyncedLanceIndex:
-    """An index that follows its dataset, version by version; safe to use from several threads."""
+    """An index that follows the versions of its dataset. Thread-safe."""
 
     def __init__(self, folder: LanceFolder) -> None:
         self._folder, self._lock = folder, Lock()
@@ -24,7 +24,7 @@ class SyncedLanceIndex:
         self._revision = 0
 
     def current(self) -> LanceIndex:
-        """The index of the references as they are now."""
+        """The index of all current references."""
         with self._lock:
             revision = self._folder.catalog.revision
             if self._index is None or revision != self._revision:
@@ -37,7 +37,7 @@ class SyncedLanceIndex:
             return LanceIndex(self._folder.codebook, references.dataset)
 
     def save(self) -> None:
-        """Bring the index of the dataset up to date, if this process has added so many that this pays off."""
+        """Update the index of the dataset if this process changed it and enough rows are not indexed."""
         if not self._folder.catalog.changed:
             return
         try:
@@ -47,11 +47,11 @@ class SyncedLanceIndex:
             if tail > max(_MAX_UNINDEXED, _MAX_UNINDEXED_SHARE * count):
                 self.compact()
         except (CollectionError, StorageUnavailableError) as error:
-            # Nothing is lost: what is not in the index is searched in memory, and the next one may do it.
+            # No data is lost: unindexed rows are searched in memory, and a later job can update the index.
             logging.getLogger("homing").warning("%s: the index is left as it is: %s", self._folder.path, error)
 
     def refresh_index(self) -> None:
-        """Bring the index up to date: what was removed leaves it, too."""
+        """Update the index: add new rows and drop removed ones."""
         references = self._folder.catalog.references
         references.refuse_if_pinned()
         with references.convert_errors("indexed"):
@@ -63,11 +63,11 @@ class SyncedLanceIndex:
             return bool(references.latest().count_rows())
 
     def compact(self, older_than: timedelta | None = None) -> None:
-        """Index what is not yet, put small files together, and forget versions that are older."""
+        """Index all rows, merge small files, and delete versions older than `older_than`."""
         catalog = self._folder.catalog
         catalog.references.refuse_if_pinned()
         if self._has_rows() and is_outdated(catalog.references.dataset):
-            self.refresh_index()  # first: of removed rows that compaction drops it would go on to tell
+            self.refresh_index()  # first: otherwise the index still returns removed rows that compaction drops
         dropped = False
         for table, columns in catalog.lookups:
             with table.convert_errors("compacted"):
@@ -80,5 +80,5 @@ class SyncedLanceIndex:
                 if older_than is not None:
                     dataset.cleanup_old_versions(older_than=older_than)
         if dropped and self._has_rows():
-            self.refresh_index()  # somebody may have removed more meanwhile
+            self.refresh_index()  # another writer may have removed more rows
         catalog.changed = False

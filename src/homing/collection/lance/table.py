@@ -1,4 +1,4 @@
-"""One Lance dataset at a place: rows are looked for, appended, changed and removed, and what goes wrong is said."""
+"""A Lance dataset: look up, append, update and delete rows, with Lance's errors converted to ours."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from homing.indexes.lance import load_lance
 
 
 class _NoDatasetError(CollectionError):
-    """What lies there is none, or is damaged."""
+    """The location has no dataset, or a damaged one."""
 
 
-_VERSIONS = range(1, 1 << 64)  # that Lance can count
-CREATED = "_row_created_at_version"  # as Lance calls it
-_COMMIT_RETRIES = 50  # of a commit: whoever comes second to change the same rows begins again
+_VERSIONS = range(1, 1 << 64)  # version numbers that Lance supports
+CREATED = "_row_created_at_version"  # Lance's own column name
+_COMMIT_RETRIES = 50  # the second of two writers that change the same rows retries its commit
 
 
 class Table:
-    """A dataset as it was when it was last looked at; safe to use from several threads."""
+    """A dataset at the version that was last loaded. Thread-safe."""
 
     def __init__(self, where: Location, version: int | None = None) -> None:
         self._where, self._version, self._lock = where, version, Lock()
@@ -43,7 +43,7 @@ class Table:
 
     @staticmethod
     def refuse_if_filled(where: Location) -> None:
-        """Nothing is made over rows that somebody has."""
+        """Raise an error if there is a dataset with rows, which must not be overwritten."""
         if where.exists():
             with suppress(_NoDatasetError):
                 if count := Table(where).dataset.count_rows():
@@ -54,7 +54,7 @@ class Table:
 
     @staticmethod
     def create(where: Location, schema: Any) -> None:
-        """A new, empty dataset, whose rows keep their numbers for good; in place of what a kill left of another."""
+        """Create an empty dataset with stable row ids, replacing what an interrupted creation left."""
         Table.refuse_if_filled(where)
         if where.exists():
             with suppress(_NoDatasetError):
@@ -71,46 +71,46 @@ class Table:
 
     @property
     def dataset(self) -> Any:
-        """The dataset, of the version last looked at."""
+        """The dataset at the version last loaded."""
         return self._dataset
 
     def latest(self) -> Any:
-        """The dataset as it is now, whoever changed it; one that was opened at a version stays there."""
+        """Load the latest version, with the changes of all writers. A table opened at a version stays at it."""
         with self._lock, self.convert_errors("read"):
-            # Another object: others may just be reading from the one there.
+            # Use a new object, because other threads may be reading from the existing one.
             if self._version is None and self._dataset.latest_version != self._dataset.version:
                 self._dataset = self._open(self._dataset.session())
             return self._dataset
 
     def rows(self, columns: Sequence[str], where: str | None = None) -> Any:
-        """The rows for which a condition holds, as a table of these columns."""
+        """The rows that match a filter, as a table with these columns."""
         with self.convert_errors("read"):
             return self._dataset.scanner(columns=list(columns), filter=where).to_table()
 
     def batches(self, columns: Sequence[str], where: str | None = None, size: int = 10_000) -> Iterator[Any]:
-        """The same, some rows at a time."""
+        """Yield batches of the rows that match a filter, with these columns."""
         with self.convert_errors("read"):
             yield from self._dataset.scanner(columns=list(columns), filter=where, batch_size=size).to_batches()
 
     def append(self, rows: Any) -> None:
-        """Put rows behind the others."""
+        """Append rows."""
         with self._modify() as dataset:
             dataset.insert(rows, mode="append")
 
     def insert_new(self, rows: Any, key: str) -> int | None:
-        """Put those of the rows in whose key no other row has; says in which version they came, None if none did."""
+        """Insert the rows whose key is new. Returns the version that added them, None if there were none."""
         with self._modify() as dataset:
             merge = dataset.merge_insert(key).when_not_matched_insert_all().conflict_retries(_COMMIT_RETRIES)
             return int(dataset.version) if merge.execute(rows)["num_inserted_rows"] else None
 
     def update(self, values: Mapping[str, str], where: str) -> int:
-        """Give rows other values; says how many."""
+        """Set values in the rows that match a filter. Returns the number of rows."""
         with self._modify() as dataset:
             changes = {name: quoted(value) for name, value in values.items()}
             return int(dataset.update(changes, where=where, conflict_retries=_COMMIT_RETRIES)["num_rows_updated"])
 
     def delete(self, where: str) -> None:
-        """Remove rows."""
+        """Delete the rows that match a filter."""
         with self._modify() as dataset:
             dataset.delete(where, conflict_retries=_COMMIT_RETRIES)
 
@@ -123,12 +123,12 @@ class Table:
             self._dataset = changed
 
     def refuse_if_pinned(self) -> None:
-        """An earlier version can be looked at, and no more."""
+        """Raise an error if the table is opened at a version, which is read-only."""
         if self._version is not None:
             raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
 
     def convert_errors(self, what: str) -> AbstractContextManager[None]:
-        """Whatever Lance raises is reported in one line."""
+        """Convert exceptions of Lance to a CollectionError of one line."""
         return _convert_errors(self._where, what)
 
 
@@ -136,13 +136,13 @@ class Table:
 def _convert_errors(where: Location, what: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as error:  # of Lance, with a trace of its own behind the first line
+    except (OSError, ValueError, RuntimeError) as error:  # from Lance, with its own stack trace after the first line
         _refuse_if_unavailable(where)
         raise CollectionError(f"{where} cannot be {what}: {one_line(error).partition(', /home/')[0][:300]}") from error
 
 
 def _refuse_if_unavailable(where: Location) -> None:
-    """Ask whether anybody answers there at all: Lance's words do not tell that from damage."""
+    """Raise StorageUnavailableError if the storage is down, which Lance's errors do not distinguish from damage."""
     try:
         where.exists()
     except OSError as error:
@@ -152,19 +152,19 @@ def _refuse_if_unavailable(where: Location) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text as it stands in a condition."""
+    """Quote a text for a filter."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def column_in(column: str, values: Sequence[str] | Sequence[int]) -> str:
-    """The condition that a column holds one of these values."""
+    """The filter that a column has one of these values."""
     if not values:
         return "false"
     return f"{column} IN ({', '.join(quoted(each) if isinstance(each, str) else str(each) for each in values)})"
 
 
 def row_ids_in(ids: Sequence[int]) -> str:
-    """The condition that rows have these ids; what can be none is passed over."""
+    """The filter for rows with these ids. Ignores numbers that cannot be ids."""
     return column_in("_rowid", [number - 1 for number in ids if 0 < number < 1 << 63])
 
 
@@ -173,6 +173,6 @@ def _uri(where: Location) -> str:
 
 
 def _options(where: Location) -> dict[str, str]:
-    """What Lance does not find in the environment by itself: that a server of one's own speaks no TLS."""
+    """Storage options that Lance does not read from the environment: plain HTTP for a custom endpoint."""
     plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
     return {"allow_http": "true"} if isinstance(where, Address) and plain else {}
