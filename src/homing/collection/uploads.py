@@ -49,9 +49,8 @@ class UploadStore:
 
     def __init__(self, root: Location, *, exclusive: bool = True) -> None:
         """Without `exclusive`, several processes may change the folder at once, as in a collection in Lance."""
-        self._root = (
-            Path(os.path.abspath(root)) if isinstance(root, Path) else root
-        )  # in the same form as recorded sources
+        # Absolute, like the recorded sources.
+        self._root = Path(os.path.abspath(root)) if isinstance(root, Path) else root
         self._exclusive = exclusive
         self.folder = self._root / UPLOADS
         self.released = self.folder / "released"

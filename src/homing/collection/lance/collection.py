@@ -49,7 +49,7 @@ class LanceCollection(Collection):
     Every change creates a version, which can be opened until it is deleted.
     """
 
-    folder: LanceFolder  # type: ignore[assignment]  # answers what a folder does
+    folder: LanceFolder  # type: ignore[assignment]  # has the interface of Folder
     _synced_index: SyncedLanceIndex
     _recorded = 0  # photos recorded since the last compaction
 
