@@ -47,6 +47,26 @@ def test_service_client(photos: Path, tmp_path: Path, extractor: Extractor) -> N
 
 
 @pytest.mark.slow
+def test_own_network_and_faiss() -> None:
+    printed = run("own_network_and_faiss.py")
+    (recalls,) = (line.split() for line in printed.splitlines() if line.startswith("recall of edited copies"))
+    assert float(recalls[-1]) > float(recalls[-3]) + 0.05  # activated, passive
+    assert "a JPEG copy of astronaut.png: match" in printed
+
+
+@pytest.mark.slow
+def test_paper_table_small(photos: Path) -> None:
+    first, _, headings, *lines = run("paper_table_small.py", photos, "--count", "2").splitlines()
+    assert first == "2 photos, 118,287 distractors"
+    assert headings.split()[-3:] == ["passive", "paper", "homing"]
+    rows = {line[:30].strip(): line[30:].split() for line in lines}
+    assert rows["identity"] == ["1.00", "1.00", "1.00"]
+    passive, paper, best = map(float, rows["mean of the 14 edits"])
+    assert min(paper, best) > passive
+    assert float(rows["PSNR, dB"][1]) == pytest.approx(43.8, abs=0.5)
+
+
+@pytest.mark.slow
 def test_tensors_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     import nbformat
     from nbclient import NotebookClient
