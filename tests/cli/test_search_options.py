@@ -48,7 +48,7 @@ def test_a_probe_radius_of_zero_scans_one_cell(used: Path) -> None:
     ("options", "line"),
     [
         (["--probes", 2, "--probe-radius", 0.1], "got both: 2 and 0.1"),
-        (["--rerank", 5], "ranked again as are asked for, 10"),
+        (["--rerank", 5], r"rerank must be at least k \(10\)"),
     ],
 )
 def test_wrong_calls_are_refused(used: Path, options: list, line: str) -> None:

@@ -80,7 +80,7 @@ def test_what_may_be_chance_is_left_out(tmp_path: Path, book: Codebook) -> None:
             assert kept.matches == [match for match in some if match.false_match_probability <= 1e-3]
         assert [len(some) for some in everything] == [10, 10]
         for wrong in (0, -1, 1.5, float("nan")):
-            with pytest.raises(HomingError, match="lies above 0 and is 1 at most"):
+            with pytest.raises(HomingError, match="max_false_match must be above 0 and at most 1"):
                 collection.search_descriptors(both, max_false_match=wrong)
 
 

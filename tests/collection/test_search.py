@@ -96,7 +96,7 @@ def test_distractors_keep_the_distance_of_their_codes(filled: Collection, photos
     ("options", "line"),
     [({"probes": 2, "probe_radius": 0.1}, "choose probes or a probe radius, got both: 2 and 0.1"),
      ({"probe_radius": -1.0}, "a squared distance of at least 0, got -1"),
-     ({"rerank": 9}, "as many must be ranked again as are asked for, 10, or more; got 9")],
+     ({"rerank": 9}, r"rerank must be at least k \(10\), got 9")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_line(filled: Collection, photos: Path, options, line: str) -> None:
     with pytest.raises(HomingError, match=line):

@@ -59,7 +59,7 @@ def test_more_may_be_asked_for_than_there_is(random: Collection) -> None:
 def test_descriptors_that_are_damaged_are_told(random: Collection, vector: bytes) -> None:
     with random.folder.catalog._transaction() as change:
         change.execute("UPDATE descriptors SET vector = ? WHERE photo = 5", (vector,))
-    with pytest.raises(CollectionError, match="descriptors that are none of its network; repair it with: homing check"):
+    with pytest.raises(CollectionError, match="descriptors of another network; repair it with: homing check"):
         random.search_descriptors(descriptors(1, seed=3, dim=DIM), k=COUNT)
 
 

@@ -19,7 +19,7 @@ def lock_for_writing(folder: Folder) -> Iterator[None]:
     with writer_lock(folder.root):
         if folder.path != generation_path(folder.root, "current"):
             raise CollectionError(
-                f"{folder.root} is not changed in this generation, since another one answers; open the collection again"
+                f"{folder.root}: this generation is not the current one and cannot be changed; open it again"
             )
         yield
 

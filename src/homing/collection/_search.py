@@ -31,7 +31,7 @@ def plan_search(
     if k < 1 or (probes is not None and probes < 1):
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
     if rerank and rerank < k:
-        raise HomingError(f"as many must be ranked again as are asked for, {k}, or more; got {rerank}")
+        raise HomingError(f"rerank must be at least k ({k}), got {rerank}")
     if rerank is None:  # explicit cells turn the default re-ranking off
         rerank = max(k, DEFAULT_RERANK) if probes is None and probe_radius is None else 0
     cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
@@ -49,7 +49,7 @@ def run_search(
 ) -> list[SearchResult]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first."""
     if max_false_match is not None and not 0 < max_false_match <= 1:
-        raise HomingError(f"a rate of false matches lies above 0 and is 1 at most, got {max_false_match:g}")
+        raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
     distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.probe_radius)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
     trials = plan.references * queries.shape[1]
@@ -102,9 +102,7 @@ def _density_ratio(folder: Folder, index: Index) -> float:
 
 def _damaged(folder: Folder) -> CollectionError:
     path = folder.path
-    return CollectionError(
-        f"{path} holds descriptors that are none of its network; repair it with: homing check {path} --repair"
-    )
+    return CollectionError(f"{path} holds descriptors of another network; repair it with: homing check {path} --repair")
 
 
 def _match(

@@ -64,7 +64,7 @@ def test_a_removed_photo_leaves_every_generation(lake: Collection, opening, tmp_
     with opening(root, generation="next") as following:
         assert following.info().photos == 3
     switch(root)
-    with pytest.raises(CollectionError, match="another one answers; open it again"):
+    with pytest.raises(CollectionError, match="is not the current one and cannot be changed; open it again"):
         lake.remove(photos[1])
     with opening(root) as now:
         now.remove(photos[1])

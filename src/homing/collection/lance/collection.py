@@ -72,7 +72,9 @@ class LanceCollection(Collection):
         catalog.references.refuse_if_pinned()
         catalog.refresh()
         if self.folder.path != generation_path(root, "current"):
-            raise CollectionError(f"{root} is not changed in this generation: another one answers; open it again")
+            raise CollectionError(
+                f"{root}: this generation is not the current one and cannot be changed; open it again"
+            )
         return nullcontext()
 
     def record(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
