@@ -36,7 +36,7 @@ SIZE = 96  # pixels: the side of the network's input
 
 
 class Network(nn.Module):
-    """The first stages of a ResNet-18, averaged over a 4 × 4 grid, and each feature brought to mean 0 and deviation 1."""
+    """The first stages of a ResNet-18, averaged over a 4 × 4 grid, each feature scaled to mean 0 and deviation 1."""
 
     def __init__(self) -> None:
         super().__init__()
