@@ -31,7 +31,8 @@ from homing.edits import parse
 PHOTOS = ["astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg", "camera.png", "coins.png"]
 TRAINING_PHOTOS = ["hubble_deep_field.jpg", "ihc.png", "retina.jpg", "motorcycle_left.png", "brick.png", "grass.png"]
 CROPS = 1_200  # to train the index on
-EDITS = ["jpeg-30", "blur-2.0", "resize-0.5", "crop-0.9", "contrast-1.2", "hue-0.05"]  # mild: the weights are random
+# Mild edits: random weights are not robust against stronger ones.
+EDITS = ["jpeg-30", "blur-2.0", "resize-0.5", "crop-0.9", "contrast-1.2", "hue-0.05"]
 SIZE = 96  # pixels: the side of the network's input
 
 

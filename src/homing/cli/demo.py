@@ -30,7 +30,7 @@ def demo(
         return
     photos = len(result.outcomes)
     console.print(
-        f"{result.headline} (one probe).\n\n"
+        f"{result.headline}.\n{result.default_search}.\n\n"
         f"Recall by edit: {photos} photos among {result.distractors:,} distractors.\n",
         highlight=False,
     )

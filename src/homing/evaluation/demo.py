@@ -47,9 +47,17 @@ class DemoResult:
 
     @property
     def headline(self) -> str:
-        """The recall of all copies with one probe, activated and passive, in one sentence."""
-        activated, passive = (100 * recall(each, probes=ONE_PROBE) for each in (self.activated, self.passive))
-        return f"{activated:.0f} % of edited copies are found with activation, {passive:.0f} % without"
+        """The recall of all copies with one probe, in one sentence."""
+        return "One probe finds " + self._recalls(ONE_PROBE)
+
+    @property
+    def default_search(self) -> str:
+        """The recall of all copies with the default search, in one sentence."""
+        return "The default search, which looks into more cells, finds " + self._recalls(DEFAULT)
+
+    def _recalls(self, probes: Probes) -> str:
+        activated, passive = (100 * recall(each, probes=probes) for each in (self.activated, self.passive))
+        return f"{activated:.0f} % of edited copies with activation, {passive:.0f} % without"
 
     def rows(self) -> Iterator[tuple[str, float, float, float, float]]:
         """Edit, recall passive and activated with one probe, then with the default search; the mean is last."""
