@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from tests.collection.tiny import tiny_extractor
 
 from homing.collection import Collection
 from homing.collection.catalog import Catalog
@@ -142,6 +143,17 @@ def test_a_collection_is_made_once(tmp_path: Path) -> None:
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(CollectionError, match="exists and is not empty"):
         Collection.create(tmp_path / "full")
+
+
+def test_a_path_is_opened_or_created_by_name() -> None:
+    with pytest.raises(HomingError, match=r"open a collection with Collection\.open\('c\.homing'\)"):
+        Collection("c.homing")
+
+
+def test_a_wrong_extractor_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(HomingError):
+        Collection.create(tmp_path / "c.homing", extractor=tiny_extractor())
+    Collection.create(tmp_path / "c.homing").close()
 
 
 def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -33,6 +34,9 @@ class BaseCollection:
     """An open collection without the operations on photos."""
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
+        if isinstance(folder, str | os.PathLike):
+            name = type(self).__name__
+            raise HomingError(f"open a collection with {name}.open({str(folder)!r}), or make it with {name}.create")
         self.folder = folder
         self.has_custom_extractor = extractor is not None  # given by the user, may not be registered under a name
         if extractor is not None:

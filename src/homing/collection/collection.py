@@ -62,6 +62,9 @@ class Collection(BaseCollection):
         `with_distractors` adds the distractors of the bundled codebook to the index.
         """
         book = codebooks.load(codebook)
+        if extractor is not None:  # before anything is made
+            extractor = extractors.load(extractor)
+            book.check(extractor)
         where = location(path)
         if is_lance(where):
             if with_distractors:
