@@ -96,3 +96,8 @@ def test_dropped_pictures() -> None:
     buffer = BytesIO()
     file.save(buffer)
     assert "2 other pictures in the file were dropped." in _notes(buffer.getvalue())
+
+
+def test_a_header_that_cannot_be_read_is_a_note() -> None:
+    (note,) = differences(saved(scene(), "PNG"), b"not a photo")
+    assert note.startswith("the differences from the original are not known: ")

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import tifffile
 from PIL import Image, JpegImagePlugin
 
+from homing.errors import PhotoError
 from homing.photo import _heif, _png
+from homing.photo._errors import DECODE_ERRORS, reason
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
 
 _GROWTH = 1.5  # larger files than this factor times the original are reported
@@ -42,12 +44,15 @@ def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
     """
     if before == after:
         return []
-    old, new = _header(before, name), _header(after, name)
+    try:
+        old, new = _header(before, name), _header(after, name)
+    except (PhotoError, *DECODE_ERRORS) as error:  # a note must not cost a photo that could be released
+        return [f"the differences from the original are not known: {reason(error)}."]
     changes = [*_pixel_changes(old, new), *_coding_changes(old, new), *_losses(old, new)]
     if len(after) <= _GROWTH * len(before):
         return changes
-    reason = changes[0].rstrip(".") if changes else "the change adds detail, which compresses badly"
-    return [f"{new.format} grew from {_size(len(before))} to {_size(len(after))}: {reason}.", *changes[1:]]
+    cause = changes[0].rstrip(".") if changes else "the change adds detail, which compresses badly"
+    return [f"{new.format} grew from {_size(len(before))} to {_size(len(after))}: {cause}.", *changes[1:]]
 
 
 def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
