@@ -180,7 +180,7 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
 def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path) -> None:
     more = tiny_photos(tmp_path / "more", 1, seed=2)
     migrated(path)
-    with opened(path, "next") as waiting, pytest.raises(CollectionError, match="open the collection again"):
+    with opened(path, "next") as waiting, pytest.raises(CollectionError, match="cannot be changed; open it again"):
         waiting.add(more)
     with opened(path) as late:
         switched(path)
