@@ -200,14 +200,14 @@ def test_a_file_of_unexpected_size_is_refused(server: Server, cached: Path) -> N
 def test_a_damaged_file_is_refused(server: Server, cached: Path) -> None:
     server.data = bytearray(server.data)
     server.data[len(server.data) // 2] ^= 1
-    with pytest.raises(HomingError, match="does not hold tiny"):
+    with pytest.raises(HomingError, match="does not hold the weights of tiny"):
         extractors.fetch("tiny")
     assert not names(cached.parent)
 
 
 def test_weights_with_nan_are_refused(cached: Path, tmp_path: Path) -> None:
     torch.save({"weight": torch.full((512, 3, 16, 16), torch.nan), "bias": torch.zeros(512)}, tmp_path / "nan.pt")
-    with pytest.raises(HomingError, match="does not hold tiny"):
+    with pytest.raises(HomingError, match="does not hold the weights of tiny"):
         extractors.fetch("tiny", file=tmp_path / "nan.pt")
     assert not names(cached.parent)
 
@@ -216,7 +216,7 @@ def test_weights_with_nan_are_refused(cached: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_no_network_is_not_reported_as_changed(tmp_path: Path) -> None:
     extractors.fetch("tiny")
     torch.save(5, tmp_path / "number.pt")
-    with pytest.raises(HomingError, match="does not hold tiny"):
+    with pytest.raises(HomingError, match="does not hold the weights of tiny"):
         extractors.fetch("tiny", file=tmp_path / "number.pt")
 
 
@@ -242,7 +242,7 @@ def test_an_existing_download_is_used(server: Server, cached: Path, tmp_path: Pa
 @pytest.mark.parametrize("data", [b"<html>Sign in to this network</html>", b"0", b"a" * 99, b"}" * 99, b"PK\x03\x04"])
 def test_data_that_is_no_network_is_refused(data: bytes, server: Server, cached: Path) -> None:
     server.data = data
-    with pytest.raises(HomingError, match="does not hold tiny"):
+    with pytest.raises(HomingError, match="does not hold the weights of tiny"):
         extractors.fetch("tiny")
     assert not names(cached.parent)
 

@@ -70,7 +70,7 @@ def test_a_torchscript_file_is_refused_without_warnings(tmp_path: Path) -> None:
 )
 def test_a_file_of_another_type_is_refused(name: str, held: object, tmp_path: Path) -> None:
     torch.save(held, tmp_path / "other.pt")
-    with pytest.raises(HomingError, match=f"does not hold {name}"):
+    with pytest.raises(HomingError, match=f"does not hold the weights of {name}"):
         extractors.fetch(name, file=tmp_path / "other.pt")
 
 
@@ -78,7 +78,7 @@ def test_a_file_of_another_network_is_refused(tmp_path: Path, cache: Path) -> No
     other = {"conv1.weight": torch.zeros(64, 3, 7, 7)}
     torch.save(other, tmp_path / "other.pt")
     for name in ("sscd_disc_mixup", "isc_dt1"):
-        with pytest.raises(HomingError, match=f"does not hold {name}"):
+        with pytest.raises(HomingError, match=f"does not hold the weights of {name}"):
             extractors.fetch(name, file=tmp_path / "other.pt")
     assert not [path for path in cache.iterdir() if path.suffix != ".lock"]
     assert not any(extractors.fetched().values())

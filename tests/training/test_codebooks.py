@@ -41,7 +41,7 @@ def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
 
 def test_too_few_photos_are_refused_before_describing(photos: Path) -> None:
     for count in (None, 255):
-        with pytest.raises(CodebookError, match="needs at least 256 descriptors"):
+        with pytest.raises(CodebookError, match="needs at least 256 training descriptors"):
             train_codebook(
                 [photos / "camera.png"], spec="PQ8x4", extractor=TINY, name="x", descriptors=count, report=int
             )
