@@ -184,7 +184,7 @@ def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path)
         waiting.add(more)
     with opened(path) as late:
         switched(path)
-        with pytest.raises(CollectionError, match="open the collection again"):
+        with pytest.raises(CollectionError, match="open it again"):
             late.add(more)
         assert len(late.search(more[0])) == 6, "who has it open still searches it"
         delete_previous(path)
