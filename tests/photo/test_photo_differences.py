@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from io import BytesIO
 
+import imagecodecs
 import numpy as np
 import pillow_heif
 import pytest
 import skimage.data
+import tifffile
 import torch
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from tests.photo.photo_files import CAMERA, cmyk_profile, exif, gray_profile, lossless, noise, saved, scene
 
 from homing.photo import SUFFIXES, Photo, differences
@@ -77,6 +80,37 @@ def test_lost_bits_alpha_and_profile() -> None:
     assert "16 bits per channel became 10." in _notes(deep, "heic")
     gray = saved(scene(), "PNG", "L", icc_profile=gray_profile())
     assert any("gray became RGB" in note for note in _notes(gray, "bmp"))
+
+
+@pytest.mark.parametrize("bits", [10, 12])
+def test_avif_of_more_than_8_bits(bits: int) -> None:
+    levels = noise(64, 48, 3, dtype=np.uint16) >> (16 - bits)
+    data = imagecodecs.avif_encode(levels, bitspersample=bits, level=90)
+    assert f"{bits} bits per channel became 8." in " ".join(_notes(data))
+    assert not any("bits" in note for note in _notes(saved(scene(), "AVIF")))
+
+
+def test_iptc_and_layers_of_tiff() -> None:
+    iptc = b"\x1c\x02\x50\x00\x03Ann"
+    resource = b"8BIM\x04\x04\0\0" + len(iptc).to_bytes(4, "big") + iptc
+    for tag in [(33723, 7, len(iptc), iptc), (34377, 7, len(resource), resource)]:
+        buffer = BytesIO()
+        tifffile.imwrite(buffer, scene(), photometric="rgb", extratags=[(*tag, True)])
+        assert _notes(buffer.getvalue()) == []
+        assert "IPTC was dropped." in _notes(buffer.getvalue(), "jpeg")
+    buffer = BytesIO()
+    tifffile.imwrite(buffer, scene(), photometric="rgb", extratags=[(37724, 7, 64, bytes(64), True)])
+    assert _notes(buffer.getvalue()) == ["the Photoshop layers were dropped."]
+
+
+def test_text_of_png() -> None:
+    text = PngInfo()
+    text.add_text("Author", "Ann")
+    assert _notes(saved(scene(), "PNG", pnginfo=text)) == []
+    assert "comment was dropped." in _notes(saved(scene(), "PNG", pnginfo=text), "bmp")
+    xmp = PngInfo()
+    xmp.add_itxt("XML:com.adobe.xmp", XMP.decode())
+    assert not any("comment" in note for note in _notes(saved(scene(), "PNG", pnginfo=xmp), "jpeg"))
 
 
 def test_metadata_that_the_format_does_not_support() -> None:

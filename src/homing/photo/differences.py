@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 import tifffile
-from PIL import Image, JpegImagePlugin
+from PIL import Image, JpegImagePlugin, PngImagePlugin
 
 from homing.errors import PhotoError
 from homing.photo import _heif, _png
@@ -19,6 +19,10 @@ _PALETTE, _BILEVEL, _GRAY, _RGB, _CMYK = "palette", "black and white", "gray", "
 _KINDS = {"1": _BILEVEL, "L": _GRAY, "LA": _GRAY, "I;16": _GRAY, "P": _PALETTE, "PA": _PALETTE, "CMYK": _CMYK}
 _TIFF_KINDS = {0: _GRAY, 1: _GRAY, 3: _PALETTE, CMYK: _CMYK}
 _TIFF_ALPHA = (1, 2)
+_TIFF_IPTC, _TIFF_PHOTOSHOP, _TIFF_LAYERS = 33723, 34377, 37724
+_LAYERS = "the Photoshop layers"
+_IPTC_RESOURCE = 0x0404  # of Photoshop
+_PNG_METADATA = ("XML:com.adobe.xmp", "Raw profile type ")  # text chunks that hold XMP or EXIF
 
 
 class _Header(NamedTuple):
@@ -95,7 +99,7 @@ def _losses(old: _Header, new: _Header) -> Iterator[str]:
             else (f"{count} other pictures in the file were dropped.")
         )
     for lost in sorted(set(old.auxiliary) - set(new.auxiliary)):
-        yield f"{lost} was dropped."
+        yield f"{lost} {'were' if lost == _LAYERS else 'was'} dropped."
 
 
 def _header(data: bytes, name: str) -> _Header:
@@ -126,7 +130,11 @@ def _tiff_header(data: bytes) -> _Header:
         kind = _TIFF_KINDS.get(int(page.photometric), _RGB)
         alpha = any(int(each) in _TIFF_ALPHA for each in page.extrasamples)
         icc = page.iccprofile is not None
-    return _Header("TIFF", _BILEVEL if bits == 1 else kind, bits, alpha, icc, _metadata(Metadata.of(data)))
+        resources = page.tags.valueof(_TIFF_PHOTOSHOP, default=b"")
+        iptc = _TIFF_IPTC in page.tags or b"8BIM" + _IPTC_RESOURCE.to_bytes(2, "big") in bytes(resources)
+        found = _metadata(Metadata.of(data)) | ({"IPTC"} if iptc else set())
+        layers = (_LAYERS,) if _TIFF_LAYERS in page.tags else ()
+    return _Header("TIFF", _BILEVEL if bits == 1 else kind, bits, alpha, icc, found, auxiliary=layers)
 
 
 def _pillow_header(data: bytes) -> _Header:
@@ -134,8 +142,8 @@ def _pillow_header(data: bytes) -> _Header:
         jpeg = isinstance(image, JpegImagePlugin.JpegImageFile)
         format = "JPEG" if jpeg else str(image.format)
         found = _metadata(Metadata.of(data))
-        found |= {"comment"} if image.info.get("comment") else set()
-        found |= {"IPTC"} if image.info.get("photoshop") else set()
+        found |= {"comment"} if image.info.get("comment") or _has_text(image) else set()
+        found |= {"IPTC"} if _IPTC_RESOURCE in image.info.get("photoshop", {}) else set()
         tables: tuple[tuple[int, ...], ...] = ()
         chroma = None
         if isinstance(image, JpegImagePlugin.JpegImageFile):
@@ -144,7 +152,7 @@ def _pillow_header(data: bytes) -> _Header:
         return _Header(
             format=format,
             kind=_KINDS.get(image.mode, _RGB),
-            bits=16 if format == "PNG" and _png.is_16_bit(data) else 8,
+            bits=_bits(data, format),
             alpha=bool(image.has_transparency_data),
             icc="icc_profile" in image.info,
             metadata=found,
@@ -153,6 +161,23 @@ def _pillow_header(data: bytes) -> _Header:
             progressive=bool(image.info.get("progressive")),
             tables=tables,
         )
+
+
+def _has_text(image: Image.Image) -> bool:
+    """Whether a PNG file has text chunks with anything but metadata of other kinds."""
+    return isinstance(image, PngImagePlugin.PngImageFile) and any(
+        not name.startswith(_PNG_METADATA) for name in image.text
+    )
+
+
+def _bits(data: bytes, format: str) -> int:
+    """Bits per channel of a file that Pillow reads."""
+    if format == "PNG":
+        return 16 if _png.is_16_bit(data) else 8
+    if format == "AVIF":  # Pillow decodes to 8 bits; the box "av1C" tells what the file has
+        flags = data[data.index(b"av1C") + 6]
+        return (12 if flags & 0x20 else 10) if flags & 0x40 else 8
+    return 8
 
 
 def _metadata(metadata: Metadata) -> frozenset[str]:
