@@ -8,7 +8,7 @@ by your own search, with the same index and the same number of probes.
 
 To run offline within a minute, the network here is a small ResNet of timm with random weights, and the index is trained
 on crops of a few photos of scikit-image. Put your network into `build_network`, your index into `train_index` and your
-photos into `PHOTOS`. Needs: pip install 'homing[demo]'.
+photos into `PHOTOS`. Needs: pip install -e '.[demo]'.
 """
 
 from __future__ import annotations

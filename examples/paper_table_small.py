@@ -9,7 +9,7 @@ does by default (`homing`). Each released photo is edited in the paper's 14 ways
 118,287 distractors with one probe: the search looks into a single cell of the index. The index never changes: it holds
 the codes of the original photos, whichever way these are released.
 
-Six photos take one to two minutes on two cores. Needs: pip install 'homing[demo]'. The whole measurement, with
+Six photos take one to two minutes on two cores. Needs: pip install -e '.[demo]'. The whole measurement, with
 intervals, tables in LaTeX and figures, is `homing bench retrieval`.
 """
 

@@ -163,13 +163,33 @@ def test_commands_in_the_docs_have_the_options_they_are_given() -> None:
             assert given <= options, f"{page.name}: {' '.join(words)}"
 
 
+def commands_with_json(command: Any, name: str = "") -> Iterator[str]:
+    """The names of commands that have --json, such as "cluster add"."""
+    if any("--json" in option.opts for option in command.params):
+        yield name.strip()
+    for child, inner in getattr(command, "commands", {}).items():
+        yield from commands_with_json(inner, f"{name} {child}")
+
+
+def test_the_page_of_json_has_every_command_that_prints_it() -> None:
+    page = (ROOT / "docs" / "reference" / "json.md").read_text()
+    rows = re.findall(r"^\| ([a-z, ]+) \| [^|]*[\[{]", page, re.MULTILINE)
+    documented = {
+        f"cluster {each}" if row.startswith("cluster") else each
+        for row in rows
+        for each in row.removeprefix("cluster ").split(", ")
+    }
+    printed = {"bench" if re.match("bench (?!speed)", name) else name for name in commands_with_json(get_command(app))}
+    assert documented == printed
+
+
 def test_extras_are_got_in_one_way() -> None:
     _, _, extras = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")
     known = set(re.findall(r"^([a-z0-9]+) = ", extras.partition("\n[")[0], re.MULTILINE))
-    asked = [each for page in PAGES for each in re.findall(r"pip install (\S*\[\S*|-e \S*\[\S*)", page.read_text())]
+    asked = [each for page in PAGES for each in re.findall(r"pip install ([^`\n]*\[[^`\n]*)", page.read_text())]
     assert asked
     for each in asked:
-        named = re.match(r"'homing\[([a-z0-9,]+)\]'", each)
+        named = re.match(r"-e '\.\[([a-z0-9,]+)\]'", each)
         assert named and set(named[1].split(",")) <= known, each
 
 

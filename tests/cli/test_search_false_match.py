@@ -53,7 +53,7 @@ def test_an_unrelated_photo_is_no_match(used: Path, photos: Path) -> None:
 @pytest.mark.parametrize(
     ("probability", "words"),
     [
-        (1.0, "almost always"),
+        (1.0, "over 99 in 100"),
         (0.99, "99 in 100"),
         (0.1, "10 in 100"),
         (0.0123, "1 in 81"),

@@ -1,4 +1,4 @@
-"""homing explain: why a reference is found or missed."""
+"""homing explain: why a reference is found or not found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from homing.cli._console import (
 if TYPE_CHECKING:
     from homing.explain import Explanation, Position
 
-_FOUND_LABELS = {True: "found", False: "missed", None: "–"}
+_FOUND_LABELS = {True: "found", False: "not found", None: "–"}
 
 
 def explain(
@@ -66,8 +66,8 @@ def _show(it: Explanation) -> None:
         {
             "photo": it.photo,
             "reference": f"{it.id:,}, {it.state}" + ("" if it.cell is None else f", in cell {it.cell}"),
-            "as it was": _where(it.original),
-            **({"as released": _where(it.released)} if it.released else {}),
+            "original": _where(it.original),
+            **({"released": _where(it.released)} if it.released else {}),
         }
     )
     if it.edits:

@@ -109,7 +109,7 @@ class SearchResult(Sequence[Match]):
 def format_probability(false_match_probability: float) -> str:
     """A probability as text with two significant figures: "1 in 40,000"."""
     if false_match_probability >= 0.995:
-        return "almost always"
+        return "over 99 in 100"
     if false_match_probability >= 0.095:
         return f"{100 * false_match_probability:.0f} in 100"
     if false_match_probability < 1e-12:

@@ -11,13 +11,15 @@ from PIL import Image
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import Location
 from homing.alignment import overlay_photo
-from homing.collection import Match
+from homing.collection import Match, SearchResult
 from homing.collection.catalog import Catalog
 from homing.collection.results import format_probability
 from homing.errors import PhotoError
 from homing.evaluation.results.page import render
 from homing.imaging import embed, make_thumbnail
 from homing.photo import Photo
+
+_VERDICTS = {"match": "match", "possible": "possible match", "none": "no match"}
 
 
 @dataclass(frozen=True)
@@ -31,16 +33,17 @@ class _Pair:
 
 
 def write_side_by_side(
-    results: Sequence[tuple[Location, Sequence[Match]]],
+    results: Sequence[tuple[Location, SearchResult]],
     out: Path,
     catalog: Catalog,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Write an HTML page of all queries with their matches; `advance` is called after each query."""
     rows = []
-    for query, matches in results:
+    for query, result in results:
         picture = make_thumbnail(Photo.load(query).pixels())
-        rows.append((str(query), embed(picture), [_pair(picture, match, catalog) for match in matches]))
+        pairs = [_pair(picture, match, catalog) for match in result]
+        rows.append((str(query), _VERDICTS[result.verdict], embed(picture), pairs))
         advance()
     with report_write_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +54,7 @@ def _pair(query: Image.Image, match: Match, catalog: Catalog) -> _Pair:
     pictures: dict[str, Image.Image] = {}
     note = ""
     if match.state == "distractor":
-        note = "a distractor: the collection has its code, but no picture"
+        note = "A distractor: the collection has its code, but no picture."
     else:
         try:
             photo = Photo.load(match.photo)
@@ -72,9 +75,9 @@ def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, I
     """Pictures of a match by caption, and a note if the alignment failed."""
     overlay = overlay_photo(query, photo)
     if overlay is None:
-        return {"match": photo}, "too few common features to align the two photos"
+        return {"reference": photo}, "Too few common features to align the two photos."
     return {
-        "match, with the frame of the query": overlay.framed,
-        "match, aligned with the query": overlay.overlay,
+        "reference, with the frame of the query": overlay.framed,
+        "reference, aligned with the query": overlay.overlay,
         "difference": overlay.difference,
     }, ""
