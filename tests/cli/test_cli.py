@@ -143,7 +143,7 @@ def _bomb(path: Path) -> None:
     [
         (["add", "nowhere.homing", "{photos}"], "nowhere.homing is not a collection; make one with: homing init"),
         (["add", "{used}/c.homing", "missing.jpg"], "no such file or folder: missing.jpg"),
-        (["init", "{used}/c.homing"], "is a collection already, made with codebook 'homing-1'"),
+        (["init", "{used}/c.homing"], "already is a collection, with codebook 'homing-1'"),
         (["init", "new.homing", "--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
         (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--recipe", "papper"], "did you mean 'paper'?"),
         (["activate", "{used}/c.homing", "{photos}", "--out", "o", "--psnr", "7"], "between 20 and 80 dB, got 7"),
@@ -196,7 +196,7 @@ def test_init_in_an_existing_folder_and_in_the_current_one(tmp_path: Path, monke
     (tmp_path / "[old] c").mkdir()
     assert "[old] c" in homing("init", "[old] c").stdout
     monkeypatch.chdir(tmp_path / "[old] c")
-    assert "is a collection already" in homing("init", ".", code=2).stderr
+    assert "already is a collection" in homing("init", ".", code=2).stderr
 
 
 def test_search_in_an_empty_collection(photos: Path, tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_remove_by_the_id_of_a_match(workspace: Path) -> None:
 
 def test_errors_are_one_line_and_an_empty_name_is_refused(workspace: Path) -> None:
     said = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
-    assert said.splitlines()[0] == "failed    '': an empty name names no reference"
+    assert said.splitlines()[0] == "failed    '': an empty name selects no reference"
     assert said.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
     assert len(said.splitlines()) == 2
 

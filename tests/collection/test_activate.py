@@ -138,7 +138,7 @@ def test_the_out_folder_is_the_same_however_it_is_spelled(
 
 
 def test_out_must_not_lie_in_the_collection(collection: Collection, photos: Path) -> None:
-    with pytest.raises(HomingError, match="lies inside the collection"):
+    with pytest.raises(HomingError, match="is inside the collection"):
         collection.activate(photos, collection.folder.path / "out")
 
 
@@ -238,7 +238,7 @@ def test_two_photos_for_one_file_are_refused(collection: Collection, photos: Pat
 
 
 def test_photos_are_never_released_onto_themselves(collection: Collection, photos: Path) -> None:
-    with pytest.raises(HomingError, match="lie in the out folder"):
+    with pytest.raises(HomingError, match="are in the output folder"):
         collection.activate(photos, photos)
 
 

@@ -82,7 +82,7 @@ def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(workspace: P
     for table, key, value in (("photos", "id", "code"), ("descriptors", "photo", "vector")):
         change(workspace, f"UPDATE {table} SET {value} = (SELECT {value} FROM {table} WHERE {key} = 4) WHERE {key} = 3")
     (finding,) = checked(workspace, repair=True)
-    assert "holds 1 codes that are not those of the catalog" in finding.problem
+    assert "holds 1 codes that differ from the catalog" in finding.problem
     assert finding.repaired
     assert checked(workspace) == []
 
@@ -91,11 +91,11 @@ def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(workspace: P
     ("statement", "words"),
     [
         ("DELETE FROM descriptors WHERE photo = 3", "has no descriptor"),
-        ("UPDATE descriptors SET vector = x'00' WHERE photo = 3", "has a descriptor of 1 bytes, 216 are expected"),
+        ("UPDATE descriptors SET vector = x'00' WHERE photo = 3", "has a descriptor of 1 bytes, expected 216"),
         ("UPDATE descriptors SET vector = zeroblob(216) WHERE photo = 3", "not of unit norm"),
-        ("UPDATE photos SET code = x'0000' WHERE id = 3", "has a code of 2 bytes, 7 are expected"),
-        ("UPDATE photos SET code = zeroblob(7) WHERE id = 3", "a code that is not that of its descriptor"),
-        ("UPDATE photos SET code = x'ff000000000000' WHERE id = 3", "a code that is not that of its descriptor"),
+        ("UPDATE photos SET code = x'0000' WHERE id = 3", "has a code of 2 bytes, expected 7"),
+        ("UPDATE photos SET code = zeroblob(7) WHERE id = 3", "a code that does not match its descriptor"),
+        ("UPDATE photos SET code = x'ff000000000000' WHERE id = 3", "a code that does not match its descriptor"),
     ],
 )
 def test_a_reference_is_made_again_from_its_original(workspace: Path, statement: str, words: str) -> None:
@@ -123,7 +123,7 @@ def test_a_reference_whose_original_is_gone_is_left_to_a_person(workspace: Path,
         shutil.copy(workspace / "photos" / "0004.png", original)
     (finding,) = checked(workspace, repair=True)
     assert not finding.repaired
-    assert f"put the original back as {original}" in finding.action
+    assert f"restore the original as {original}" in finding.action
 
 
 def test_a_code_alone_is_made_again_from_the_descriptor(workspace: Path) -> None:
@@ -148,8 +148,8 @@ def test_released_files_are_compared_with_their_hashes(workspace: Path) -> None:
     (workspace / "out" / "0001.jpg").write_bytes(b"somebody's")
     gone, changed = checked(workspace, repair=True)
     assert (gone.part, gone.repaired, changed.part, changed.repaired) == ("release", False, "release", False)
-    assert "0000.png is gone" in gone.problem
-    assert "0001.jpg is not what was released" in changed.problem
+    assert "0000.png is missing" in gone.problem
+    assert "0001.jpg is not the file that was released" in changed.problem
     assert (workspace / "out" / "0001.jpg").read_bytes() == b"somebody's"
 
 

@@ -64,7 +64,7 @@ def test_a_codebook_of_one_s_own_is_left_to_a_person(own: Path) -> None:
     (own / "codebook").unlink()
     (finding,) = check(own, repair=True)
     assert not finding.repaired
-    assert f"put 'tiny' ({tiny_codebook().fingerprint[:12]}) back as {own / 'codebook'}" in finding.action
+    assert f"restore 'tiny' ({tiny_codebook().fingerprint[:12]}) as {own / 'codebook'}" in finding.action
     tiny_codebook().write(own / "codebook")
     assert check(own) == []
 
@@ -107,7 +107,7 @@ def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
     behind(own, "INSERT INTO releases SELECT id, 'p', 'activated', sha256, 'r', 1, 1, 1, NULL, 0, '' FROM photos")
     behind(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
     (found,) = check(own)
-    assert "SQLite finds it damaged" in found.problem
+    assert "the database is damaged" in found.problem
     (repaired,) = check(own, repair=True)
     assert repaired.repaired
     assert check(own) == []
@@ -116,7 +116,7 @@ def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
 def test_rows_of_no_reference_are_found(own: Path) -> None:
     behind(own, "INSERT INTO descriptors VALUES (99, x'00')")
     (finding,) = check(own, repair=True)
-    assert "row 99 of descriptors is of no reference" in finding.problem
+    assert "row 99 of descriptors belongs to no existing reference" in finding.problem
 
 
 @pytest.mark.parametrize("version", [1, 3])
@@ -142,7 +142,7 @@ def test_a_later_catalog_stays_as_it_is_with_damaged_settings_too(own: Path) -> 
     (finding,) = check(own, repair=True)
     assert not finding.repaired and "has format 3" in finding.action
     assert (own / "collection.toml").read_text() == "rubbish"
-    with pytest.raises(CollectionError, match="cannot be read, or is damaged"):
+    with pytest.raises(CollectionError, match="cannot be read or is damaged"):
         Collection.open(own)
     assert behind(own, "SELECT * FROM sqlite_master WHERE tbl_name = 'removed'") == []
 
@@ -183,18 +183,16 @@ def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
 
 def test_who_opens_a_collection_without_settings_is_told_how_to_mend_it(own: Path) -> None:
     (own / "collection.toml").unlink()
-    with pytest.raises(
-        CollectionError, match=r"has lost its collection\.toml; repair it with: homing check .* --repair"
-    ):
+    with pytest.raises(CollectionError, match=r"has no collection\.toml; repair it with: homing check .* --repair"):
         Collection.open(own)
 
 
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        ("UPDATE photos SET code = 'letters' WHERE id = 3", "has a code that is no bytes"),
-        ("UPDATE photos SET code = 7 WHERE id = 3", "has a code that is no bytes"),
-        ("UPDATE descriptors SET vector = 'letters' WHERE photo = 3", "has a descriptor that is no bytes"),
+        ("UPDATE photos SET code = 'letters' WHERE id = 3", "has a code that is not bytes"),
+        ("UPDATE photos SET code = 7 WHERE id = 3", "has a code that is not bytes"),
+        ("UPDATE descriptors SET vector = 'letters' WHERE photo = 3", "has a descriptor that is not bytes"),
     ],
 )
 def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path, harm: str, words: str) -> None:
@@ -203,7 +201,7 @@ def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path,
     with Collection.open(own, extractor=tiny_extractor()) as opened:
         with pytest.raises(CollectionError, match=r"homing check .* --repair"):
             opened.search(tmp_path / "photos" / "0000.png")
-        with pytest.raises(CollectionError, match=r"reference 3, .* is damaged; repair it: homing check --repair"):
+        with pytest.raises(CollectionError, match=r"reference 3, .* is damaged; repair it with: homing check"):
             opened.export(tmp_path / "export", format="faiss")
     found = check(own, repair=True, extractor=tiny_extractor())
     assert all(each.repaired for each in found)

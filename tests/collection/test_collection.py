@@ -137,7 +137,7 @@ def test_the_catalog_holds_descriptors_and_codes(collection: Collection, photos:
 
 def test_a_collection_is_made_once(tmp_path: Path) -> None:
     Collection.create(tmp_path / "c.homing").close()
-    with pytest.raises(CollectionError, match="is a collection already, made with codebook 'homing-1'"):
+    with pytest.raises(CollectionError, match="already is a collection, with codebook 'homing-1'"):
         Collection.create(tmp_path / "c.homing")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()

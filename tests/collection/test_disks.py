@@ -48,7 +48,7 @@ def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         with pytest.raises(HomingError, match=r"cannot open the catalog .*catalog\.sqlite"):
             Collection.open(disk / "c.homing", extractor=tiny_extractor())
-        with pytest.raises(HomingError, match="cannot make a collection at"):
+        with pytest.raises(HomingError, match="cannot create a collection at"):
             Collection.create(disk / "d.homing", codebook=tiny_codebook())
         with pytest.raises(HomingError, match=r"cannot open the catalog .*: unable to open"):
             check(disk / "c.homing")

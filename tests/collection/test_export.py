@@ -136,7 +136,7 @@ def test_what_no_arrays_can_tell_is_refused(tmp_path: Path) -> None:
             collection.export(tmp_path / "mine")
         with pytest.raises(HomingError, match="export to a folder here"):
             collection.export("s3://bucket/export")
-        with pytest.raises(HomingError, match="inside the collection"):
+        with pytest.raises(HomingError, match="is inside the collection"):
             collection.export(tmp_path / "c" / "generation-2")
 
 
@@ -155,9 +155,9 @@ def test_a_changed_export_is_refused(tmp_path: Path) -> None:
     photos.write_bytes(photos.read_bytes()[:-100])
     reasons = {
         "narrow": "needs: descriptor, .*32",
-        "export": "put the codebook back",
+        "export": "restore the codebook",
         "other": "damaged",
-        "c": "no Parquet export",
+        "c": "not a Parquet export",
     }
     for name, reason in reasons.items():
         with pytest.raises(CollectionError, match=reason) as reported:
@@ -181,7 +181,7 @@ def test_an_export_that_lost_its_distractors_is_refused(released: Path, extracto
     with Collection.open(released / "c", extractor=extractor) as collection:
         collection.export(tmp_path / "export")
     (tmp_path / "export" / "distractors").unlink()
-    with pytest.raises(CollectionError, match=r"has lost its \S+ distractors"):
+    with pytest.raises(CollectionError, match=r"lacks its \S+ distractors"):
         Collection.from_export(tmp_path / "again", tmp_path / "export")
     assert not (tmp_path / "again").exists()
 
@@ -198,8 +198,8 @@ def test_a_reference_without_its_descriptor_is_not_left_out_silently(tmp_path: P
     with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
         with collection.folder.catalog._transaction() as change:
             change.execute("DELETE FROM descriptors WHERE photo = 7")
-        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check --repair"):
+        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check COLLECTION --repair"):
             collection.export(tmp_path / "export")
-        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check --repair"):
+        with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check COLLECTION --repair"):
             migrate(tmp_path / "c", train("PQ8x8"))
     assert not (tmp_path / "export").exists()

@@ -204,7 +204,7 @@ def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> 
         opened(path, "previous")
     found = check(path)
     assert {each.part for each in found} == {"file"}
-    assert all("forgotten" in each.problem for each in found)
+    assert all("deleted" in each.problem for each in found)
     (path / "codebook").unlink()  # or later
     delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]

@@ -117,7 +117,9 @@ def test_the_same_quantizer_keeps_every_gain_and_none_is_left_where_there_is_not
     assert len(migrate(path, duplicate, extractor=TINY).gain_kept) == 2
     shutil.rmtree(path / "generation-2")
     lost = migrate(path, book("Flat"), extractor=TINY)
-    assert [each.reason for each in lost.gain_lost] == ["'Flat' keeps descriptors whole: there is nothing to gain"] * 2
+    assert [each.reason for each in lost.gain_lost] == [
+        "'Flat' stores descriptors without compression: nothing can be gained"
+    ] * 2
 
 
 def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -> None:
@@ -204,7 +206,7 @@ def test_senseless_calls_are_refused(path: Path) -> None:
     with pytest.raises(CollectionError, match="no next generation"):
         switch(path)
     migrate(path, book("PQ8x4"), extractor=TINY)
-    with pytest.raises(CollectionError, match="migrates to codebook 'PQ8x4 0'"):
+    with pytest.raises(CollectionError, match="is already being migrated to codebook 'PQ8x4 0'"):
         migrate(path, book("RQ4x4"), extractor=TINY)
     with pytest.raises(HomingError, match="did you mean 'next'"):
         Collection.open(path, generation="nxt")

@@ -47,7 +47,7 @@ def test_what_lies_here_and_there_has_no_folder_in_common(
     small.add(memory)
     (tmp_path / "here.png").write_bytes((photos / "camera.png").read_bytes() + b"another")
     small.add(tmp_path / "here.png")
-    with pytest.raises(HomingError, match="no folder in common"):
+    with pytest.raises(HomingError, match="no common folder"):
         small.activate_passive(tmp_path / "out")
 
 

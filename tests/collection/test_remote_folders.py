@@ -47,7 +47,7 @@ def test_photos_are_released_anywhere_and_only_once(where: str, small: Collectio
     assert {name: hashlib.sha256(location(name).read_bytes()).hexdigest() for name in released} == released
     assert small.info().activated == before.activated
     assert [each.state for each in small.add(out)] == ["known"] * 4
-    with pytest.raises(HomingError, match="lie in the out folder"):
+    with pytest.raises(HomingError, match="are in the output folder"):
         small.activate(out, out)
 
 

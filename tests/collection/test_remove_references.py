@@ -68,7 +68,7 @@ def test_what_is_unknown_is_told_and_the_others_are_removed(three: Collection, t
 def test_an_empty_name_names_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "in")
     (outcome,) = three.remove("")
-    assert (outcome.state, outcome.reason) == ("failed", "'': an empty name names no reference")
+    assert (outcome.state, outcome.reason) == ("failed", "'': an empty name selects no reference")
     assert three.info().photos == 3
     assert len(three.remove(".")) == 3
 

@@ -142,7 +142,7 @@ def test_passive_photos_that_are_gone_or_others_by_now_are_told(
     shutil.copy(photos / "flower.jpg", folder / "camera.png")
     outcomes = {each.photo.name: each for each in collection.activate_passive(tmp_path / "out", recipe="paper-fast")}
     assert "No such file" in outcomes["flower.jpg"].reason
-    assert "is another file than the one that was added" in outcomes["camera.png"].reason
+    assert "the file has changed since it was added" in outcomes["camera.png"].reason
     assert outcomes["rocket.jpg"].state == outcomes["chelsea.png"].state == "activated"
     assert (collection.info().photos, collection.info().passive) == (4, 2)
 
@@ -156,12 +156,12 @@ def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
     reported = []
     outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", report=reported.append)
     assert states(outcomes) == ["activated", "failed"] == states(reported)
-    assert "is another file than the one that was added; homing add --replace it" in outcomes[1].reason
+    assert "the file has changed since it was added; add it again with: homing add --replace" in outcomes[1].reason
     assert collection.info().passive == 1
 
 
 def test_sources_without_a_folder_in_common_are_refused(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     collection.folder.catalog.update_source(1, collection.folder.catalog.source_and_state(1)[0], "elsewhere:/photo.jpg")
-    with pytest.raises(HomingError, match="no folder in common"):
+    with pytest.raises(HomingError, match="no common folder"):
         collection.activate_passive(tmp_path / "out")

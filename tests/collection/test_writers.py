@@ -131,7 +131,7 @@ def test_a_second_process_is_told_at_once_and_readers_are_not(
         ]
         for job in jobs:
             started = time.perf_counter()
-            with pytest.raises(BusyError, match=r"c\.homing is being changed by somebody else; try again when"):
+            with pytest.raises(BusyError, match=r"another process is changing .*c\.homing; try again when"):
                 job()
             assert time.perf_counter() - started < 20, "the other one goes on for ever"
         assert mine.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
@@ -212,7 +212,7 @@ def test_readers_always_get_whole_answers(
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="not there any more"), writer_lock(tmp_path / "nowhere"):
+    with pytest.raises(CollectionError, match="does not exist any more"), writer_lock(tmp_path / "nowhere"):
         pass
     assert not (tmp_path / "nowhere").exists()
     (tmp_path / "writer.lock").mkdir()

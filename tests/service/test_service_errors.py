@@ -107,7 +107,7 @@ def test_disk_errors_are_not_blamed_on_the_photo(own_server: Server, tmp_path: P
     uploads(own_server, third).touch()
     for path in ("/v1/photos", "/v1/activate"):
         answer = own_server.post(path, third)
-        assert answer.status_code == 500 and "cannot be kept" in answer.json()["detail"]
+        assert answer.status_code == 500 and "cannot be saved" in answer.json()["detail"]
     assert own_server.post("/v1/photos", second, third).status_code == 500
     assert not uploads(own_server, second).exists()
 

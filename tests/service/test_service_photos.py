@@ -151,7 +151,7 @@ def test_searches_work_while_another_process_writes(own_server: Server, tmp_path
     (new,) = tiny_photos(tmp_path / "new", 1)
     with writer_lock(own_server.folder):
         answer = own_server.post("/v1/photos", new)
-        assert answer.status_code == 409 and "somebody else" in answer.json()["detail"]
+        assert answer.status_code == 409 and "another process" in answer.json()["detail"]
         assert str(own_server.folder) not in answer.text
         assert own_server.client.delete("/v1/photos/1").status_code == 409
         assert own_server.post("/v1/search", new).status_code == 200

@@ -35,12 +35,12 @@ CREATE TABLE releases (
     reason TEXT,
     written INTEGER NOT NULL DEFAULT 0,  -- 1 once the file is known to be on disk
     changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    PRIMARY KEY (photo, path, sha256)  -- one file may be released again; what went out before stays known
+    PRIMARY KEY (photo, path, sha256)  -- a file can be released again; earlier releases are kept
 );
 CREATE INDEX releases_by_hash ON releases (sha256);
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 INSERT INTO metadata VALUES ('revision', '0');
--- At which revision each reference was removed, so that an index follows without being rebuilt.
+-- The revision at which each reference was removed, so that an index is updated without a rebuild.
 CREATE TABLE removed (photo INTEGER PRIMARY KEY, revision INTEGER NOT NULL);
 CREATE INDEX removed_by_revision ON removed (revision);
 CREATE INDEX photos_by_source ON photos (source);

@@ -26,14 +26,14 @@ from homing.indexes import FaissIndex
 _README = {
     "parquet": """\
 References of a homing collection (photos.parquet: file hash, source, state, code, and the descriptor of the original in
-half precision) and what was released of them (releases.parquet; `photo` is an id). `codebook` holds the quantizer,
-`distractors` the codes of the distractors if there were any.
+half precision) and their releases (releases.parquet; `photo` is the id of a reference). `codebook` holds the quantizer,
+`distractors` the codes of the distractors, if there are any.
 
-A collection again: homing import NEW_COLLECTION THIS_FOLDER
+To make a collection of it: homing import NEW_COLLECTION THIS_FOLDER
 """,
     "faiss": """\
-The index of a homing collection, index.faiss, as FAISS reads it by itself. It answers with ids: ids.npy holds all of
-them, photos.csv says of each which photo it is. Distances are squared.
+The index of a homing collection, index.faiss, in the format of FAISS. A search returns ids: ids.npy holds all of
+them, photos.csv the photo of each. Distances are squared.
 
 ```python
 import faiss
@@ -72,7 +72,7 @@ def export_folder(folder: Folder, out: Location, format: str) -> Export:
     if isinstance(out, Address):
         raise HomingError(f"{out} is not on this machine; export to a folder here, and copy that")
     if is_inside(out, folder.root):
-        raise HomingError(f"{out} lies inside the collection; choose another folder to export to")
+        raise HomingError(f"{out} is inside the collection; choose another folder to export to")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise HomingError(f"{out} exists and is not empty; choose another folder to export to")
     out = Path(os.path.abspath(out))
@@ -90,12 +90,14 @@ def export_folder(folder: Folder, out: Location, format: str) -> Export:
 def import_folder(path: Path, export: Path) -> None:
     """Create a collection from a Parquet export. The collection appears complete or not at all."""
     if not (export / "photos.parquet").is_file():
-        raise CollectionError(f"{export} is no Parquet export; make one with: homing export COLLECTION --out {export}")
+        raise CollectionError(
+            f"{export} is not a Parquet export; make one with: homing export COLLECTION --out {export}"
+        )
     codebook = Codebook.read(export / "codebook")
     distractors = read_distractors(export, codebook)
     last_id, distractor_count = read_counts(export)
     if distractor_count != (0 if distractors is None else len(distractors)):
-        raise CollectionError(f"{export} has lost its {distractor_count:,} distractors; put the file back")
+        raise CollectionError(f"{export} lacks its {distractor_count:,} distractors; restore the file 'distractors'")
 
     def fill(draft: Path) -> None:
         with closing(Transfer(draft / "catalog.sqlite")) as catalog:
@@ -119,17 +121,17 @@ def _as_parquet(folder: Folder, catalog: Transfer, draft: Path) -> tuple[int, di
 
 def _as_faiss(folder: Folder, catalog: Transfer, draft: Path) -> tuple[int, dict[str, str]]:
     numbers: list[int] = []
-    listing = io.StringIO(newline="")
-    lines = csv.writer(listing)
-    lines.writerow(["id", "sha256", "source", "state"])
+    csv_file = io.StringIO(newline="")
+    writer = csv.writer(csv_file)
+    writer.writerow(["id", "sha256", "source", "state"])
     for rows in catalog.photos(folder.codebook):  # first, because it raises an error on damaged rows
-        lines.writerows(row[:4] for row in rows)
+        writer.writerows(row[:4] for row in rows)
         numbers += [row.id for row in rows]
     index = FaissIndex(folder.codebook)
     for ids, codes in catalog.codes():
         index.add(codes, ids)
     write_atomically(draft / "index.faiss", faiss.serialize_index(index.standalone()).tobytes())
-    write_atomically(draft / "photos.csv", listing.getvalue().encode())
+    write_atomically(draft / "photos.csv", csv_file.getvalue().encode())
     write_atomically(draft / "ids.npy", _to_bytes(lambda file: np.save(file, np.array(numbers, np.int64))))
     return len(index), {}
 

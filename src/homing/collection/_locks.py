@@ -48,14 +48,14 @@ def uploads_lock(root: Path) -> Iterator[None]:
 @contextmanager
 def _hold(root: Path, name: str) -> Iterator[None]:
     """Hold a file lock. The operating system releases it when the process ends, even after a crash."""
-    if not root.is_dir():  # the lock would create it again
-        raise CollectionError(f"{root} cannot be changed: it is not there any more")
+    if not root.is_dir():  # locking would create the folder
+        raise CollectionError(f"{root} cannot be changed: it does not exist any more")
     # A new lock object for each job, so that a second acquisition fails even within one process or thread.
     lock = FileLock(root / name)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise BusyError(f"{root} is being changed by somebody else; try again when that is done") from None
+        raise BusyError(f"another process is changing {root}; try again when it has finished") from None
     except OSError as error:
         raise CollectionError(f"{root} cannot be changed: {error.strerror}") from error
     try:

@@ -44,7 +44,7 @@ def read_counts(folder: Path) -> tuple[int, int]:
     with _open(path) as file:
         metadata = file.schema_arrow.metadata or {}
     if not {_LAST_ID, _DISTRACTORS} <= metadata.keys():
-        raise CollectionError(f"{path} was not written by homing export, or not as it is now; export it again")
+        raise CollectionError(f"{path} was not written by homing export, or was changed since; export it again")
     return int(metadata[_LAST_ID]), int(metadata[_DISTRACTORS])
 
 
@@ -119,8 +119,8 @@ def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
         fingerprint = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
         if fingerprint != codebook.fingerprint:
             raise CollectionError(
-                f"{path} holds codes of codebook {fingerprint[:12] or 'unknown'}, beside it lies '{codebook.name}' "
-                f"({codebook.fingerprint[:12]}); put the codebook back that was exported with it"
+                f"{path} holds codes of codebook {fingerprint[:12] or 'unknown'}, but the codebook in its folder is "
+                f"'{codebook.name}' ({codebook.fingerprint[:12]}); restore the codebook that was exported with it"
             )
         if not file.schema_arrow.equals(schema):
             differing = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
@@ -136,4 +136,4 @@ def _open(path: Path) -> Iterator[Any]:
         with arrow.parquet.ParquetFile(path) as file:
             yield file
     except (OSError, arrow.ArrowException) as error:
-        raise CollectionError(f"{path} cannot be read, or is damaged: {' '.join(str(error).split())}") from error
+        raise CollectionError(f"{path} cannot be read or is damaged: {' '.join(str(error).split())}") from error

@@ -67,7 +67,7 @@ class ActivationJob:
             # Batches finish so fast that waiting for the disk between them would halve the throughput.
             return pipelined_map(write_batch, map_in_workers(prefetch_map(self._read, tasks), work))
         size = batch_size_for(device)
-        if unwrap(self.loop) is not optimize:  # a loop under comparison runs as it would alone: one batch at a time
+        if unwrap(self.loop) is not optimize:  # a loop that is compared with ours runs one batch at a time
             size = replace(size, concurrent=1, threads=None)
         return map(write_batch, map_batches(prefetch_map(self._load, tasks), self._activate, size))
 

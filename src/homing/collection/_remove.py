@@ -90,6 +90,6 @@ def _reason(what: int | str | Location) -> str:
     if isinstance(what, int):
         return f"{what}: no reference has this id"
     if what == "":
-        return "'': an empty name names no reference"
+        return "'': an empty name selects no reference"
     name = os.fsencode(str(location(what))).decode(errors="replace")
     return f"{name}: no reference was added from this path, or from a folder of this name"

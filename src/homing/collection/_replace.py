@@ -9,7 +9,7 @@ from homing.collection.catalog import Catalog
 
 
 class ReplaceTracker:
-    """Decides what one job may replace: never a reference whose photo is among the input, even under a new name."""
+    """Finds the references that a job may replace. A photo of the input is never replaced, even under a new name."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -24,11 +24,11 @@ class ReplaceTracker:
 
     def outdated(self, path: Location, sha256: str) -> list[int]:
         """The references added from this path when it held another file. The sources of moved photos are updated."""
-        source, left = stored_path(path), []
+        source, outdated = stored_path(path), []
         for number, known in self._catalog.find_by_source(source):
             if known in self._seen:
                 if self._seen[known] != source:
                     self._catalog.update_source(number, source, self._seen[known])
             elif known != sha256:
-                left.append(number)
-        return left
+                outdated.append(number)
+        return outdated

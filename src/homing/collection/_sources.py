@@ -12,7 +12,7 @@ from homing.collection.outcome import Outcome
 from homing.errors import HomingError
 from homing.photo import FoundPhoto
 
-SOURCE_CHANGED = "is another file than the one that was added; homing add --replace it"
+SOURCE_CHANGED = "the file has changed since it was added; add it again with: homing add --replace"
 
 
 def update_moved_source(catalog: Catalog, photo: int, path: Location) -> Location | None:
@@ -54,7 +54,7 @@ def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[L
         common = os.path.commonpath([_pure_path(location(each)).parent for each in catalog.first_and_last_source()])
         return [FoundPhoto(path, Path(_pure_path(path).relative_to(common))) for path in expected], expected
     except ValueError as error:
-        raise HomingError("the passive photos have no folder in common; name them, or their folders") from error
+        raise HomingError("the passive photos have no common folder; pass the photos or their folders") from error
 
 
 def still_passive(

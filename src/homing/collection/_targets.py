@@ -11,17 +11,17 @@ from homing.photo import SUFFIXES, FoundPhoto
 
 def targets(found: Iterable[FoundPhoto[Location]], out: Location, format: str | None) -> dict[Location, Location]:
     """Map each target file, in `format` if given, to its photo. Photos inside `out` are skipped."""
-    made: dict[Location, Location] = {}
+    photos: dict[Location, Location] = {}
     for item in found:
         if is_inside(item.path, out):
             continue
         target = out / (item.name.with_suffix(SUFFIXES[format]) if format else item.name)
-        if target in made:
+        if target in photos:
             raise HomingError(
-                f"{made[target]} and {item.path} would both be written to {target}; "
+                f"{photos[target]} and {item.path} would both be written to {target}; "
                 "activate them into different folders"
             )
-        made[target] = item.path
-    if not made:
-        raise HomingError(f"all the photos lie in the out folder {out} itself; choose another")
-    return made
+        photos[target] = item.path
+    if not photos:
+        raise HomingError(f"all photos are in the output folder {out}; choose another output folder")
+    return photos

@@ -72,7 +72,8 @@ class Transfer(Catalog):
                 complete = isinstance(row.code, bytes) and isinstance(row.vector, bytes)
                 if not complete or (len(row.code), len(row.vector)) != (codebook.code_size, 2 * codebook.dim):
                     raise CollectionError(
-                        f"reference {row.id}, {row.source}, is damaged; repair it: homing check --repair"
+                        f"reference {row.id}, {row.source}, is damaged; "
+                        "repair it with: homing check COLLECTION --repair"
                     )
             yield photos
 

@@ -64,7 +64,7 @@ class Catalog(Database):
         count = self.get_metadata(name) or default
         if not count.isdecimal():
             raise CollectionError(
-                "the catalog has lost count of its changes; repair it with: homing check COLLECTION --repair"
+                "the catalog has no valid revision number; repair it with: homing check COLLECTION --repair"
             )
         return int(count)
 
@@ -264,8 +264,11 @@ class Catalog(Database):
             json.dumps(ids),
         )
         if len(rows) < len(ids):
-            gone = min(set(ids) - {number for number, *_ in rows})
-            raise NotFoundError(f"the catalog has no reference {gone}, but the index does; homing check --repair")
+            missing = min(set(ids) - {number for number, *_ in rows})
+            raise NotFoundError(
+                f"reference {missing} is in the index but not in the catalog; repair it with: "
+                "homing check COLLECTION --repair"
+            )
         return {number: (source, state) for number, source, state in rows}
 
     def codes(self, *, after: int = 0, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:

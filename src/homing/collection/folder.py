@@ -58,7 +58,7 @@ def refuse_if_collection(path: Location) -> None:
     if ((current := generation_path(path, "current")) / "collection.toml").is_file():
         about = read_settings(current)
         raise CollectionError(
-            f"{path} is a collection already, made with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
+            f"{path} already is a collection, with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
             "use it as it is, or choose another name"
         )
 
@@ -79,7 +79,7 @@ def create_folder(
             _fill(draft, codebook, distractors)
             fill(draft)
     except OSError as error:
-        raise CollectionError(f"cannot make a collection at {path}: {error.strerror}") from error
+        raise CollectionError(f"cannot create a collection at {path}: {error.strerror}") from error
 
 
 def _fill(draft: Path, codebook: Codebook, distractors: Distractors | None) -> None:
@@ -98,17 +98,17 @@ def open_folder(root: Path, which: str = "current") -> Folder:
     path = find_generation(root, which)
     if not (path / "collection.toml").is_file():
         if (path / "catalog.sqlite").is_file():
-            raise CollectionError(f"{path} has lost its collection.toml; repair it with: homing check {root} --repair")
+            raise CollectionError(f"{path} has no collection.toml; repair it with: homing check {root} --repair")
         raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
     settings = read_settings(path)
     codebook = Codebook.read(path / "codebook")
     if codebook.fingerprint != settings["fingerprint"]:
         raise CollectionError(
             f"{path} was made with codebook '{settings['codebook']}' ({settings['fingerprint'][:12]}), "
-            f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); put the right codebook back"
+            f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); restore the right codebook"
         )
     if not (path / "catalog.sqlite").is_file():
-        raise CollectionError(f"{path} has lost its catalog.sqlite; restore it from a backup")
+        raise CollectionError(f"{path} has no catalog.sqlite; restore it from a backup")
     return Folder(root, path, codebook, read_distractors(path, codebook), open_catalog(path))
 
 

@@ -34,9 +34,9 @@ def find_generation(path: LocationT, which: str = "current") -> LocationT:
         raise UnknownNameError("generation", which, GENERATIONS)
     folder = generation_path(path, which)
     if which == "current" and folder != path and not folder.is_dir():
-        raise CollectionError(f"{folder}, which {path / 'current'} names, is not there; restore it from a backup")
+        raise CollectionError(f"{folder}, named in {path / 'current'}, does not exist; restore it from a backup")
     if which != "current" and which not in other_generations(path):
-        raise CollectionError(f"{path} has no {which} generation; homing migrate makes a next one")
+        raise CollectionError(f"{path} has no {which} generation; build the next one with: homing migrate")
     return folder
 
 
@@ -109,7 +109,9 @@ def _current(path: Location) -> tuple[int, bool]:
             raise ValueError(more)
         return int(number), bool(more)
     except (OSError, ValueError) as error:
-        raise CollectionError(f"{file} cannot be read, or is damaged; it holds the number of a generation") from error
+        raise CollectionError(
+            f"{file} cannot be read or is damaged; it must hold the number of a generation"
+        ) from error
 
 
 def _write(path: Location, text: str) -> None:

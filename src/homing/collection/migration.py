@@ -28,7 +28,7 @@ def migrate(
     extractor: str | Extractor | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Migration:
-    """Build the next generation of a collection, for another codebook. An interrupted call continues when repeated.
+    """Build the next generation of a collection, for another codebook. Call again to resume an interrupted migration.
 
     New codes are computed from the stored descriptors or, if the codebook belongs to another extractor, from the files.
     `advance` is called after each reference.
@@ -48,8 +48,9 @@ def migrate(
         with _open(root, "next") as new:
             if new.codebook.fingerprint != book.fingerprint:
                 raise CollectionError(
-                    f"{path} migrates to codebook '{new.codebook.name}' ({new.codebook.fingerprint[:12]}) already; "
-                    f"go on with that, or delete {target} to begin with another"
+                    f"{path} is already being migrated to codebook '{new.codebook.name}' "
+                    f"({new.codebook.fingerprint[:12]}); finish that migration, or delete "
+                    f"{target} to start with another codebook"
                 )
             return _reencode(old, new, extractor, advance)
 
@@ -66,8 +67,8 @@ def switch(path: str | Location, *, extractor: Extractor | None = None, leave_mi
         done = _reencode(old, new, extractor, lambda: None)
         if done.missing and not leave_missing:
             raise CollectionError(
-                f"{len(done.missing):,} photos could not be carried over, the first: "
-                f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
+                f"{len(done.missing):,} photos could not be migrated, the first: "
+                f"{done.missing[0]}; restore their files, or continue without them: --leave-missing"
             )
         with _transfers(old, new) as (before, after):
             after.reserve_ids(before.last_id())
@@ -117,8 +118,8 @@ def _reencode(old: Folder, new: Folder, extractor: Extractor | None, advance: Ca
     with _transfers(old, new) as (before, after):
         if after.last_id() > before.last_id():  # references that the old generation lacks would be removed
             raise CollectionError(
-                f"{new.path} holds references that the current generation never had: it was current before. "
-                f"If {old.root / 'current'} was lost, write the number of that generation into it"
+                f"{new.path} holds references that the current generation never had: it was the current one before. "
+                f"If {old.root / 'current'} was deleted, write the number of that generation into it"
             )
         reencoder = Reencoder(old.codebook, new.codebook, extractor, advance)
         reencoder.run(before, after)

@@ -23,13 +23,13 @@ from homing.objectives import has_objective, objective_for
 from homing.photo import Photo, read_file
 
 BATCH = 16
-RELEASED_FILE_MISSING = "its released file is gone, or is another by now, so nobody can tell whether it keeps its gain"
+RELEASED_FILE_MISSING = "its released file is missing or was changed, so its gain cannot be measured"
 _EARLIER_CODEBOOK = re.compile("(for codebook [0-9a-f]{12}: )+")
 ProgressCallback = Callable[[], None]
 
 
 class Reencoder:
-    """Copies references and releases between the catalogs of two generations. A repeated run continues."""
+    """Copies references and releases between the catalogs of two generations. Run again to resume."""
 
     def __init__(self, old: Codebook, new: Codebook, extractor: Extractor | None, advance: ProgressCallback) -> None:
         self._old, self._new = old, new
@@ -50,7 +50,7 @@ class Reencoder:
         return self._old.extractor_fingerprint == self._new.extractor_fingerprint
 
     def run(self, old: Transfer, new: Transfer) -> None:
-        """Bring the next catalog to the current state of the old one."""
+        """Update the next catalog to the current state of the old one."""
         self.missing.clear()
         self._reencode_photos(old, new)
         self._reassess_releases(old, new)
@@ -67,10 +67,10 @@ class Reencoder:
             self._report_done(len(rows) - len(wanted))
             size = len(rows) if self.same_network else BATCH
             for start in range(0, len(wanted), size):
-                some = wanted[start : start + size]
-                if ready := self._with_new_codes(some):
+                batch = wanted[start : start + size]
+                if ready := self._with_new_codes(batch):
                     new.insert_photos(ready)
-                self._report_done(len(some))
+                self._report_done(len(batch))
         new.remove(list(new.sources(last)))
 
     def _report_done(self, count: int) -> None:
@@ -111,16 +111,16 @@ class Reencoder:
     def _read_network_input(self, path: str, sha256: str) -> Tensor:
         data = read_file(location(path))
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise PhotoError(f"{path}: is not the file any more that was indexed; put that back")
+            raise PhotoError(f"{path}: the file has changed since it was indexed; restore the indexed file")
         return self.extractor.resize(Photo.decode(data, path).pixels())
 
     def _reassess_releases(self, old: Transfer, new: Transfer) -> None:
         for rows in old.releases():
             wanted = [row for row in rows if not new.has_release(row, ignoring_reason=RELEASED_FILE_MISSING)]
             for start in range(0, len(wanted), BATCH):
-                some = wanted[start : start + BATCH]
-                originals = new.descriptors(np.array([row.photo for row in some]))
-                new.insert_releases(list(self._reassess([row for row in some if row.photo in originals], originals)))
+                batch = wanted[start : start + BATCH]
+                originals = new.descriptors(np.array([row.photo for row in batch]))
+                new.insert_releases(list(self._reassess([row for row in batch if row.photo in originals], originals)))
 
     def _reassess(self, rows: Sequence[ReleaseRecord], originals: dict[int, np.ndarray]) -> Iterator[ReleaseRecord]:
         """Re-evaluate releases with the new codebook: those that lost their gain become unchanged.
@@ -157,14 +157,14 @@ class Reencoder:
         """The reason why a released photo has no gain with the new codebook, None if it has gain."""
         codebook = self._new
         if not has_objective(codebook):
-            return f"'{codebook.spec}' keeps descriptors whole: there is nothing to gain"
+            return f"'{codebook.spec}' stores descriptors without compression: nothing can be gained"
         first = torch.from_numpy(original.astype(np.float32))[None]
         if int(codebook.cells(released)) != int(codebook.cells(first)):
-            return "it lies in another cell than its original"
+            return "it is in another cell than its original"
         objective = objective_for(codebook, first)
         before, after = float(objective(first)), float(objective(released))
         if after > before - MIN_LOSS_DECREASE * abs(before):
-            return "it lies no nearer to its place in the index than its original"
+            return "it is no nearer to its code in the index than its original"
         return None
 
 

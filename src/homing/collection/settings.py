@@ -61,7 +61,7 @@ def read_settings(path: Location) -> dict[str, Any]:
                 raise ValueError(f"{name} is {settings[name]!r}")
     except (OSError, ValueError, KeyError) as error:
         raise CollectionError(
-            f"{file} cannot be read, or is damaged: {error}; repair it with: homing check {path} --repair"
+            f"{file} cannot be read or is damaged: {error}; repair it with: homing check {path} --repair"
         ) from error
     return settings
 

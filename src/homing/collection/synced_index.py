@@ -75,7 +75,7 @@ class SyncedFaissIndex:
             return
         except (OSError, CollectionError) as error:
             # For example a full or read-only disk. The next opening starts from an older snapshot or from none.
-            logging.getLogger("homing").warning("%s: no snapshot of the index was kept: %s", self._folder.path, error)
+            logging.getLogger("homing").warning("%s: no snapshot of the index was saved: %s", self._folder.path, error)
 
     def _apply_changes(self, index: FaissIndex) -> None:
         # Add before removing, so that a concurrent search finds either a photo or its replacement. A search that finds
@@ -88,7 +88,7 @@ class SyncedFaissIndex:
         except (ValueError, TypeError, RuntimeError, AssertionError) as error:  # from NumPy or FAISS
             path = self._folder.root
             raise CollectionError(
-                f"{path} holds codes that are none of its codebook; repair it with: homing check {path} --repair"
+                f"{path} holds codes that do not fit its codebook; repair it with: homing check {path} --repair"
             ) from error
         removed = self._catalog.removed_since(self._revision)
         if (removed <= last_known).any():

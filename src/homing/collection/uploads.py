@@ -60,7 +60,7 @@ class UploadStore:
         """Create the folder, accessible to the owner only."""
         if isinstance(self.folder, Address) or isinstance(self._root, Address):
             return  # a bucket has no folders, and its own access rules
-        with _as_collection_error(f"uploads cannot be kept in {self.folder}"):
+        with _as_collection_error(f"uploads cannot be saved in {self.folder}"):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
             fsync_folder(self._root)
@@ -78,7 +78,7 @@ class UploadStore:
     def save(self, file: UploadedFile) -> Location:
         """Write a file into the folder. It is complete and on disk when this returns."""
         path = self.path_of(file)
-        with _as_collection_error(f"{file.name}: cannot be kept"):
+        with _as_collection_error(f"{file.name}: cannot be saved"):
             if isinstance(path, Address):
                 path.write(file.data, new=False)
             else:
@@ -90,7 +90,7 @@ class UploadStore:
         """Create the folder for the released file of an upload, and return its path."""
         folder = self.released / file.sha256
         assert isinstance(folder, Path)  # the collection of a service is on a local disk
-        with _as_collection_error(f"{file.name}: what is released of it cannot be kept"):
+        with _as_collection_error(f"{file.name}: its released file cannot be saved"):
             make_folder(folder)
         return folder
 

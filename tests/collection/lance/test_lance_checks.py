@@ -30,18 +30,20 @@ def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> 
     _give_other_cells(lake)
     catalog.releases.delete(f"written AND path = '{released[1].released}'")
     assert [each.problem for each in lake.check() if each.part == "index"] == [
-        "the index has other cells than the codebook: somebody trained it anew"
+        "the index has other cells than the codebook: it was trained again"
     ]
     assert sorted(finding.problem.split(" ", 1)[1] for finding in lake.check() if finding.part == "release") == [
-        "is not what was released there",
-        "was written, but a crash came before that was noted",
+        "is not the file that was released there",
+        "was written, but a crash prevented recording it",
     ]
     repaired = {
-        finding.part: finding.repaired for finding in lake.check(repair=True) if "is not what" not in finding.problem
+        finding.part: finding.repaired
+        for finding in lake.check(repair=True)
+        if "is not the file" not in finding.problem
     }
     assert repaired == {"index": True, "release": True}
     (left,) = lake.check()
-    assert left.problem.endswith("is not what was released there")
+    assert left.problem.endswith("is not the file that was released there")
 
 
 def test_settings_and_a_codebook_of_ours_are_put_back(tmp_path: Path) -> None:
@@ -113,7 +115,7 @@ def test_a_code_that_is_not_that_of_its_descriptor_is_found(pond: Collection, tm
     wrong = rows.to_pylist()[0] | {"code": code, "sha256": "f" * 64}
     catalog.references.append(type(rows).from_pylist([wrong], schema=rows.schema))
     (finding,) = pond.check()
-    assert finding.part == "reference" and "not that of its descriptor" in finding.problem
+    assert finding.part == "reference" and "does not match its descriptor" in finding.problem
 
 
 def test_references_that_a_killed_compaction_left_in_the_index_are_not_told(pond: Collection, tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_what_a_crash_left_in_an_out_folder_is_removed(pond: Collection, tmp_pat
     assert pond.check() == []  # somebody may just be writing it
     os.utime(left, (0, 0))
     assert [(each.problem, each.repaired) for each in pond.check(repair=True)] == [
-        (f"{left} was left by a crash", True)
+        (f"{left} is a temporary file that a crash left", True)
     ]
     assert not left.exists() and pond.check() == []
 
@@ -175,9 +177,9 @@ def test_whoever_lacks_settings_or_a_codebook_is_told_how_to_mend_it(tmp_path: P
     Collection.create(where).close()
     settings = (where / "collection.toml").read_bytes()
     (where / "collection.toml").unlink()
-    with pytest.raises(CollectionError, match=r"is gone; put it back with: homing check .* --repair"):
+    with pytest.raises(CollectionError, match=r"is missing; restore it with: homing check .* --repair"):
         Collection.open(where)
     (where / "collection.toml").write_bytes(settings)
     (where / "codebook").unlink()
-    with pytest.raises(CollectionError, match=r"homing check .* says what is wrong"):
+    with pytest.raises(CollectionError, match=r"find the problem with: homing check"):
         Collection.open(where)

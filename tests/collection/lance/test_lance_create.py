@@ -29,7 +29,7 @@ def test_it_opens_only_what_is_there(address: str, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         Collection.open(address)
     Collection.create(address, codebook=tiny_codebook(LANCE)).close()
-    with pytest.raises(CollectionError, match="is a collection already"):
+    with pytest.raises(CollectionError, match="already is a collection"):
         Collection.create(address, codebook=tiny_codebook(LANCE))
     with pytest.raises(HomingError, match="has no distractors"):
         Collection.create(f"{address}/other.lance", with_distractors=True)
@@ -44,7 +44,7 @@ def test_nothing_is_made_over_references_that_are_there(address: str, tmp_path: 
     settings = (location(address) / "collection.toml").read_bytes()
     for book in (tiny_codebook(LANCE), tiny_codebook("IVF8,PQ6x8")):
         delete_path(location(address) / "collection.toml")
-        with pytest.raises(CollectionError, match=r"whose collection\.toml is gone"):
+        with pytest.raises(CollectionError, match=r"without collection\.toml"):
             Collection.create(address, codebook=book)
         write_file(location(address) / "collection.toml", settings, new=True)
     with Collection.open(address, extractor=tiny_extractor()) as opened:
@@ -65,7 +65,7 @@ def test_what_is_refused_leaves_nothing(tmp_path: Path) -> None:
     with Collection.create(other, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
         made.add(tiny_photos(tmp_path / "photos", 1))
     shutil.copytree(other / "references.lance", where / "references.lance")
-    with pytest.raises(CollectionError, match="holds 1 rows already"):
+    with pytest.raises(CollectionError, match="already holds 1 rows"):
         Collection.create(where, codebook=tiny_codebook(LANCE))
     assert list_names(where) == ["references.lance"]
 
@@ -87,19 +87,19 @@ def test_a_collection_whose_first_generation_is_forgotten_is_one_still(address: 
     migrate(address, tiny_codebook("IVF4,PQ12x8"), extractor=tiny_extractor())
     switch(address, extractor=tiny_extractor())
     delete_previous(address)
-    with pytest.raises(CollectionError, match="is a collection already"):
+    with pytest.raises(CollectionError, match="already is a collection"):
         Collection.create(address, codebook=tiny_codebook(LANCE))
 
 
 @pytest.mark.parametrize("wrong", ["s3://bucket/a%20b.lance", "s3://bucket/a#1.lance", "s3://", "memory://c.lance"])
 def test_addresses_that_lance_reads_otherwise_are_refused(wrong: str) -> None:
-    with pytest.raises(CollectionError, match="is no address for a collection"):
+    with pytest.raises(CollectionError, match="is not an address of a collection"):
         Collection.create(wrong, codebook=tiny_codebook(LANCE))
 
 
 @pytest.mark.parametrize("wrong", ["\udcff.lance", "a\nb.lance", "a\x7fb.lance"])
 def test_names_that_lance_does_not_read_are_refused_and_nothing_is_left(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(CollectionError, match="Lance takes no name"):
+    with pytest.raises(CollectionError, match="Lance accepts only names"):
         Collection.create(tmp_path / wrong, codebook=tiny_codebook(LANCE))
     assert list(tmp_path.iterdir()) == []
 

@@ -41,6 +41,6 @@ def test_a_job_stops_when_nobody_answers(server: ThreadedMotoServer, tmp_path: P
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
         made.add(photos[:2], report=reported.append)
         server.stop()
-        with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*the same command continues"):
+        with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*run the same command again"):
             made.add(photos, report=reported.append)
     assert [each.state for each in reported] == ["added", "added"]

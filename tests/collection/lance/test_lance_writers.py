@@ -77,7 +77,7 @@ def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_pa
         two.references.append(rows)
         assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
         (finding, *others) = other.check()
-        assert "is there 2 times" in finding.problem and len(others) == 4
+        assert "has 2 references" in finding.problem and len(others) == 4
         assert all(each.repaired for each in other.check(repair=True)) and other.check() == []
         assert list(two.ids_of(new.hashes).values()) == first
         assert two.add(new) == [None] * 5

@@ -10,7 +10,7 @@ from homing.errors import CollectionError
 
 _REVISION_GAP = 1_000_000
 RESTORE_HINT = (
-    "restore catalog.sqlite from a backup, or save what can be read of it with: "
+    "restore catalog.sqlite from a backup, or save its readable rows with: "
     "sqlite3 catalog.sqlite .recover | sqlite3 recovered.sqlite"
 )
 
@@ -24,15 +24,17 @@ def check_catalog(catalog: Catalog, findings: Findings) -> bool:
             def repair() -> None:
                 with catalog._transaction() as connection:
                     connection.execute("REINDEX")  # indexes can be rebuilt from the tables
-                if left := _integrity(catalog):
-                    raise CollectionError(left[0])
+                if remaining := _integrity(catalog):
+                    raise CollectionError(remaining[0])
 
-            problem = f"SQLite finds it damaged: {problems[0]}" + (f" ({len(problems):,} such)" if problems[1:] else "")
-            if not findings.repair_or_report("catalog", problem, "its indexes were made anew", repair, RESTORE_HINT):
+            problem = f"the database is damaged: {problems[0]}" + (
+                f" ({len(problems):,} problems)" if problems[1:] else ""
+            )
+            if not findings.repair_or_report("catalog", problem, "its indexes were rebuilt", repair, RESTORE_HINT):
                 return False
         catalog._fetch_all("SELECT 1 FROM photos, descriptors, releases, metadata LIMIT 0")  # do they exist?
         for table, row, *_ in catalog._fetch_all("PRAGMA foreign_key_check"):
-            findings.report("catalog", f"row {row} of {table} is of no reference there is", RESTORE_HINT)
+            findings.report("catalog", f"row {row} of {table} belongs to no existing reference", RESTORE_HINT)
         return _check_revision(catalog, findings)
     except CollectionError as error:
         findings.report("catalog", str(error), RESTORE_HINT)
@@ -44,7 +46,7 @@ def _check_revision(catalog: Catalog, findings: Findings) -> bool:
         _ = catalog.revision, catalog.codes_revision
     except CollectionError as error:
         return findings.repair_or_report(
-            "catalog", str(error), "counted on", partial(_advance_revision, catalog), RESTORE_HINT
+            "catalog", str(error), "a new revision number was set", partial(_advance_revision, catalog), RESTORE_HINT
         )
     return True
 
@@ -60,5 +62,5 @@ def _advance_revision(catalog: Catalog) -> None:
 
 
 def _integrity(catalog: Catalog) -> list[str]:
-    said = [" ".join(str(row[0]).split()) for row in catalog._fetch_all("PRAGMA integrity_check")]
-    return [] if said == ["ok"] else said
+    lines = [" ".join(str(row[0]).split()) for row in catalog._fetch_all("PRAGMA integrity_check")]
+    return [] if lines == ["ok"] else lines

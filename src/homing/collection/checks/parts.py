@@ -55,7 +55,7 @@ def _settings(path: Path, findings: Findings) -> bool:
             write_settings(path, Codebook.read(path / "codebook"), file.read_bytes() if file.is_file() else None)
 
         problem = f"{path / 'collection.toml'} is missing or damaged"
-        return findings.repair_or_report("settings", problem, "written anew", repair, "restore it from a backup")
+        return findings.repair_or_report("settings", problem, "written again", repair, "restore it from a backup")
     return True
 
 
@@ -65,21 +65,17 @@ def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
         codebook = Codebook.read(file)
         if codebook.fingerprint == fingerprint:
             return True
-        problem = (
-            f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), another than the collection was made with"
-        )
+        problem = f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), not the codebook of the collection"
     except CodebookError as error:
         problem = str(error)
-    by_hand = (
-        f"put '{settings['codebook']}' ({fingerprint[:12]}) back as {file}, from a backup or the file it came from"
-    )
+    by_hand = f"restore '{settings['codebook']}' ({fingerprint[:12]}) as {file}, from a backup or its original file"
     bundled = (codebooks.load(name) for name in codebooks.available())
     same = next((book for book in bundled if book.fingerprint == fingerprint), None)
     if same is None:
         findings.report("codebook", problem, by_hand)
         return False
     repair = partial(write_atomically, file, same.to_bytes())
-    return findings.repair_or_report("codebook", problem, "put back as it comes with homing", repair, by_hand)
+    return findings.repair_or_report("codebook", problem, "restored from homing's own copy", repair, by_hand)
 
 
 def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
@@ -103,7 +99,7 @@ def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bo
         findings.report("distractors", problem, by_hand)
         return False
     repair = partial(write_atomically, file, bundled)
-    return findings.repair_or_report("distractors", problem, "put back as it comes with homing", repair, by_hand)
+    return findings.repair_or_report("distractors", problem, "restored from homing's own copy", repair, by_hand)
 
 
 def _is_readable(data: bytes, codebook: Codebook) -> bool:
@@ -121,14 +117,14 @@ def check_leftovers(folder: Folder, findings: Findings) -> None:
     """
     # Uploads first: removing a file inside an upload folder would update its modification time.
     for file in _unclaimed_uploads(folder):
-        problem = f"{file} holds an upload that is no reference"
+        problem = f"{file} holds an upload without a reference"
         findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
     inside = [folder.root.absolute(), *folder.root.absolute().glob("generation-*")]
     _check_temporaries(inside, findings, drafts=True)
     _check_temporaries(folder.root.absolute().glob(f"{UPLOADS}/*"), findings)
     check_out_folders((path for (path,) in folder.catalog._fetch_all("SELECT DISTINCT path FROM releases")), findings)
     for file in deleted_generations(folder.root):
-        problem = f"{file} is left of a generation that was forgotten"
+        problem = f"{file} belongs to a deleted generation"
         findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
 
 
@@ -141,7 +137,7 @@ def check_out_folders(released: Iterable[str], findings: Findings) -> None:
 def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: bool = False) -> None:
     for file in (file for folder in sorted(folders) for file in _leftovers(folder, drafts=drafts)):
         findings.repair_or_report(
-            "file", f"{file} was left by a crash", "removed", partial(delete_path, file), "remove it"
+            "file", f"{file} is a temporary file that a crash left", "removed", partial(delete_path, file), "remove it"
         )
 
 

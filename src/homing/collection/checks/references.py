@@ -33,9 +33,9 @@ class _Row(NamedTuple):
     def problem(self, codebook: Codebook) -> str | None:
         """The problem of this row by itself, None if it is valid."""
         if not isinstance(self.code, bytes):  # a damaged type byte in the SQLite file
-            return "has a code that is no bytes"
+            return "has a code that is not bytes"
         if len(self.code) != codebook.code_size:
-            return f"has a code of {len(self.code)} bytes, {codebook.code_size} are expected"
+            return f"has a code of {len(self.code)} bytes, expected {codebook.code_size}"
         return _problem_of(self.vector, codebook.dim)
 
     def __str__(self) -> str:
@@ -44,24 +44,24 @@ class _Row(NamedTuple):
 
 def check_references(folder: Folder, network: Callable[[], Extractor], findings: Findings) -> bool:
     """Check descriptors and codes, and recompute bad ones from the original. Returns whether all are valid now."""
-    sound_now = True
+    all_valid = True
     for rows in _in_chunks(folder.catalog):
         problems = {row: problem for row in rows if (problem := row.problem(folder.codebook))}
-        sound = [row for row in rows if row not in problems]
-        if sound:
-            codes = np.frombuffer(b"".join(row.code for row in sound), np.uint8).reshape(len(sound), -1)
-            vectors = np.stack([np.frombuffer(row.vector or b"", np.float16) for row in sound])
+        valid = [row for row in rows if row not in problems]
+        if valid:
+            codes = np.frombuffer(b"".join(row.code for row in valid), np.uint8).reshape(len(valid), -1)
+            vectors = np.stack([np.frombuffer(row.vector or b"", np.float16) for row in valid])
             mismatched = [
                 row
-                for row, matches in zip(sound, codes_match(folder.codebook, codes, vectors), strict=True)
+                for row, matches in zip(valid, codes_match(folder.codebook, codes, vectors), strict=True)
                 if not matches
             ]
-            problems |= dict.fromkeys(mismatched, "has a code that is not that of its descriptor")
+            problems |= dict.fromkeys(mismatched, "has a code that does not match its descriptor")
         for row, problem in problems.items():
-            by_hand = f"put the original back as {row.source}, then: homing check {folder.root} --repair"
+            by_hand = f"restore the original as {row.source}, then run: homing check {folder.root} --repair"
             repair = partial(_reencode, folder, network, row)
-            sound_now &= findings.repair_or_report("reference", f"{row} {problem}", "made again", repair, by_hand)
-    return sound_now
+            all_valid &= findings.repair_or_report("reference", f"{row} {problem}", "computed again", repair, by_hand)
+    return all_valid
 
 
 def check_released_descriptors(folder: Folder, findings: Findings) -> None:
@@ -73,9 +73,9 @@ def check_released_descriptors(folder: Folder, findings: Findings) -> None:
         for row, photo, vector in rows:
             if problem := _problem_of(vector, folder.codebook.dim):
                 repair = partial(_delete_released_descriptor, catalog, row)
-                what = f"what was released of reference {photo} {problem}"
+                problem = f"the released file of reference {photo} {problem}"
                 findings.repair_or_report(
-                    "release", what, "forgotten: copies are compared with the original", repair, "try again"
+                    "release", problem, "deleted; copies are compared with the original", repair, "try again"
                 )
 
 
@@ -99,9 +99,9 @@ def _problem_of(vector: bytes | None, dim: int) -> str | None:
     if vector is None:
         return "has no descriptor"
     if not isinstance(vector, bytes):
-        return "has a descriptor that is no bytes"
+        return "has a descriptor that is not bytes"
     if len(vector) != 2 * dim:
-        return f"has a descriptor of {len(vector)} bytes, {2 * dim} are expected"
+        return f"has a descriptor of {len(vector)} bytes, expected {2 * dim}"
     values = np.frombuffer(vector, np.float16).astype(np.float32)
     if not np.isfinite(values).all() or abs(np.linalg.norm(values) - 1) > _UNIT:
         return "has a descriptor that is not of unit norm"

@@ -59,17 +59,17 @@ def _recheck(catalog: Catalog, path: str, photos: list[int], findings: Findings)
         # A repair holds the lock. Without it, a concurrent job may have just written the file.
         if findings.repair or same[0].old:
             repair = partial(_confirm, catalog, same[0])
-            problem = f"{path} was written, but a crash came before that was noted"
-            findings.repair_or_report("release", problem, "noted", repair, "run the same homing activate again")
+            problem = f"{path} was written, but a crash prevented recording it"
+            findings.repair_or_report("release", problem, "recorded", repair, "run the same homing activate again")
     elif any(each.written for each in planned):
         source = planned[-1].source
         if found is None:
             out = path.rpartition(os.sep)[0]
-            again = f"put it back, or release it again: homing activate COLLECTION {source} --out {out}"
-            findings.report("release", f"{path} is gone, or cannot be read", again)
+            by_hand = f"restore it, or release the photo again: homing activate COLLECTION {source} --out {out}"
+            findings.report("release", f"{path} is missing or cannot be read", by_hand)
         else:
-            again = "move it away, and release the photo again"
-            findings.report("release", f"{path} is not what was released of {source}", again)
+            by_hand = "move it to another folder, and release the photo again"
+            findings.report("release", f"{path} is not the file that was released for {source}", by_hand)
 
 
 def _hash(path: str) -> str | None:

@@ -28,9 +28,9 @@ def check_snapshot(folder: Folder, findings: Findings) -> None:
         if not synced.saved:
             raise CollectionError("no snapshot could be written")
 
-    by_hand = "nothing is lost, the next search builds the index from the catalog"
+    by_hand = "no data is lost; the next search builds the index from the catalog"
     findings.repair_or_report(
-        "index", f"{folder.path / 'index.faiss'} {problem}", "built anew from the catalog", repair, by_hand
+        "index", f"{folder.path / 'index.faiss'} {problem}", "rebuilt from the catalog", repair, by_hand
     )
 
 
@@ -43,12 +43,12 @@ def _problem(folder: Folder, sha256: str | None) -> str | None:
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     if hashlib.sha256(data).hexdigest() != sha256:
-        return "is damaged, or a crash came before its hash was noted"
+        return "is damaged, or a crash prevented recording its hash"
     snapshot, wanted = _sorted(SyncedFaissIndex(folder)), _sorted(SyncedFaissIndex(folder, rebuild=True))
     if not np.array_equal(snapshot[0], wanted[0]):
-        return f"holds {len(snapshot[0]):,} references, not the {len(wanted[0]):,} of the catalog and the distractors"
+        return f"holds {len(snapshot[0]):,} ids, expected {len(wanted[0]):,} of the catalog and the distractors"
     different = (snapshot[1] != wanted[1]).any(axis=1).sum()
-    return f"holds {different:,} codes that are not those of the catalog" if different else None
+    return f"holds {different:,} codes that differ from the catalog" if different else None
 
 
 def _sorted(synced: SyncedFaissIndex) -> tuple[np.ndarray, np.ndarray]:

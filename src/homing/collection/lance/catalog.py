@@ -107,14 +107,14 @@ class LanceCatalog:
         if first_positions:
             version = self.references.insert_new(self._new_rows(photos, sorted(first_positions.values())), "sha256")
             self.changed = True
-        there = self._all_ids_of(list(first_positions))
+        inserted = self._all_ids_of(list(first_positions))
         # The second of two concurrent writers sees both rows and deletes its own; after a crash, a repair does.
-        if duplicates := [number for ids in there.values() for number, _ in ids[1:]]:
+        if duplicates := [number for ids in inserted.values() for number, _ in ids[1:]]:
             self.references.delete(row_ids_in(duplicates))
         if replaces:
             self.remove(replaces)
         # Rows of an earlier version belong to another writer.
-        ours = {sha256: ids[0][0] for sha256, ids in there.items() if ids[0][1] == version}
+        ours = {sha256: ids[0][0] for sha256, ids in inserted.items() if ids[0][1] == version}
         return [
             ours.get(sha256) if first_positions.get(sha256) == position else None
             for position, sha256 in enumerate(photos.hashes)
@@ -137,7 +137,7 @@ class LanceCatalog:
         Returns the id, source and last released file of each reference that existed.
         """
         batches = (ids[start : start + _MAX_IDS] for start in range(0, len(ids), _MAX_IDS))
-        return [each for some in batches for each in self._remove(some)]
+        return [each for batch in batches for each in self._remove(batch)]
 
     def _remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
         rows = self.references.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
@@ -170,8 +170,8 @@ class LanceCatalog:
     def find_in_folder(self, folder: str) -> list[int]:
         """The ids of references with a source in this folder, at any depth."""
         inside = folder.rstrip(os.sep)
-        first, behind = inside + os.sep, inside + chr(ord(os.sep) + 1)
-        rows = self.references.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(behind)}")
+        first, end = inside + os.sep, inside + chr(ord(os.sep) + 1)
+        rows = self.references.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(end)}")
         return sorted(ids_of(rows).tolist())
 
     def passive(self) -> list[tuple[str, str]]:
@@ -214,17 +214,17 @@ class LanceCatalog:
     ) -> None:
         self.references.latest()  # another writer may have removed some of them
         hashes = self.hashes_of([photo for photo, _ in releases])
-        there = [position for position, (photo, _) in enumerate(releases) if photo in hashes]
-        if there:
-            rows = [(hashes[releases[position][0]], releases[position][1]) for position in there]
-            self.log.add(rows, [descriptors[position] for position in there], _now(), written=written)
+        existing = [position for position, (photo, _) in enumerate(releases) if photo in hashes]
+        if existing:
+            rows = [(hashes[releases[position][0]], releases[position][1]) for position in existing]
+            self.log.add(rows, [descriptors[position] for position in existing], _now(), written=written)
             self.changed = True
 
     def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
         """The planned or written release of a photo with this path and hash. Without a path, the last one."""
         hashes = list(self.hashes_of([photo]).values())
-        here = "" if path is None else f" AND path = {quoted(path)}"
-        rows = self.log.releases(f"{column_in('photo', hashes)} AND sha256 = {quoted(sha256)}{here}")
+        same_path = "" if path is None else f" AND path = {quoted(path)}"
+        rows = self.log.releases(f"{column_in('photo', hashes)} AND sha256 = {quoted(sha256)}{same_path}")
         return rows[-1][1] if rows else None
 
     def last_release(self, photo: int) -> ReleaseRow | None:
@@ -242,8 +242,8 @@ class LanceCatalog:
         rows = self.references.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
         hashes = rows["sha256"].to_pylist()
         if len(hashes) < len(ids):
-            gone = min(set(ids) - set(ids_of(rows).tolist()))
-            raise NotFoundError(f"the catalog has no reference {gone}, but the index does")
+            missing = min(set(ids) - set(ids_of(rows).tolist()))
+            raise NotFoundError(f"reference {missing} is in the index but not in the catalog")
         states = self.log.states(hashes)
         found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
         return {number: (source, states.get(sha256, "passive")) for number, source, sha256 in found}

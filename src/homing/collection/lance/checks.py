@@ -53,7 +53,7 @@ def _check_codebook(path: Location, findings: Findings) -> bool:
         return True
     except (OSError, CodebookError) as error:
         problem = f"{file} cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-    by_hand = f"put the codebook that the collection was made with back as {file}"
+    by_hand = f"restore the codebook of the collection as {file}"
     with suppress(CollectionError):
         fingerprint = read_settings(path)["fingerprint"]
         bundled = (codebooks.load(name) for name in codebooks.available())
@@ -62,7 +62,7 @@ def _check_codebook(path: Location, findings: Findings) -> bool:
         findings.report("codebook", problem, by_hand)
         return False
     repair = partial(write_file, file, same.to_bytes(), new=False)
-    return findings.repair_or_report("codebook", problem, "put back as it comes with homing", repair, by_hand)
+    return findings.repair_or_report("codebook", problem, "restored from homing's own copy", repair, by_hand)
 
 
 def _check_settings(path: Location, findings: Findings) -> bool:
@@ -76,7 +76,7 @@ def _check_settings(path: Location, findings: Findings) -> bool:
     codebook = Codebook.from_bytes((path / "codebook").read_bytes(), str(path))
     repair = partial(write_file, path / "collection.toml", settings_text(codebook, None).encode(), new=False)
     return findings.repair_or_report(
-        "settings", problem, "written anew from the codebook", repair, "restore it from a backup"
+        "settings", problem, "written again from the codebook", repair, "restore it from a backup"
     )
 
 
@@ -87,7 +87,7 @@ def check_lance(folder: LanceFolder, *, repair: bool) -> list[Finding]:
         catalog.references.refuse_if_pinned()
     try:
         for table in (catalog.references, catalog.releases):
-            with table.convert_errors("trusted"):
+            with table.convert_errors("validated"):
                 table.latest().validate()
         _check_lookups(folder, findings)
         _check_references(folder, findings)
@@ -106,22 +106,24 @@ def _check_references(folder: LanceFolder, findings: Findings) -> None:
             numbers[sha256].append(number)
         transformed = np.ascontiguousarray(to_matrix(batch[VECTOR]))
         norms = np.linalg.norm(transformed, axis=1)
-        sound = np.isfinite(norms) & (np.abs(norms - 1) <= _UNIT)
-        descriptors = codebook.quantizer.inverse_transform(np.where(sound[:, None], transformed, 0))
+        valid = np.isfinite(norms) & (np.abs(norms - 1) <= _UNIT)
+        descriptors = codebook.quantizer.inverse_transform(np.where(valid[:, None], transformed, 0))
         matches = codes_match(codebook, codes_of(batch), descriptors)
-        for number, source, is_sound, code_matches in zip(
-            ids_of(batch).tolist(), batch["source"].to_pylist(), sound, matches, strict=True
+        for number, source, is_valid, code_matches in zip(
+            ids_of(batch).tolist(), batch["source"].to_pylist(), valid, matches, strict=True
         ):
-            if not (is_sound and code_matches):
-                problem = "has a code that is not that of its descriptor" if is_sound else "has no sound descriptor"
-                again = f"homing remove {folder.root} {number}, then add {source} again"
-                findings.report("reference", f"reference {number}, {source}, {problem}", again)
+            if not (is_valid and code_matches):
+                problem = "has a code that does not match its descriptor" if is_valid else "has no valid descriptor"
+                by_hand = f"remove it with: homing remove {folder.root} {number}; then add {source} again"
+                findings.report("reference", f"reference {number}, {source}, {problem}", by_hand)
     references = folder.catalog.references
     for sha256, ids in numbers.items():
         if len(ids) > 1:
             drop = partial(references.delete, row_ids_in(sorted(ids)[1:]))
-            problem = f"the photo {sha256[:12]}… is there {len(ids)} times"
-            findings.repair_or_report("reference", problem, "the first stays", drop, "run homing check --repair again")
+            problem = f"the photo {sha256[:12]}… has {len(ids)} references"
+            findings.repair_or_report(
+                "reference", problem, "all but the first were removed", drop, "run homing check --repair again"
+            )
 
 
 def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
@@ -132,7 +134,7 @@ def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
                 table.rows([column], f"{column} = ''")
             except CollectionError as error:
                 repair = partial(_rebuild_lookup, table, column)
-                findings.repair_or_report("index", str(error), "built anew", repair, "run homing check --repair again")
+                findings.repair_or_report("index", str(error), "rebuilt", repair, "run homing check --repair again")
 
 
 def _rebuild_lookup(table: Table, column: str) -> None:
@@ -151,11 +153,11 @@ def _check_index(folder: LanceFolder, findings: Findings) -> None:
     try:
         with references.convert_errors("read"):
             if cells_differ(references.dataset, folder.codebook):
-                problem = "the index has other cells than the codebook: somebody trained it anew"
+                problem = "the index has other cells than the codebook: it was trained again"
     except CollectionError as error:
         problem = f"the index is damaged: {error}"
     if problem is not None:
-        findings.repair_or_report("index", problem, "built anew", rebuild, "run homing check --repair again")
+        findings.repair_or_report("index", problem, "rebuilt", rebuild, "run homing check --repair again")
 
 
 def _check_releases(folder: LanceFolder, findings: Findings) -> None:
@@ -163,28 +165,28 @@ def _check_releases(folder: LanceFolder, findings: Findings) -> None:
     catalog = folder.catalog
     known = {each for batch in catalog.references.batches(["sha256"]) for each in batch["sha256"].to_pylist()}
     by_path: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    left = set()
+    orphans = set()
     for row in catalog.releases.rows(["photo", "path", "sha256", "written", "changed"]).to_pylist():
         if row["photo"] in known:
             by_path[row["path"]].append(row)
         elif datetime.now(timezone.utc) - row["changed"] > timedelta(seconds=STALE_SECONDS):
-            left.add(row["photo"])
-    if left:
-        problem = f"releases of {len(left):,} photos that are no references any more are left"
-        delete_leftovers = partial(catalog.releases.delete, column_in("photo", sorted(left)))
-        findings.repair_or_report("release", problem, "forgotten", delete_leftovers, "run homing check --repair again")
+            orphans.add(row["photo"])
+    if orphans:
+        problem = f"{len(orphans):,} photos have releases but no reference any more"
+        delete_orphans = partial(catalog.releases.delete, column_in("photo", sorted(orphans)))
+        findings.repair_or_report("release", problem, "deleted", delete_orphans, "run homing check --repair again")
     check_out_folders(by_path, findings)
     for (path, rows), found in zip(by_path.items(), prefetch_map(_hash, by_path), strict=True):
         same = [row for row in rows if row["sha256"] == found]
         if any(row["written"] for row in same):
             continue
         if same:
-            note = partial(_confirm, folder, same[-1])
-            problem = f"{path} was written, but a crash came before that was noted"
-            findings.repair_or_report("release", problem, "noted", note, "run the same homing activate again")
+            confirm = partial(_confirm, folder, same[-1])
+            problem = f"{path} was written, but a crash prevented recording it"
+            findings.repair_or_report("release", problem, "recorded", confirm, "run the same homing activate again")
         elif any(row["written"] for row in rows):
-            what = "is gone, or cannot be read" if found is None else "is not what was released there"
-            findings.report("release", f"{path} {what}", "put it back, or release the photo again")
+            what = "is missing or cannot be read" if found is None else "is not the file that was released there"
+            findings.report("release", f"{path} {what}", "restore it, or release the photo again")
 
 
 def _hash(path: str) -> str | None:

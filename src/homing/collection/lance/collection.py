@@ -112,8 +112,8 @@ class LanceCollection(Collection):
                 *earlier_generations(root),
                 *([generation_path(root, "next")] if "next" in other_generations(root) else []),
             ]:
-                there = open_lance_generation(root, path).catalog
-                there.remove(list(there.ids_of(hashes).values()))
+                other = open_lance_generation(root, path).catalog
+                other.remove(list(other.ids_of(hashes).values()))
             outcomes = removed_outcomes(catalog.remove(selection.ids), selection)
             delete_uploads(outcomes, self.uploads)
             return outcomes
@@ -134,7 +134,7 @@ class LanceCollection(Collection):
     def export(self, out: str | Location, *, format: str = "parquet") -> Export:  # noqa: ARG002
         """Raise an error: Lance datasets are readable without homing, so there is no export."""
         raise CollectionError(
-            f"{self.folder.root} is open to all already: read its references.lance and releases.lance with pylance"
+            f"{self.folder.root} needs no export: read its references.lance and releases.lance with pylance"
         )
 
     def _list_references(self, query: ReferenceQuery) -> Iterator[Reference]:

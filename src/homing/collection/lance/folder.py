@@ -80,7 +80,7 @@ def create_lance(where: Location, codebook: Codebook) -> None:
             Table.create(where / name, schema)
         write_file(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
     except OSError as error:
-        raise CollectionError(f"cannot make a collection at {where}: {error.strerror}") from error
+        raise CollectionError(f"cannot create a collection at {where}: {error.strerror}") from error
 
 
 def _check_location(where: Location) -> Location:
@@ -89,13 +89,13 @@ def _check_location(where: Location) -> Location:
         whole = os.path.abspath(where)
         if _UNREADABLE.search(whole):
             raise CollectionError(
-                f"Lance takes no name that is not UTF-8, or has line breaks, got {where}; choose another"
+                f"Lance accepts only names in UTF-8 without line breaks, got {where}; choose another name"
             )
         return Path(whole)
     if where.scheme not in _SCHEMES or len(where.pure_path.parts) < 3 or set("%#?") & set(where.url):
         raise CollectionError(
-            f"{where} is no address for a collection: it begins with {', '.join(f'{each}://' for each in _SCHEMES)}, "
-            "names a folder in a bucket, and has no %, # or ?"
+            f"{where} is not an address of a collection: expected {', '.join(f'{each}://' for each in _SCHEMES)} and "
+            "a folder in a bucket, without %, # or ?"
         )
     return where
 
@@ -107,7 +107,7 @@ def _write_codebook(file: Location, data: bytes) -> None:
     except FileExistsError:
         if file.read_bytes() != data:
             raise CollectionError(
-                f"{file} is another codebook, of a collection whose collection.toml is gone; choose another name"
+                f"{file} is another codebook, of a collection whose collection.toml is missing; choose another name"
             ) from None
 
 
@@ -127,7 +127,7 @@ def open_lance_generation(root: Location, path: Location, version: int | None = 
     try:
         if not (path / _SETTINGS).exists():
             refuse_if_no_lance_collection(path)
-            raise CollectionError(f"{path / _SETTINGS} is gone; put it back with: homing check {root} --repair")
+            raise CollectionError(f"{path / _SETTINGS} is missing; restore it with: homing check {root} --repair")
         settings, file = read_settings(path), path / _CODEBOOK
         codebook = Codebook.from_bytes(file.read_bytes(), str(file))
     except OSError as error:
@@ -135,7 +135,7 @@ def open_lance_generation(root: Location, path: Location, version: int | None = 
     if codebook.fingerprint != settings["fingerprint"]:
         raise CollectionError(
             f"{path} was made with codebook '{settings['codebook']}' ({settings['fingerprint'][:12]}), "
-            f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); put the right codebook back"
+            f"but holds '{codebook.name}' ({codebook.fingerprint[:12]}); restore the right codebook"
         )
     return LanceFolder(root, path, codebook, LanceCatalog(path, codebook, version))
 
@@ -147,4 +147,4 @@ def refuse_if_no_lance_collection(path: Location) -> None:
 
 
 def _unreadable(root: Location, error: OSError) -> CollectionError:
-    return CollectionError(f"{root} cannot be read: {error.strerror}; homing check {root} says what is wrong")
+    return CollectionError(f"{root} cannot be read: {error.strerror}; find the problem with: homing check {root}")

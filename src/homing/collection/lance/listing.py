@@ -23,12 +23,12 @@ def list_references(catalog: LanceCatalog, query: ReferenceQuery) -> Iterator[Re
     ids = np.sort(np.concatenate(pieces)) if pieces else np.empty(0, np.int64)
     if query.after is not None:
         ids = ids[ids > query.after]
-    given = 0
+    count = 0
     for start in range(0, len(ids), _PAGE):
         for reference in _page(catalog, ids[start : start + _PAGE].tolist(), query):
             yield reference
-            given += 1
-            if given == query.limit:
+            count += 1
+            if count == query.limit:
                 return
 
 

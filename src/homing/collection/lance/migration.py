@@ -32,7 +32,7 @@ ProgressCallback = Callable[[], None]
 def migrate_lance(
     root: Location, codebook: Codebook, extractor: Extractor | None, advance: ProgressCallback
 ) -> Migration:
-    """Build the next generation. An interrupted call continues when repeated."""
+    """Build the next generation. Call again to resume an interrupted migration."""
     old = open_lance(root)
     if old.codebook.fingerprint == codebook.fingerprint:
         raise CollectionError(f"{root} has codebook '{codebook.name}' ({codebook.fingerprint[:12]}) already")
@@ -42,8 +42,8 @@ def migrate_lance(
     new = open_lance(root, which="next")
     if new.codebook.fingerprint != codebook.fingerprint:
         raise CollectionError(
-            f"{root} migrates to codebook '{new.codebook.name}' ({new.codebook.fingerprint[:12]}) already; "
-            f"go on with that, or delete {target} to begin with another"
+            f"{root} is already being migrated to codebook '{new.codebook.name}' ({new.codebook.fingerprint[:12]}); "
+            f"finish that migration, or delete {target} to start with another codebook"
         )
     return _reencode(old, new, extractor, advance)
 
@@ -57,8 +57,8 @@ def switch_lance(root: Location, extractor: Extractor | None, *, leave_missing: 
     done = _reencode(old, new, extractor, lambda: None)
     if done.missing and not leave_missing:
         raise CollectionError(
-            f"{len(done.missing):,} photos could not be carried over, the first: "
-            f"{done.missing[0]}; bring their files back, or go without: --leave-missing"
+            f"{len(done.missing):,} photos could not be migrated, the first: "
+            f"{done.missing[0]}; restore their files, or continue without them: --leave-missing"
         )
     make_current(old.root)
     return _reencode(old, new, extractor, lambda: None)
@@ -101,7 +101,7 @@ class LanceReencoder(Reencoder):
     """Copies references and releases between the Lance datasets of two generations, by hash."""
 
     def run_lance(self, old: LanceCatalog, new: LanceCatalog) -> None:
-        """Bring the next generation to the current state of the old one."""
+        """Update the next generation to the current state of the old one."""
         self.missing.clear()
         old.refresh()
         self._reencode_references(old, new)
@@ -111,8 +111,8 @@ class LanceReencoder(Reencoder):
         for batch in old.references.batches(["sha256", "source", CODE, VECTOR], size=_CHUNK):
             rows = list(self._as_rows(batch))
             hashes = [row.sha256 for row in rows]
-            there = new.references.rows(["sha256", "source"], column_in("sha256", hashes))
-            known = dict(zip(there["sha256"].to_pylist(), there["source"].to_pylist(), strict=True))
+            existing = new.references.rows(["sha256", "source"], column_in("sha256", hashes))
+            known = dict(zip(existing["sha256"].to_pylist(), existing["source"].to_pylist(), strict=True))
             for row in rows:
                 if known.get(row.sha256, row.source) != row.source:
                     new.references.update({"source": row.source}, column_in("sha256", [row.sha256]))
@@ -122,9 +122,9 @@ class LanceReencoder(Reencoder):
             self._report_done(len(rows))
         for batch in new.references.batches(["sha256"], size=_CHUNK):
             hashes = batch["sha256"].to_pylist()
-            kept = set(old.references.rows(["sha256"], column_in("sha256", hashes))["sha256"].to_pylist())
-            gone = [number for each in hashes if each not in kept if (number := new.find(each)) is not None]
-            new.remove(gone)
+            in_old = set(old.references.rows(["sha256"], column_in("sha256", hashes))["sha256"].to_pylist())
+            removed = [number for each in hashes if each not in in_old if (number := new.find(each)) is not None]
+            new.remove(removed)
 
     def _as_rows(self, batch: Any) -> Iterator[PhotoRow]:
         transformed = np.ascontiguousarray(to_matrix(batch[VECTOR]))
@@ -135,9 +135,9 @@ class LanceReencoder(Reencoder):
             yield PhotoRow(0, row["sha256"], row["source"], "", "", code.tobytes(), vector.tobytes())
 
     def _reassess_log(self, old: LanceCatalog, new: LanceCatalog) -> None:
-        carried, ready = new.log.release_records(), list[tuple[str, ReleaseRecord]]()
+        existing, ready = new.log.release_records(), list[tuple[str, ReleaseRecord]]()
         for key, row in old.log.release_records().items():
-            number, before = new.find(key[0]), carried.get(key)
+            number, before = new.find(key[0]), existing.get(key)
             # Releases whose file was missing are evaluated again.
             if number is None or (before and before.written == row.written and before.reason != RELEASED_FILE_MISSING):
                 continue

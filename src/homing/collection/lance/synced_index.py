@@ -48,7 +48,7 @@ class SyncedLanceIndex:
                 self.compact()
         except (CollectionError, StorageUnavailableError) as error:
             # No data is lost: unindexed rows are searched in memory, and a later job can update the index.
-            logging.getLogger("homing").warning("%s: the index is left as it is: %s", self._folder.path, error)
+            logging.getLogger("homing").warning("%s: the index was not updated: %s", self._folder.path, error)
 
     def refresh_index(self) -> None:
         """Update the index: add new rows and drop removed ones."""

@@ -28,13 +28,13 @@ class Table:
     def __init__(self, where: Location, version: int | None = None) -> None:
         self._where, self._version, self._lock = where, version, Lock()
         if version is not None and version not in _VERSIONS:
-            raise CollectionError(f"{where} has no version {version}: they are counted from 1 on")
+            raise CollectionError(f"{where} has no version {version}: versions are counted from 1")
         try:
             with self.convert_errors("opened"):
                 self._dataset = self._open()
         except CollectionError as error:
             if version is not None:
-                raise CollectionError(f"version {version} of {where} is not there, or was forgotten") from error
+                raise CollectionError(f"version {version} of {where} does not exist, or was deleted") from error
             raise _NoDatasetError(str(error)) from error
 
     def _open(self, session: Any = None) -> Any:
@@ -48,8 +48,8 @@ class Table:
             with suppress(_NoDatasetError):
                 if count := Table(where).dataset.count_rows():
                     raise CollectionError(
-                        f"{where} holds {count:,} rows already, perhaps of a collection whose collection.toml is gone; "
-                        "homing check COLLECTION --repair puts that back, or choose another name"
+                        f"{where} already holds {count:,} rows, perhaps of a collection without collection.toml; "
+                        "restore it with: homing check COLLECTION --repair, or choose another name"
                     )
 
     @staticmethod
@@ -60,7 +60,7 @@ class Table:
             with suppress(_NoDatasetError):
                 if Table(where).dataset.schema == schema:
                     return
-        with _convert_errors(where, "made"):
+        with _convert_errors(where, "created"):
             load_lance().write_dataset(
                 schema.empty_table(),
                 _uri(where),
@@ -125,7 +125,7 @@ class Table:
     def refuse_if_pinned(self) -> None:
         """Raise an error if the table is opened at a version, which is read-only."""
         if self._version is not None:
-            raise CollectionError(f"version {self._version} of {self._where} is as it was; open the latest")
+            raise CollectionError(f"version {self._version} of {self._where} is read-only; open the latest version")
 
     def convert_errors(self, what: str) -> AbstractContextManager[None]:
         """Convert exceptions of Lance to a CollectionError of one line."""
@@ -147,7 +147,7 @@ def _refuse_if_unavailable(where: Location) -> None:
         where.exists()
     except OSError as error:
         raise StorageUnavailableError(
-            f"{where} cannot be reached: {error.strerror}; what was done is kept, the same command continues"
+            f"{where} cannot be reached: {error.strerror}; finished work is saved, run the same command again to resume"
         ) from error
 
 
