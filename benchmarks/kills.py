@@ -16,7 +16,7 @@ from homing._io.device import hardware
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.collection.crashes import Life, nursery
+from tests.collection.crashes import KilledCollection, fork_server
 
 EACH = 50  # kills per collection
 
@@ -28,10 +28,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     started, total = time.perf_counter(), Counter[str]()
-    with nursery() as born:
+    with fork_server() as born:
         for first in range(0, options.kills, EACH):
             with TemporaryDirectory() as folder:
-                life = Life(Path(folder), seed=options.seed + first)
+                life = KilledCollection(Path(folder), seed=options.seed + first)
                 for _ in range(min(EACH, options.kills - first)):
                     life.kill_once(born)
                 total += life.seen

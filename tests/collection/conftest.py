@@ -1,4 +1,4 @@
-"""Photos that lie elsewhere: in memory, in an archive, behind a web server, in a bucket; all of them for real."""
+"""The same photos on real storage of several kinds: in memory, in an archive, on a web server, in a bucket."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ OTHERS = ["notes.txt", ".hidden.jpg"]
 
 
 class _Web(SimpleHTTPRequestHandler):
-    """Shows a folder, takes files into it, and may ask who is there."""
+    """Serves a folder, accepts uploads, and can ask for a password."""
 
     user: str | None = None
 
     def do_GET(self) -> None:
-        if self._is_welcome():
+        if self._is_authorized():
             super().do_GET()
 
     def do_HEAD(self) -> None:
-        if self._is_welcome():
+        if self._is_authorized():
             super().do_HEAD()
 
     def do_PUT(self) -> None:
@@ -45,7 +45,7 @@ class _Web(SimpleHTTPRequestHandler):
         self.send_response(201)
         self.end_headers()
 
-    def _is_welcome(self) -> bool:
+    def _is_authorized(self) -> bool:
         expected = f"Basic {base64.b64encode(self.user.encode()).decode()}" if self.user else None
         if expected and self.headers["Authorization"] != expected:
             self.send_error(401)
@@ -53,12 +53,12 @@ class _Web(SimpleHTTPRequestHandler):
         return True
 
     def log_message(self, *_: object) -> None:
-        """Not on the screen."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., tuple[ThreadingHTTPServer, str]]]:
-    """Starts real web servers on this machine, each of one folder; gives server and address."""
+    """Start web servers on this machine, each for one folder. Returns server and address."""
     running: list[tuple[ThreadingHTTPServer, Thread]] = []
 
     def start(folder: Path, user: str | None = None) -> tuple[ThreadingHTTPServer, str]:
@@ -78,7 +78,7 @@ def serve() -> Iterator[Callable[..., tuple[ThreadingHTTPServer, str]]]:
 
 @pytest.fixture
 def folder(photos: Path, tmp_path: Path) -> Path:
-    """Four photos, one of them deeper, and what is no photo."""
+    """A folder with four photos, one of them in a subfolder, and other files."""
     for name in NAMES:
         path = tmp_path / "photos" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,6 +121,6 @@ def bucket(folder: Path, s3: str) -> str:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Collection]:
-    """An empty collection that is quick to work with."""
-    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        yield made
+    """An empty collection with a tiny network and codebook."""
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+        yield collection

@@ -40,14 +40,14 @@ def test_activating_does_not_change_the_index(collection: Collection, photos: Pa
     assert collection.info().activated == 1
 
 
-def test_is_not_done_again(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
+def test_activating_again_does_nothing(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
     monkeypatch.setattr("homing.collection._release_job.activate_batch", None)  # calling it would raise
     again = collection.activate([photos / "flower.jpg", photos / "camera.png"], activated, recipe="paper-fast")
     assert [(outcome.state, outcome.resumed) for outcome in again] == [("activated", True)] * 2
     assert all(outcome.psnr > 43 for outcome in again)
 
 
-def test_is_done_again_when_the_file_is_gone_or_another_recipe_is_asked_for(
+def test_activated_again_if_the_file_is_missing_or_the_recipe_differs(
     collection: Collection, photos: Path, activated: Path
 ) -> None:
     before = (activated / "flower.jpg").read_bytes()
@@ -58,7 +58,7 @@ def test_is_done_again_when_the_file_is_gone_or_another_recipe_is_asked_for(
     assert (activated / "flower.jpg").read_bytes() != before
 
 
-def test_a_crash_between_the_plan_and_the_file_is_finished_by_the_next_run(
+def test_the_next_run_completes_a_crash_before_the_write(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
@@ -71,7 +71,7 @@ def test_a_crash_between_the_plan_and_the_file_is_finished_by_the_next_run(
     assert collection.info().activated == 1
 
 
-def test_a_crash_while_releasing_again_forgets_nothing(
+def test_a_crash_while_releasing_again_keeps_earlier_releases(
     collection: Collection, photos: Path, activated: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     published = (activated / "flower.jpg").read_bytes()
@@ -87,7 +87,7 @@ def test_a_crash_while_releasing_again_forgets_nothing(
     assert [each.state for each in collection.add(activated / "first.jpg")] == ["known"]
 
 
-def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
+def test_a_crash_while_releasing_the_same_bytes_again_keeps_the_release(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
@@ -99,7 +99,7 @@ def test_a_crash_while_the_same_bytes_are_released_again_forgets_nothing(
     assert collection.info().unchanged == 1
 
 
-def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, activated: Path) -> None:
+def test_every_setting_of_a_recipe_matters(collection: Collection, photos: Path, activated: Path) -> None:
     before = (activated / "flower.jpg").read_bytes()
     other = replace(RECIPES["paper-fast"], steps=2)
     collection.activate(photos / "flower.jpg", activated, recipe=other)
@@ -110,7 +110,7 @@ def test_any_setting_of_a_recipe_counts(collection: Collection, photos: Path, ac
     assert len(rows) == 2
 
 
-def test_a_file_that_appears_meanwhile_is_not_written_over(
+def test_a_file_that_appears_during_activation_is_not_overwritten(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from homing.activation import activate_batch
@@ -126,7 +126,7 @@ def test_a_file_that_appears_meanwhile_is_not_written_over(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["flower.jpg"]
 
 
-def test_the_out_folder_is_the_same_however_it_is_spelled(
+def test_other_spellings_of_the_output_folder(
     collection: Collection, photos: Path, activated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "link").symlink_to(activated)
@@ -137,12 +137,12 @@ def test_the_out_folder_is_the_same_however_it_is_spelled(
         assert outcome.state == "activated"
 
 
-def test_out_must_not_lie_in_the_collection(collection: Collection, photos: Path) -> None:
+def test_output_inside_the_collection_is_rejected(collection: Collection, photos: Path) -> None:
     with pytest.raises(HomingError, match="is inside the collection"):
         collection.activate(photos, collection.folder.path / "out")
 
 
-def test_a_photo_of_which_nothing_shows_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:
+def test_a_fully_transparent_photo_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
     (outcome,) = collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast", graphics=True)
     assert outcome.state == "unchanged"
@@ -166,23 +166,25 @@ def test_a_graphic_stays_unchanged_unless_asked_for(
     assert graphic.released is not None and graphic.bytes_after == len(graphic.released.read_bytes())
     assert (graphic.notes == []) == (format is None)
     assert (graphic.bytes_after == graphic.bytes_before) == (format is None)
-    asked, _ = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format, graphics=True)
-    assert (asked.state, asked.resumed) == ("activated", False)
+    activated_graphic, _ = collection.activate(
+        files, tmp_path / "out", recipe="paper-fast", format=format, graphics=True
+    )
+    assert (activated_graphic.state, activated_graphic.resumed) == ("activated", False)
     if format is None:
-        assert asked.bytes_after is not None and asked.bytes_after > 1.5 * len(before)
-        assert [note.partition(" from ")[0] for note in asked.notes] == ["PNG grew"]
+        assert activated_graphic.bytes_after is not None and activated_graphic.bytes_after > 1.5 * len(before)
+        assert [note.partition(" from ")[0] for note in activated_graphic.notes] == ["PNG grew"]
     resumed, _ = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format, graphics=True)
     assert resumed.resumed
-    assert (resumed.notes, resumed.bytes_after) == (asked.notes, asked.bytes_after)
+    assert (resumed.notes, resumed.bytes_after) == (activated_graphic.notes, activated_graphic.bytes_after)
 
 
-def test_a_photo_too_large_for_the_memory_fails_alone(
+def test_only_the_photo_that_is_too_large_for_memory_fails(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch
 ) -> None:
     import torch
 
     def greedy(*_: object, **__: object) -> object:
-        return torch.empty(2**55)  # PyTorch's own error for more memory than there is
+        return torch.empty(2**55)  # raises PyTorch's out-of-memory error
 
     with monkeypatch.context() as patch:
         patch.setattr("homing.collection._release_job.activate_batch", greedy)
@@ -193,7 +195,7 @@ def test_a_photo_too_large_for_the_memory_fails_alone(
     assert [each.state for each in collection.add(photos / "flower.jpg")] == ["failed"]
 
 
-def test_a_folder_in_the_way_of_a_file_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_a_folder_at_the_target_path_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "out" / "flower.jpg").mkdir(parents=True)
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     assert outcome.state == "failed"
@@ -204,7 +206,7 @@ def _crash(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_files_of_others_are_not_written_over(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(collection: Collection, photos: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "flower.jpg").write_bytes(b"somebody's")
@@ -214,14 +216,14 @@ def test_files_of_others_are_not_written_over(collection: Collection, photos: Pa
     assert (out / "flower.jpg").read_bytes() == b"somebody's"
 
 
-def test_a_released_file_is_known_as_such(collection: Collection, activated: Path, tmp_path: Path) -> None:
+def test_a_released_file_is_recognized(collection: Collection, activated: Path, tmp_path: Path) -> None:
     (outcome,) = collection.activate(activated / "flower.jpg", tmp_path / "twice", recipe="paper-fast")
     assert outcome.state == "failed"
     assert "is the released version of" in outcome.reason
     assert [each.state for each in collection.add(activated)] == ["known", "known"]
 
 
-def test_names_follow_the_folder_and_the_format(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_target_names_follow_folder_and_format(collection: Collection, photos: Path, tmp_path: Path) -> None:
     nested = tmp_path / "in" / "2024" / "flower.jpg"
     nested.parent.mkdir(parents=True)
     nested.write_bytes((photos / "flower.jpg").read_bytes())
@@ -230,19 +232,19 @@ def test_names_follow_the_folder_and_the_format(collection: Collection, photos: 
     assert Photo.load(outcome.released).format == "PNG"
 
 
-def test_two_photos_for_one_file_are_refused(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_two_photos_with_one_target_are_rejected(collection: Collection, photos: Path, tmp_path: Path) -> None:
     duplicate = tmp_path / "flower.jpg"
     duplicate.write_bytes((photos / "camera.png").read_bytes())
     with pytest.raises(HomingError, match="would both be written to"):
         collection.activate([photos / "flower.jpg", duplicate], tmp_path / "out")
 
 
-def test_photos_are_never_released_onto_themselves(collection: Collection, photos: Path) -> None:
+def test_photos_are_never_overwritten_by_their_releases(collection: Collection, photos: Path) -> None:
     with pytest.raises(HomingError, match="are in the output folder"):
         collection.activate(photos, photos)
 
 
-def test_an_out_folder_that_cannot_be_written_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_an_output_folder_that_cannot_be_written_is_named(collection: Collection, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomingError, match="cannot write into the out folder"):
         collection.activate(photos, tmp_path / "file" / "out")
@@ -255,7 +257,7 @@ def test_unknown_recipes_and_formats_get_a_hint(collection: Collection, photos: 
         collection.activate(photos, tmp_path / "out", recipe=RECIPES["paper"], format="jepg")
 
 
-def test_a_full_disk_fails_the_photo_and_harms_nothing(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_a_full_disk_fails_the_photo_only(collection: Collection, photos: Path, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "64k") as disk:
         (outcome,) = collection.activate(photos / "flower.jpg", disk, recipe="paper-fast")
         assert outcome.state == "failed"
@@ -280,14 +282,14 @@ def test_a_collection_on_a_full_disk_fails_the_photos_and_opens_again(photos: Pa
             assert [outcome.state for outcome in again.add(photos)] == ["added"] * 4
 
 
-def test_a_collection_cannot_be_made_on_a_full_disk(tmp_path: Path) -> None:
+def test_create_fails_on_a_full_disk(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as disk, pytest.raises(CollectionError, match="cannot"):
         Collection.create(disk / "c.homing")
 
 
 @contextlib.contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A real disk that is soon full."""
+    """A real disk with little space."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:

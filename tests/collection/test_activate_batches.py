@@ -1,4 +1,4 @@
-"""A batch is recorded at once, and yet each of its photos stands for itself."""
+"""A batch is recorded in few transactions, but its photos succeed or fail independently."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from homing.collection import Collection
 from homing.collection.outcome import Outcome
 
 
-def test_a_batch_takes_three_changes_of_the_catalog(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_a_batch_takes_three_transactions(collection: Collection, photos: Path, tmp_path: Path) -> None:
     statements: list[str] = []
     collection.folder.catalog._database.set_trace_callback(statements.append)
     outcomes = collection.activate(photos, tmp_path / "out", recipe="paper-fast")
@@ -24,7 +24,7 @@ def test_a_batch_takes_three_changes_of_the_catalog(collection: Collection, phot
     assert statements.count("COMMIT") == 3
 
 
-def test_a_photo_that_cannot_be_written_fails_alone(
+def test_only_the_photo_that_cannot_be_written_fails(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*arguments: object, **settings: object) -> object:
@@ -40,7 +40,7 @@ def test_a_photo_that_cannot_be_written_fails_alone(
     assert collection.info().activated == len(states) == 3
 
 
-def test_a_crash_within_a_batch_is_finished_by_the_next_run(
+def test_the_next_run_completes_a_crash_within_a_batch(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, reported = tmp_path / "out", []
@@ -77,21 +77,21 @@ def test_the_same_photo_twice_in_a_batch_is_one_reference(collection: Collection
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_the_engine_moves_batches_beside_each_other_and_a_loop_to_compare_with_does_not(
+def test_only_the_default_loop_runs_batches_concurrently(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: bool
 ) -> None:
     monkeypatch.setattr(
         "homing.collection._release_job.batch_size_for", lambda _: BatchSize(photos=1, pixels=1, concurrent=2)
     )
     running, most = threading.Semaphore(2), []
-    both = threading.Barrier(2, timeout=120)  # of four batches, never passed if they were moved one after the other
+    both = threading.Barrier(2, timeout=120)  # two of four batches; never passed if they ran one after the other
 
     def loop(views: list[torch.Tensor], **settings: object) -> list[torch.Tensor]:
         with running:
             if engine:
                 both.wait()
             else:
-                time.sleep(0.2)  # in which another would begin
+                time.sleep(0.2)  # another batch would start in this time
             most.append(2 - running._value)
             return optimize(views, **settings)
 

@@ -1,4 +1,4 @@
-"""A check finds what is not as it should be, and a repair repairs what can be, and says what a person must do."""
+"""A check finds damage; a repair fixes what it can, and says what the user must do about the rest."""
 
 import os
 import shutil
@@ -15,9 +15,9 @@ PHOTOS = 6
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection of six photos, two of them released, that was searched and closed."""
-    folder = tmp_path_factory.mktemp("made")
+def original_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a closed collection of six photos, two of them released."""
+    folder = tmp_path_factory.mktemp("original_workspace")
     paths = tiny_photos(folder / "photos", PHOTOS)
     with Collection.create(folder / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
         collection.add(paths)
@@ -27,16 +27,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(made: Path, tmp_path: Path) -> Path:
-    """A copy of it to harm, where the catalog's paths lead to the copy."""
-    shutil.copytree(made, tmp_path / "workspace")
-    change(tmp_path / "workspace", f"UPDATE photos SET source = replace(source, '{made}', '{tmp_path / 'workspace'}')")
-    change(tmp_path / "workspace", f"UPDATE releases SET path = replace(path, '{made}', '{tmp_path / 'workspace'}')")
+def workspace(original_workspace: Path, tmp_path: Path) -> Path:
+    """A copy to damage. The paths in its catalog are those of the copy."""
+    shutil.copytree(original_workspace, tmp_path / "workspace")
+    change(
+        tmp_path / "workspace",
+        f"UPDATE photos SET source = replace(source, '{original_workspace}', '{tmp_path / 'workspace'}')",
+    )
+    change(
+        tmp_path / "workspace",
+        f"UPDATE releases SET path = replace(path, '{original_workspace}', '{tmp_path / 'workspace'}')",
+    )
     return tmp_path / "workspace"
 
 
 def change(workspace: Path, statement: str, *values: object) -> None:
-    """Change the catalog behind homing's back."""
+    """Change the catalog with plain SQLite."""
     with Collection.open(workspace / "c.homing") as collection, collection.folder.catalog._transaction() as database:
         database.execute("PRAGMA defer_foreign_keys = ON")
         database.execute(statement, values)
@@ -47,7 +53,7 @@ def checked(workspace: Path, *, repair: bool = False) -> list[Finding]:
 
 
 def repair_all(workspace: Path) -> list[Finding]:
-    """What a repair fixed, after which all is well and every photo is found."""
+    """Repair, check that no finding remains and that every photo is found, and return what was repaired."""
     found = checked(workspace)
     assert found and not any(finding.repaired for finding in found)
     repaired = checked(workspace, repair=True)
@@ -61,14 +67,14 @@ def repair_all(workspace: Path) -> list[Finding]:
     return repaired
 
 
-def test_nothing_is_found_where_nothing_is_amiss(workspace: Path) -> None:
+def test_an_intact_collection_has_no_findings(workspace: Path) -> None:
     assert checked(workspace) == checked(workspace, repair=True) == []
     with Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection:
         assert collection.check() == []
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "missing"])
-def test_a_damaged_snapshot_is_built_anew(workspace: Path, harm: str) -> None:
+def test_a_damaged_snapshot_is_rebuilt(workspace: Path, harm: str) -> None:
     snapshot = workspace / "c.homing" / "index.faiss"
     data = bytearray(snapshot.read_bytes())
     data[len(data) // 2] ^= 255
@@ -78,7 +84,7 @@ def test_a_damaged_snapshot_is_built_anew(workspace: Path, harm: str) -> None:
     assert [finding.part for finding in repair_all(workspace)] == ["index"]
 
 
-def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(workspace: Path) -> None:
+def test_a_snapshot_with_other_codes_than_the_catalog_is_rebuilt(workspace: Path) -> None:
     for table, key, value in (("photos", "id", "code"), ("descriptors", "photo", "vector")):
         change(workspace, f"UPDATE {table} SET {value} = (SELECT {value} FROM {table} WHERE {key} = 4) WHERE {key} = 3")
     (finding,) = checked(workspace, repair=True)
@@ -98,7 +104,7 @@ def test_a_snapshot_of_other_codes_than_the_catalog_s_is_built_anew(workspace: P
         ("UPDATE photos SET code = x'ff000000000000' WHERE id = 3", "a code that does not match its descriptor"),
     ],
 )
-def test_a_reference_is_made_again_from_its_original(workspace: Path, statement: str, words: str) -> None:
+def test_a_reference_is_recomputed_from_its_original(workspace: Path, statement: str, words: str) -> None:
     before = rows(workspace)
     change(workspace, statement)
     (finding,) = (each for each in repair_all(workspace) if each.part == "reference")
@@ -115,7 +121,7 @@ def rows(workspace: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])
-def test_a_reference_whose_original_is_gone_is_left_to_a_person(workspace: Path, harm: str) -> None:
+def test_a_reference_without_its_original_is_reported(workspace: Path, harm: str) -> None:
     change(workspace, "DELETE FROM descriptors WHERE photo = 3")
     original = workspace / "photos" / "0002.png"
     original.unlink()
@@ -126,14 +132,14 @@ def test_a_reference_whose_original_is_gone_is_left_to_a_person(workspace: Path,
     assert f"restore the original as {original}" in finding.action
 
 
-def test_a_code_alone_is_made_again_from_the_descriptor(workspace: Path) -> None:
+def test_a_code_is_recomputed_from_its_descriptor(workspace: Path) -> None:
     change(workspace, "UPDATE photos SET code = x'00' WHERE id = 3")
     (workspace / "photos" / "0002.png").rename(workspace / "moved.png")
     assert all(finding.repaired for finding in checked(workspace, repair=True))
     assert checked(workspace) == []
 
 
-def test_codes_that_are_none_get_one_line(workspace: Path) -> None:
+def test_invalid_codes_get_one_line(workspace: Path) -> None:
     change(workspace, "UPDATE photos SET code = x'ff000000000000' WHERE id = 3")
     (workspace / "c.homing" / "index.faiss").unlink()
     with (
@@ -146,16 +152,16 @@ def test_codes_that_are_none_get_one_line(workspace: Path) -> None:
 def test_released_files_are_compared_with_their_hashes(workspace: Path) -> None:
     (workspace / "out" / "0000.png").unlink()
     (workspace / "out" / "0001.jpg").write_bytes(b"somebody's")
-    gone, changed = checked(workspace, repair=True)
-    assert (gone.part, gone.repaired, changed.part, changed.repaired) == ("release", False, "release", False)
-    assert "0000.png is missing" in gone.problem
+    missing, changed = checked(workspace, repair=True)
+    assert (missing.part, missing.repaired, changed.part, changed.repaired) == ("release", False, "release", False)
+    assert "0000.png is missing" in missing.problem
     assert "0001.jpg is not the file that was released" in changed.problem
     assert (workspace / "out" / "0001.jpg").read_bytes() == b"somebody's"
 
 
-def test_a_release_that_was_written_but_not_noted_is_finished(workspace: Path) -> None:
+def test_a_release_that_was_written_but_not_recorded_is_recorded(workspace: Path) -> None:
     change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
-    assert checked(workspace) == [], "somebody may be at work on it"
+    assert checked(workspace) == [], "another job may be writing it"
     change(workspace, "UPDATE releases SET changed = datetime('now', '-1 hour') WHERE photo = 1")
     (finding,) = repair_all(workspace)
     assert finding.part == "release"
@@ -163,18 +169,18 @@ def test_a_release_that_was_written_but_not_noted_is_finished(workspace: Path) -
         assert collection.info().activated == 2
 
 
-def test_who_repairs_is_alone_and_need_not_wait(workspace: Path) -> None:
+def test_a_repair_records_a_recent_release_at_once(workspace: Path) -> None:
     change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
     assert [finding.repaired for finding in checked(workspace, repair=True)] == [True]
 
 
-def test_a_release_that_was_never_written_is_no_finding(workspace: Path) -> None:
+def test_a_planned_release_without_a_file_is_no_finding(workspace: Path) -> None:
     change(workspace, "UPDATE releases SET written = 0 WHERE photo = 1")
     (workspace / "out" / "0000.png").unlink()
     assert checked(workspace) == []
 
 
-def test_temporary_files_are_removed_once_they_are_nobody_s(workspace: Path) -> None:
+def test_stale_temporary_files_are_removed(workspace: Path) -> None:
     name = ".0123456789abcdef.tmp"
     for folder in ("c.homing", "out"):
         (workspace / folder / name).write_bytes(b"half")
@@ -186,7 +192,7 @@ def test_temporary_files_are_removed_once_they_are_nobody_s(workspace: Path) -> 
     assert sorted(path.name for path in (workspace / "out").iterdir()) == [".mine.tmp", "0000.png", "0001.jpg"]
 
 
-def test_a_wal_that_a_crash_left_behind_is_taken_in(workspace: Path, tmp_path: Path) -> None:
+def test_a_write_ahead_log_of_a_crash_is_applied(workspace: Path, tmp_path: Path) -> None:
     with Collection.open(workspace / "c.homing", extractor=tiny_extractor()) as collection:
         collection.add(tiny_photos(tmp_path / "more", 1, seed=9))
         shutil.copytree(workspace / "c.homing", tmp_path / "crashed.homing")

@@ -1,4 +1,4 @@
-"""A collection too damaged to be opened is checked all the same, and opens after a repair where there is a way."""
+"""Checks and repairs of collections that are too damaged to open."""
 
 import os
 import sqlite3
@@ -22,15 +22,15 @@ def bundled(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """A collection of ten photos and a codebook that comes with nothing."""
-    with Collection.create(tmp_path / "o.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        made.add(tiny_photos(tmp_path / "photos", 10))
+    """A collection of ten photos with a codebook that is not bundled."""
+    with Collection.create(tmp_path / "o.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+        collection.add(tiny_photos(tmp_path / "photos", 10))
     assert check(tmp_path / "o.homing") == []
     return tmp_path / "o.homing"
 
 
-def behind(collection: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """What a statement gives that somebody else runs on the catalog."""
+def execute(collection: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """Run a statement on the catalog with plain SQLite."""
     with closing(sqlite3.connect(collection / "catalog.sqlite", isolation_level=None)) as database:
         database.execute("PRAGMA writable_schema = ON")
         return database.execute(statement, values).fetchall()
@@ -39,7 +39,7 @@ def behind(collection: Path, statement: str, *values: object) -> list[tuple[obje
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [None, b"", b"rubbish"])
 @pytest.mark.parametrize("name", ["collection.toml", "codebook", "distractors"])
-def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: bytes | None) -> None:
+def test_bundled_files_are_restored(bundled: Path, name: str, content: bytes | None) -> None:
     part = bundled / name
     before = part.read_bytes()
     part.unlink()
@@ -53,14 +53,14 @@ def test_what_comes_with_homing_is_put_back(bundled: Path, name: str, content: b
     assert check(bundled) == []
 
 
-def test_another_codebook_is_no_codebook(bundled: Path) -> None:
+def test_another_codebook_is_replaced_by_the_bundled_one(bundled: Path) -> None:
     tiny_codebook().write(bundled / "codebook")
     (finding,) = check(bundled)
     assert "is 'tiny'" in finding.problem
     assert all(each.repaired for each in check(bundled, repair=True))
 
 
-def test_a_codebook_of_one_s_own_is_left_to_a_person(own: Path) -> None:
+def test_a_missing_custom_codebook_is_reported(own: Path) -> None:
     (own / "codebook").unlink()
     (finding,) = check(own, repair=True)
     assert not finding.repaired
@@ -69,7 +69,7 @@ def test_a_codebook_of_one_s_own_is_left_to_a_person(own: Path) -> None:
     assert check(own) == []
 
 
-def test_settings_without_a_codebook_are_left_to_a_person(own: Path) -> None:
+def test_damaged_settings_without_a_codebook_are_reported(own: Path) -> None:
     (own / "collection.toml").unlink()
     (own / "codebook").unlink()
     (finding,) = check(own, repair=True)
@@ -78,14 +78,14 @@ def test_settings_without_a_codebook_are_left_to_a_person(own: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"rubbish" * 1000, b""])
-def test_a_catalog_that_is_none_is_left_to_a_person(own: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_catalog_is_reported(own: Path, content: bytes) -> None:
     (own / "catalog.sqlite").write_bytes(content)
     (finding,) = check(own, repair=True)
     assert (finding.part, finding.repaired) == ("catalog", False)
     assert "restore catalog.sqlite from a backup" in finding.action
 
 
-def test_a_missing_catalog_is_left_to_a_person(own: Path) -> None:
+def test_a_missing_catalog_is_reported(own: Path) -> None:
     (own / "catalog.sqlite").unlink()
     (finding,) = check(own, repair=True)
     assert "restore it from a backup" in finding.action
@@ -93,7 +93,7 @@ def test_a_missing_catalog_is_left_to_a_person(own: Path) -> None:
 
 
 def test_a_damaged_page_is_found(own: Path) -> None:
-    ((page,),) = behind(own, "PRAGMA page_size")
+    ((page,),) = execute(own, "PRAGMA page_size")
     data = bytearray((own / "catalog.sqlite").read_bytes())
     data[page : 2 * page] = bytes(page)  # the root of a table
     (own / "catalog.sqlite").write_bytes(data)
@@ -101,11 +101,11 @@ def test_a_damaged_page_is_found(own: Path) -> None:
     assert (finding.part, finding.repaired) == ("catalog", False)
 
 
-def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
-    # Hidden from SQLite for a moment, an index misses the rows that come meanwhile.
-    hidden = behind(own, "DELETE FROM sqlite_master WHERE name = 'releases_by_hash' RETURNING *")
-    behind(own, "INSERT INTO releases SELECT id, 'p', 'activated', sha256, 'r', 1, 1, 1, NULL, 0, '' FROM photos")
-    behind(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
+def test_a_damaged_sqlite_index_is_rebuilt(own: Path) -> None:
+    # An index that is hidden from SQLite misses the rows inserted in the meantime.
+    hidden = execute(own, "DELETE FROM sqlite_master WHERE name = 'releases_by_hash' RETURNING *")
+    execute(own, "INSERT INTO releases SELECT id, 'p', 'activated', sha256, 'r', 1, 1, 1, NULL, 0, '' FROM photos")
+    execute(own, "INSERT INTO sqlite_master VALUES (?, ?, ?, ?, ?)", *hidden[0])
     (found,) = check(own)
     assert "the database is damaged" in found.problem
     (repaired,) = check(own, repair=True)
@@ -114,19 +114,19 @@ def test_a_damaged_index_of_the_catalog_is_made_anew(own: Path) -> None:
 
 
 def test_rows_of_no_reference_are_found(own: Path) -> None:
-    behind(own, "INSERT INTO descriptors VALUES (99, x'00')")
+    execute(own, "INSERT INTO descriptors VALUES (99, x'00')")
     (finding,) = check(own, repair=True)
     assert "row 99 of descriptors belongs to no existing reference" in finding.problem
 
 
 @pytest.mark.parametrize("version", [1, 3])
 @pytest.mark.parametrize("where", ["collection.toml", "catalog"])
-def test_another_format_is_left_alone(own: Path, where: str, version: int) -> None:
+def test_another_format_is_not_changed(own: Path, where: str, version: int) -> None:
     if where == "collection.toml":
         (own / where).write_text(f"format = {version}\nparts = ['who knows']\n")
     else:
-        assert behind(own, "PRAGMA user_version") == [(2,)]
-        behind(own, f"PRAGMA user_version = {version}")
+        assert execute(own, "PRAGMA user_version") == [(2,)]
+        execute(own, f"PRAGMA user_version = {version}")
     advice = "upgrade homing" if version == 3 else "make a new collection and add the photos to it"
     for attempt in (Collection.open, Collection.create, lambda path: check(path, repair=True)):
         if where == "catalog" and attempt == Collection.create:
@@ -135,20 +135,20 @@ def test_another_format_is_left_alone(own: Path, where: str, version: int) -> No
             attempt(own)
 
 
-def test_a_later_catalog_stays_as_it_is_with_damaged_settings_too(own: Path) -> None:
-    behind(own, "DROP TABLE removed")
-    behind(own, "PRAGMA user_version = 3")
+def test_a_newer_catalog_with_damaged_settings_is_not_changed(own: Path) -> None:
+    execute(own, "DROP TABLE removed")
+    execute(own, "PRAGMA user_version = 3")
     (own / "collection.toml").write_text("rubbish")
     (finding,) = check(own, repair=True)
     assert not finding.repaired and "has format 3" in finding.action
     assert (own / "collection.toml").read_text() == "rubbish"
     with pytest.raises(CollectionError, match="cannot be read or is damaged"):
         Collection.open(own)
-    assert behind(own, "SELECT * FROM sqlite_master WHERE tbl_name = 'removed'") == []
+    assert execute(own, "SELECT * FROM sqlite_master WHERE tbl_name = 'removed'") == []
 
 
 @pytest.mark.parametrize("wrong", ["fingerprint = 5", "codebook = ['a']", "extractor = 2020-01-01", "format = 'one'"])
-def test_settings_of_the_wrong_kind_get_one_line_and_are_mended(own: Path, wrong: str) -> None:
+def test_settings_of_a_wrong_type_get_one_line_and_are_repaired(own: Path, wrong: str) -> None:
     name, good = wrong.split(" = ")[0], (own / "collection.toml").read_text()
     lines = [wrong if line.startswith(f"{name} =") else line for line in good.splitlines()]
     (own / "collection.toml").write_text("\n".join(lines))
@@ -160,7 +160,7 @@ def test_settings_of_the_wrong_kind_get_one_line_and_are_mended(own: Path, wrong
 
 
 def test_a_catalog_that_cannot_be_opened_gets_one_line(tmp_path: Path) -> None:
-    deep = tmp_path.joinpath(*["d" * 200] * 4)  # longer than SQLite takes
+    deep = tmp_path.joinpath(*["d" * 200] * 4)  # longer than SQLite accepts
     with pytest.raises(CollectionError, match=r"cannot open the catalog .*unable to open database file"):
         Collection.create(deep / "c.homing", codebook=tiny_codebook())
     assert list(deep.iterdir()) == []
@@ -175,13 +175,13 @@ def test_a_collection_with_the_files_of_format_1_gets_one_line(own: Path) -> Non
             attempt(own)
 
 
-def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_collection_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         check(tmp_path, repair=True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_opens_a_collection_without_settings_is_told_how_to_mend_it(own: Path) -> None:
+def test_opening_without_settings_names_the_repair(own: Path) -> None:
     (own / "collection.toml").unlink()
     with pytest.raises(CollectionError, match=r"has no collection\.toml; repair it with: homing check .* --repair"):
         Collection.open(own)
@@ -195,8 +195,8 @@ def test_who_opens_a_collection_without_settings_is_told_how_to_mend_it(own: Pat
         ("UPDATE descriptors SET vector = 'letters' WHERE photo = 3", "has a descriptor that is not bytes"),
     ],
 )
-def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path, harm: str, words: str) -> None:
-    behind(own, harm)
+def test_values_that_are_not_bytes_are_reported_and_repaired(own: Path, tmp_path: Path, harm: str, words: str) -> None:
+    execute(own, harm)
     (own / "index.faiss").unlink(missing_ok=True)
     with Collection.open(own, extractor=tiny_extractor()) as opened:
         with pytest.raises(CollectionError, match=r"homing check .* --repair"):
@@ -209,13 +209,13 @@ def test_values_that_are_no_bytes_are_told_and_mended(own: Path, tmp_path: Path,
     assert check(own) == []
 
 
-def test_an_upload_that_is_no_reference_goes_at_once_with_what_a_crash_left_in_it(own: Path) -> None:
-    """To remove the file first would make its folder look as if it were new."""
+def test_an_upload_without_a_reference_is_removed_with_its_temporary_files(own: Path) -> None:
+    """Removing the temporary file first would update the time of its folder."""
     upload = own / "uploads" / ("0" * 64)
     upload.mkdir(parents=True)
-    left = upload / ".0123456789abcdef.tmp"
-    left.write_bytes(b"half")
-    for each in (left, upload):
+    temporary = upload / ".0123456789abcdef.tmp"
+    temporary.write_bytes(b"half")
+    for each in (temporary, upload):
         os.utime(each, (0, 0))
     found = check(own, repair=True)
     assert [each.repaired for each in found] == [True] * len(found) != []

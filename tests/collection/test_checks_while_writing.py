@@ -1,4 +1,4 @@
-"""A check beside others who are at work finds nothing that is not there; a repair is for one alone."""
+"""A check during concurrent writes reports no false findings; a repair needs the lock."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +12,7 @@ from homing.errors import BusyError
 
 
 @pytest.mark.slow
-def test_a_check_beside_a_writer_finds_nothing(tmp_path: Path) -> None:
+def test_a_check_during_writes_finds_nothing(tmp_path: Path) -> None:
     photos, path = tiny_photos(tmp_path / "photos", 8), tmp_path / "c.homing"
 
     def work() -> None:
@@ -31,7 +31,7 @@ def test_a_check_beside_a_writer_finds_nothing(tmp_path: Path) -> None:
         assert reader.check(repair=True) == []
 
 
-def test_a_repair_is_refused_while_somebody_writes(tmp_path: Path) -> None:
+def test_a_repair_is_rejected_during_writes(tmp_path: Path) -> None:
     path = tmp_path / "c.homing"
     with Collection.create(path, codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
         with writer_lock(path):

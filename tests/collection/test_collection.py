@@ -12,7 +12,7 @@ from homing.errors import CollectionError, HomingError
 from homing.photo import Photo
 
 
-def test_a_photo_that_was_added_is_found(collection: Collection, photos: Path) -> None:
+def test_an_added_photo_is_found(collection: Collection, photos: Path) -> None:
     outcomes = collection.add(photos)
     assert [outcome.state for outcome in outcomes] == ["added"] * 4
     for path in photos.iterdir():
@@ -38,7 +38,7 @@ def test_the_same_photo_twice_is_one_reference(collection: Collection, photos: P
     assert collection.info().photos == 1
 
 
-def test_twins_far_apart_in_one_job_are_one_reference(
+def test_duplicates_far_apart_in_one_job_are_one_reference(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
@@ -48,7 +48,7 @@ def test_twins_far_apart_in_one_job_are_one_reference(
     assert states == ["added", "known", "known"]
 
 
-def test_what_was_added_is_there_when_opened_again(tmp_path: Path, photos: Path, extractor) -> None:
+def test_added_photos_are_there_after_opening_again(tmp_path: Path, photos: Path, extractor) -> None:
     with Collection.create(tmp_path / "c.homing", extractor=extractor) as first:
         first.add(photos)
         before = first.search(photos / "camera.png")
@@ -57,7 +57,7 @@ def test_what_was_added_is_there_when_opened_again(tmp_path: Path, photos: Path,
 
 
 @pytest.mark.parametrize("harm", ["missing", "damaged", "stale"])
-def test_a_bad_snapshot_is_built_anew(tmp_path: Path, photos: Path, extractor, harm: str) -> None:
+def test_a_damaged_snapshot_is_rebuilt(tmp_path: Path, photos: Path, extractor, harm: str) -> None:
     path = tmp_path / "c.homing"
     snapshot = path / "index.faiss"
     with Collection.create(path, extractor=extractor) as first:
@@ -75,10 +75,10 @@ def test_a_bad_snapshot_is_built_anew(tmp_path: Path, photos: Path, extractor, h
         assert {Path(match.photo).name for match in third.search(photos / "flower.jpg")} == {"camera.png", "flower.jpg"}
     with Collection.open(path, extractor=extractor) as fourth:
         assert len(fourth.index) == 2
-        assert fourth._synced_index.saved, "the snapshot was kept again"
+        assert fourth._synced_index.saved, "no new snapshot was saved"
 
 
-def test_nothing_is_lost_when_it_is_never_closed(tmp_path: Path, photos: Path, extractor) -> None:
+def test_nothing_is_lost_without_close(tmp_path: Path, photos: Path, extractor) -> None:
     abandoned = Collection.create(tmp_path / "c.homing", extractor=extractor)
     abandoned.add(photos)
     with Collection.open(tmp_path / "c.homing", extractor=extractor) as other:
@@ -87,7 +87,7 @@ def test_nothing_is_lost_when_it_is_never_closed(tmp_path: Path, photos: Path, e
     abandoned.close()
 
 
-def test_two_that_write_see_each_others_photos(tmp_path: Path, photos: Path, extractor) -> None:
+def test_two_open_collections_see_each_others_photos(tmp_path: Path, photos: Path, extractor) -> None:
     path = tmp_path / "c.homing"
     with Collection.create(path, extractor=extractor) as first, Collection.open(path, extractor=extractor) as second:
         first.add(photos / "camera.png")
@@ -100,7 +100,7 @@ def test_two_that_write_see_each_others_photos(tmp_path: Path, photos: Path, ext
         assert len(third.index) == 3
 
 
-def test_bad_photos_are_named_and_the_rest_is_done(collection: Collection, photos: Path, tmp_path: Path) -> None:
+def test_unreadable_photos_are_named_and_the_others_added(collection: Collection, photos: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     shutil.copytree(photos, folder)
     (folder / "zero.jpg").touch()
@@ -114,7 +114,7 @@ def test_bad_photos_are_named_and_the_rest_is_done(collection: Collection, photo
     assert collection.info().photos == 4
 
 
-def test_an_interrupted_job_continues(collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_job_is_resumed(collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
 
     def stop(_: object) -> None:
@@ -135,7 +135,7 @@ def test_the_catalog_holds_descriptors_and_codes(collection: Collection, photos:
     assert code == collection.codebook.encode(descriptor)[0].tobytes()
 
 
-def test_a_collection_is_made_once(tmp_path: Path) -> None:
+def test_create_rejects_an_existing_collection(tmp_path: Path) -> None:
     Collection.create(tmp_path / "c.homing").close()
     with pytest.raises(CollectionError, match="already is a collection, with codebook 'homing-1'"):
         Collection.create(tmp_path / "c.homing")
@@ -156,12 +156,12 @@ def test_a_wrong_extractor_leaves_no_folder(tmp_path: Path) -> None:
     Collection.create(tmp_path / "c.homing").close()
 
 
-def test_what_is_no_collection_is_refused(tmp_path: Path) -> None:
+def test_open_rejects_a_folder_that_is_not_a_collection(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         Collection.open(tmp_path)
 
 
-def test_another_codebook_is_refused(tmp_path: Path) -> None:
+def test_open_rejects_another_codebook(tmp_path: Path) -> None:
     Collection.create(tmp_path / "c.homing").close()
     settings = tmp_path / "c.homing" / "collection.toml"
     settings.write_text(settings.read_text().replace('fingerprint = "', 'fingerprint = "0'))
@@ -184,7 +184,7 @@ def test_damage_is_named(tmp_path: Path, file: str, content: bytes, message: str
         Collection.open(tmp_path / "c.homing").info()
 
 
-def test_a_failed_change_leaves_the_catalog_as_it_was(tmp_path: Path) -> None:
+def test_a_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.sqlite")
     catalog.create()
     with pytest.raises(RuntimeError), catalog._transaction() as change:

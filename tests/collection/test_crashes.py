@@ -1,9 +1,9 @@
-"""Killed at any instant, a collection opens again with all that was reported; benchmarks/kills.py kills more often."""
+"""After a kill at any time a collection holds all that was reported. benchmarks/kills.py repeats this more often."""
 
 from pathlib import Path
 
 import pytest
-from tests.collection.crashes import Life, nursery
+from tests.collection.crashes import KilledCollection, fork_server
 
 pytestmark = pytest.mark.slow
 
@@ -13,14 +13,14 @@ KILLS = 25
 STATES = ("added", "activated", "removed")
 
 
-def test_nothing_told_is_lost_however_often_it_is_killed(tmp_path: Path) -> None:
-    life = Life(tmp_path, seed=7)
-    with nursery() as born:
+def test_nothing_reported_is_lost_after_kills(tmp_path: Path) -> None:
+    collection = KilledCollection(tmp_path, seed=7)
+    with fork_server() as server:
         for _ in range(4 * KILLS):
-            life.kill_once(born)
-            if life.seen["kills"] >= KILLS:
-                if all(life.seen[state] >= 3 for state in STATES):
+            collection.kill_once(server)
+            if collection.seen["kills"] >= KILLS:
+                if all(collection.seen[state] >= 3 for state in STATES):
                     break
-                life.longest *= 1.04  # a busy machine gets less done before it is killed: 7 s at last
+                collection.longest *= 1.04  # a busy machine gets less done before it is killed: 7 s at last
     for state in STATES:
-        assert life.seen[state] >= 3, f"too little was {state} to lose any of it"
+        assert collection.seen[state] >= 3, f"too few photos were {state} for this test to find a loss"

@@ -1,4 +1,4 @@
-"""Disks that are full, or cannot be written: what was reported stays, what failed is said in one line."""
+"""Full and read-only disks: reported photos stay, failures get one line."""
 
 import shutil
 import sqlite3
@@ -15,21 +15,21 @@ from homing.collection.release_steps import Task, refuse_name_clashes
 from homing.errors import HomingError
 
 
-def test_what_was_told_before_the_disk_was_full_is_there(tmp_path: Path) -> None:
+def test_photos_reported_before_the_disk_was_full_are_stored(tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 120)
     with small_disk(tmp_path / "disk", "900k") as disk:
         path, reported = disk / "c.homing", []
         with Collection.create(path, codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
             for start in range(0, len(photos), 10):
-                some = photos[start : start + 10]
-                collection.add(some[:5], report=reported.append)
-                collection.activate(some[5:], disk / "out", recipe=RECIPES[0], report=reported.append)
+                batch = photos[start : start + 10]
+                collection.add(batch[:5], report=reported.append)
+                collection.activate(batch[5:], disk / "out", recipe=RECIPES[0], report=reported.append)
         done = [outcome for outcome in reported if outcome.state != "failed"]
         failed = [outcome for outcome in reported if outcome.state == "failed"]
         assert len(done) > 10
         assert len(failed) > 10
         assert all(each.reason.startswith(f"{each.photo}: ") and "\n" not in each.reason for each in failed)
-        shutil.copytree(disk, tmp_path / "moved")  # to where there is room
+        shutil.copytree(disk, tmp_path / "moved")  # to a disk with free space
         findings = check(path, extractor=tiny_extractor())
         assert {finding.part for finding in findings} <= {"index"}, findings
         with Collection.open(tmp_path / "moved" / "c.homing", extractor=tiny_extractor()) as again:
@@ -58,7 +58,7 @@ def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
         assert check(disk / "c.homing") == []
 
 
-def test_a_catalog_that_is_held_by_another_gets_one_line(tmp_path: Path) -> None:
+def test_a_locked_catalog_gets_one_line(tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 1)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
         collection.folder.catalog._database.execute("PRAGMA busy_timeout = 100")
@@ -70,7 +70,7 @@ def test_a_catalog_that_is_held_by_another_gets_one_line(tmp_path: Path) -> None
         assert [each.state for each in collection.add(photos)] == ["added"]
 
 
-def test_names_that_are_one_on_a_case_blind_disk_are_refused(tmp_path: Path) -> None:
+def test_targets_that_differ_only_in_case_are_rejected(tmp_path: Path) -> None:
     tasks = [Task(tmp_path / name, tmp_path / "out" / name) for name in ("é.png", "b.png", "e\u0301.PNG")]
     with pytest.raises(HomingError, match=r"é\.png and .*PNG would both be written to"):
         refuse_name_clashes(tasks)

@@ -1,4 +1,4 @@
-"""Nobody is locked in: what is exported is read with pyarrow, FAISS and NumPy alone, and comes back as it was."""
+"""Exports are readable with pyarrow, FAISS and NumPy alone, and a Parquet export can be imported without loss."""
 
 import re
 import shutil
@@ -31,7 +31,7 @@ def filled(folder: Path, book: Codebook, count: int = 400) -> Collection:
 
 
 def tables(path: Path) -> list[list[tuple]]:
-    """All that a catalog holds."""
+    """All rows of the catalog's tables."""
     with sqlite3.connect(path / "catalog.sqlite") as database:
         return [
             database.execute(f"SELECT * FROM {name} ORDER BY 1, 2").fetchall()
@@ -41,16 +41,16 @@ def tables(path: Path) -> list[list[tuple]]:
 
 @pytest.fixture(scope="module")
 def released(photos: Path, extractor, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a collection: two photos released, two passive, among distractors."""
+    """A folder with a collection of two released and two passive photos among distractors."""
     folder = tmp_path_factory.mktemp("released")
     with Collection.create(folder / "c", with_distractors=True, extractor=extractor) as collection:
         collection.add(photos)
-        some = [photos / "flower.jpg", photos / "rocket.jpg"]
-        collection.activate(some, folder / "out", recipe="paper-fast")
+        to_activate = [photos / "flower.jpg", photos / "rocket.jpg"]
+        collection.activate(to_activate, folder / "out", recipe="paper-fast")
     return folder
 
 
-def test_a_collection_comes_back_from_parquet_as_it_was(released: Path, photos: Path, extractor, tmp_path) -> None:
+def test_parquet_round_trip(released: Path, photos: Path, extractor, tmp_path) -> None:
     with Collection.open(released / "c", extractor=extractor) as collection:
         done = collection.export(tmp_path / "export")
         before = [collection.search(path, rerank=10) for path in sorted(photos.iterdir())]
@@ -63,7 +63,7 @@ def test_a_collection_comes_back_from_parquet_as_it_was(released: Path, photos: 
     assert tables(tmp_path / "again") == tables(released / "c")
 
 
-def test_parquet_says_all_to_other_tools(released: Path, extractor, tmp_path: Path) -> None:
+def test_parquet_is_readable_with_pyarrow(released: Path, extractor, tmp_path: Path) -> None:
     with Collection.open(released / "c", extractor=extractor) as collection:
         collection.export(tmp_path / "export")
         catalog, book = collection.folder.catalog, collection.codebook
@@ -74,7 +74,9 @@ def test_parquet_says_all_to_other_tools(released: Path, extractor, tmp_path: Pa
             (kept,) = catalog.descriptors(np.array([row["id"]])).values()
             assert np.array_equal(np.array(row["descriptor"], np.float16), kept[0])
         codes = {
-            int(number): code.tobytes() for ids, some in catalog.codes() for number, code in zip(ids, some, strict=True)
+            int(number): code.tobytes()
+            for ids, codes in catalog.codes()
+            for number, code in zip(ids, codes, strict=True)
         }
         assert {row["id"]: row["code"] for row in rows} == codes
         assert all(len(row["code"]) == book.code_size for row in rows)
@@ -85,7 +87,7 @@ def test_parquet_says_all_to_other_tools(released: Path, extractor, tmp_path: Pa
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_faiss_alone_answers_the_same(spec: str, tmp_path: Path) -> None:
+def test_the_faiss_export_gives_the_same_results(spec: str, tmp_path: Path) -> None:
     queries = descriptors(50, seed=2)
     with filled(tmp_path / "c", train(spec)) as collection:
         collection.export(tmp_path / "export", format="faiss")
@@ -97,7 +99,7 @@ def test_faiss_alone_answers_the_same(spec: str, tmp_path: Path) -> None:
     assert set(ids.ravel()) <= set(np.load(tmp_path / "export" / "ids.npy").tolist())
 
 
-def test_ids_and_names_stand_in_the_same_order(tmp_path: Path) -> None:
+def test_ids_and_names_have_the_same_order(tmp_path: Path) -> None:
     import csv
 
     with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
@@ -109,7 +111,7 @@ def test_ids_and_names_stand_in_the_same_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS[:5])
-def test_codes_are_made_as_the_readme_says(spec: str, tmp_path: Path, monkeypatch) -> None:
+def test_the_script_in_the_readme_gives_the_same_codes(spec: str, tmp_path: Path, monkeypatch) -> None:
     book = train(spec)
     with filled(tmp_path / "c", book) as collection:
         collection.export(tmp_path / "export", format="arrays")
@@ -124,13 +126,13 @@ def test_codes_are_made_as_the_readme_says(spec: str, tmp_path: Path, monkeypatc
     assert np.array_equal(names["codes"], book.encode(rows))
 
 
-def test_what_no_arrays_can_tell_is_refused(tmp_path: Path) -> None:
+def test_unsupported_exports_are_rejected(tmp_path: Path) -> None:
     with filled(tmp_path / "c", train("PCA16,LSH")) as collection:
         with pytest.raises(CodebookError, match="--format faiss"):
             collection.export(tmp_path / "export", format="arrays")
         with pytest.raises(UnknownNameError, match="did you mean 'parquet'"):
             collection.export(tmp_path / "export", format="parket")
-        assert [path.name for path in tmp_path.iterdir()] == ["c"], "nothing half-written is left"
+        assert [path.name for path in tmp_path.iterdir()] == ["c"], "an incomplete export was left"
         (tmp_path / "mine").write_text("mine")
         with pytest.raises(HomingError, match="not empty"):
             collection.export(tmp_path / "mine")
@@ -140,7 +142,7 @@ def test_what_no_arrays_can_tell_is_refused(tmp_path: Path) -> None:
             collection.export(tmp_path / "c" / "generation-2")
 
 
-def test_a_changed_export_is_refused(tmp_path: Path) -> None:
+def test_a_changed_export_is_rejected(tmp_path: Path) -> None:
     with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
         collection.export(tmp_path / "export")
     with filled(tmp_path / "d", train("IVF8,PQ8x8")) as other:
@@ -166,7 +168,7 @@ def test_a_changed_export_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
-def test_an_id_is_not_given_again_after_an_import(tmp_path: Path) -> None:
+def test_ids_are_not_reused_after_an_import(tmp_path: Path) -> None:
     book = train("PQ8x8")
     with filled(tmp_path / "c", book, count=5) as collection:
         collection.remove([4, 5])
@@ -177,7 +179,7 @@ def test_an_id_is_not_given_again_after_an_import(tmp_path: Path) -> None:
         assert len(again.index) == 4
 
 
-def test_an_export_that_lost_its_distractors_is_refused(released: Path, extractor, tmp_path: Path) -> None:
+def test_an_export_without_its_distractors_is_rejected(released: Path, extractor, tmp_path: Path) -> None:
     with Collection.open(released / "c", extractor=extractor) as collection:
         collection.export(tmp_path / "export")
     (tmp_path / "export" / "distractors").unlink()
@@ -186,7 +188,7 @@ def test_an_export_that_lost_its_distractors_is_refused(released: Path, extracto
     assert not (tmp_path / "again").exists()
 
 
-def test_an_empty_collection_goes_out_and_comes_back(tmp_path: Path) -> None:
+def test_round_trip_of_an_empty_collection(tmp_path: Path) -> None:
     with filled(tmp_path / "c", train("PQ8x8"), count=0) as collection:
         for format in ("parquet", "faiss", "arrays"):
             assert collection.export(tmp_path / format, format=format).photos == 0
@@ -194,7 +196,7 @@ def test_an_empty_collection_goes_out_and_comes_back(tmp_path: Path) -> None:
         assert again.info().photos == 0
 
 
-def test_a_reference_without_its_descriptor_is_not_left_out_silently(tmp_path: Path) -> None:
+def test_a_reference_without_its_descriptor_stops_the_export(tmp_path: Path) -> None:
     with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
         with collection.folder.catalog._transaction() as change:
             change.execute("DELETE FROM descriptors WHERE photo = 7")

@@ -1,4 +1,4 @@
-"""False-match probabilities, what `max_false_match` omits, and what a search does by default."""
+"""False-match probabilities, the filter `max_false_match`, and the default search settings."""
 
 import hashlib
 import sqlite3
@@ -22,13 +22,13 @@ DIM, QUERIES = 16, 4000
 
 @pytest.fixture(scope="module")
 def book() -> Codebook:
-    """A codebook for random descriptors, which are as unrelated as can be."""
+    """A codebook for random, unrelated descriptors."""
     rows = descriptors(3000, seed=1, dim=DIM).numpy()
     return Codebook.train(rows, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random")
 
 
 def filled(path: Path, book: Codebook, count: int) -> Collection:
-    """A collection of so many random descriptors."""
+    """A collection of `count` random descriptors."""
     opened = Collection.create(path / f"{count}.homing", codebook=book)
     rows = descriptors(count, seed=2, dim=DIM)
     codes = book.encode(rows)
@@ -39,55 +39,53 @@ def filled(path: Path, book: Codebook, count: int) -> Collection:
 
 @pytest.mark.parametrize("rerank", [0, 200])
 @pytest.mark.parametrize("count", [20, 200])
-def test_unrelated_queries_find_something_as_often_as_stated(
-    tmp_path: Path, book: Codebook, count: int, rerank: int
-) -> None:
+def test_false_matches_are_as_frequent_as_stated(tmp_path: Path, book: Codebook, count: int, rerank: int) -> None:
     with filled(tmp_path, book, count) as collection:
         found = collection.search_descriptors(descriptors(QUERIES, seed=3, dim=DIM), k=1, probes=8, rerank=rerank)
-    chances = np.array([matches[0].false_match_probability for matches in found])
+    probabilities = np.array([matches[0].false_match_probability for matches in found])
     for stated in (0.3, 0.1, 0.03):
-        assert (chances <= stated).mean() == pytest.approx(stated, rel=0.35)
+        assert (probabilities <= stated).mean() == pytest.approx(stated, rel=0.35)
 
 
-def test_a_query_that_is_described_often_has_as_many_chances(tmp_path: Path, book: Codebook) -> None:
+def test_each_variant_of_a_query_adds_false_matches(tmp_path: Path, book: Codebook) -> None:
     with filled(tmp_path, book, 200) as collection:
-        turned = descriptors(2500, seed=4, dim=DIM).view(500, 5, DIM)
-        found = collection.search_descriptors(turned, k=1, probes=8)
-    chances = np.array([matches[0].false_match_probability for matches in found])
-    assert (chances <= 0.1).mean() == pytest.approx(0.1, rel=0.5)
+        variants = descriptors(2500, seed=4, dim=DIM).view(500, 5, DIM)
+        found = collection.search_descriptors(variants, k=1, probes=8)
+    probabilities = np.array([matches[0].false_match_probability for matches in found])
+    assert (probabilities <= 0.1).mean() == pytest.approx(0.1, rel=0.5)
 
 
-def test_the_same_distance_is_likelier_in_a_larger_collection(tmp_path: Path, book: Codebook) -> None:
+def test_a_larger_collection_has_more_false_matches(tmp_path: Path, book: Codebook) -> None:
     query = descriptors(20, seed=2, dim=DIM)[7:8]
-    chances = []
-    for count in (20, 80):  # too few to tell how much alike they are
+    probabilities = []
+    for count in (20, 80):  # too few to estimate a density ratio
         with filled(tmp_path, book, count) as collection:
             (match,) = collection.search_descriptors(query, k=1)[0]
             assert match.photo == "/7.jpg"
-            chances.append(match.false_match_probability)
-    assert chances[1] == pytest.approx(4 * chances[0], rel=1e-3)
+            probabilities.append(match.false_match_probability)
+    assert probabilities[1] == pytest.approx(4 * probabilities[0], rel=1e-3)
 
 
-def test_what_may_be_chance_is_left_out(tmp_path: Path, book: Codebook) -> None:
+def test_max_false_match_omits_likely_false_matches(tmp_path: Path, book: Codebook) -> None:
     with filled(tmp_path, book, 200) as collection:
         known, unknown = descriptors(200, seed=2, dim=DIM)[7:8], descriptors(1, seed=6, dim=DIM)
         both = torch.cat([known, unknown])
         everything = collection.search_descriptors(both, k=10)
-        left = collection.search_descriptors(both, k=10, max_false_match=1e-3)
-        assert [match.photo for match in left[0]] == ["/7.jpg"]
-        assert left[1].matches == []
-        for some, kept in zip(everything, left, strict=True):
-            assert kept.matches == [match for match in some if match.false_match_probability <= 1e-3]
-        assert [len(some) for some in everything] == [10, 10]
+        filtered = collection.search_descriptors(both, k=10, max_false_match=1e-3)
+        assert [match.photo for match in filtered[0]] == ["/7.jpg"]
+        assert filtered[1].matches == []
+        for unfiltered, remaining in zip(everything, filtered, strict=True):
+            assert remaining.matches == [match for match in unfiltered if match.false_match_probability <= 1e-3]
+        assert [len(matches) for matches in everything] == [10, 10]
         for wrong in (0, -1, 1.5, float("nan")):
             with pytest.raises(HomingError, match="max_false_match must be above 0 and at most 1"):
                 collection.search_descriptors(both, max_false_match=wrong)
 
 
-def test_an_activated_photo_is_compared_with_what_was_released_too(
+def test_an_activated_photo_is_also_compared_by_its_released_descriptor(
     collection: Collection, photos: Path, tmp_path: Path
 ) -> None:
-    """The released file has left its original: a copy of either is sure, and a distractor has two tries."""
+    """Copies of the original and of the released file match; a distractor is compared with both descriptors."""
     collection.add(photos)
     passive = {match.id: match for match in collection.search(photos / "flower.jpg", k=5000)}
     activated = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")[0].released
@@ -102,10 +100,8 @@ def test_an_activated_photo_is_compared_with_what_was_released_too(
     assert all(each == passive[each.id] for each in others if each.compared == "descriptor" and each.id != number)
 
 
-def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
-    collection: Collection, photos: Path, tmp_path: Path
-) -> None:
-    """Its chance counts twice, and may be the larger one: it is the nearest all the same."""
+def test_an_activated_photo_ranks_before_a_near_duplicate(collection: Collection, photos: Path, tmp_path: Path) -> None:
+    """Its false-match probability is doubled and may be larger, but it is the nearest photo."""
     Image.open(photos / "flower.jpg").save(tmp_path / "near.jpg", quality=90)
     collection.add(tmp_path / "near.jpg")
     collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
@@ -115,10 +111,10 @@ def test_an_activated_photo_comes_before_one_that_is_nearly_the_same(
     assert first.false_match_probability > second.false_match_probability
 
 
-def test_a_released_descriptor_that_is_damaged_is_found_and_forgotten(tmp_path: Path) -> None:
-    made = tiny_photos(tmp_path / "photos", 4)
+def test_a_damaged_released_descriptor_is_found_and_deleted(tmp_path: Path) -> None:
+    originals = tiny_photos(tmp_path / "photos", 4)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as opened:
-        opened.activate(made, tmp_path / "out", recipe=RECIPES[1])
+        opened.activate(originals, tmp_path / "out", recipe=RECIPES[1])
         with closing(sqlite3.connect(tmp_path / "c.homing" / "catalog.sqlite", isolation_level=None)) as database:
             (photo,) = database.execute("SELECT min(photo) FROM released_descriptors").fetchone()
             database.execute("UPDATE released_descriptors SET vector = zeroblob(7) WHERE photo = ?", (photo,))
@@ -129,7 +125,7 @@ def test_a_released_descriptor_that_is_damaged_is_found_and_forgotten(tmp_path: 
         assert len(opened.folder.catalog.descriptors(np.array([photo]))[photo]) == 1
 
 
-def test_a_copy_is_sure_and_a_distractor_is_not(collection: Collection, photos: Path) -> None:
+def test_only_a_copy_has_a_small_false_match_probability(collection: Collection, photos: Path) -> None:
     collection.add([photos / "flower.jpg", photos / "camera.png"])
     first = collection.search(photos / "flower.jpg", k=1)[0]
     assert (first.photo, first.compared) == (str(photos / "flower.jpg"), "descriptor")
@@ -137,7 +133,7 @@ def test_a_copy_is_sure_and_a_distractor_is_not(collection: Collection, photos: 
     assert collection.search(photos / "rocket.jpg", max_false_match=1e-3).matches == []
 
 
-def test_where_nobody_says_the_collection_chooses_and_says_how(collection: Collection, photos: Path) -> None:
+def test_default_search_settings_are_reported(collection: Collection, photos: Path) -> None:
     collection.add(photos)
     plan = collection.plan_search()
     probes = collection.index.default_nprobe()
@@ -155,12 +151,10 @@ def test_where_nobody_says_the_collection_chooses_and_says_how(collection: Colle
     assert {match.compared for match in collection.search(query, probes=1)} == {"code"}
 
 
-def test_distances_of_codes_and_of_descriptors_are_ordered_by_how_rare_they_are(
-    collection: Collection, photos: Path
-) -> None:
-    """A distractor's code may be rarer, and farther, than a descriptor: only chances can be compared."""
+def test_matches_by_code_and_by_descriptor_are_ranked_by_probability(collection: Collection, photos: Path) -> None:
+    """Distances to codes and to descriptors have different null distributions, so only probabilities are comparable."""
     collection.add(photos)
     matches = collection.search(photos / "chelsea.png", k=100)
     assert {match.compared for match in matches} == {"code", "descriptor"}
-    chances = [match.false_match_probability for match in matches]
-    assert chances == sorted(chances)
+    probabilities = [match.false_match_probability for match in matches]
+    assert probabilities == sorted(probabilities)

@@ -1,4 +1,4 @@
-"""The whole way with a codebook of every family: add, activate, search, and open again."""
+"""Add, activate, search and open again, with a codebook of every family."""
 
 from pathlib import Path
 
@@ -36,16 +36,18 @@ def test_photos_are_added_activated_and_found(
     book.write(tmp_path / "mine.codebook")
     with Collection.create(tmp_path / "c", codebook=tmp_path / "mine.codebook", extractor=network) as collection:
         collection.add(photos)
-        some = [photos / "flower.jpg", photos / "rocket.jpg"]
+        to_activate = [photos / "flower.jpg", photos / "rocket.jpg"]
         if spec == "Flat":
             with pytest.raises(CodebookError, match="nothing to gain"):
-                collection.activate(some, tmp_path / "out", recipe="paper-fast")
+                collection.activate(to_activate, tmp_path / "out", recipe="paper-fast")
         else:
-            outcomes = collection.activate(some, tmp_path / "out", recipe="paper-fast")
+            outcomes = collection.activate(to_activate, tmp_path / "out", recipe="paper-fast")
             assert {outcome.state for outcome in outcomes} <= {"activated", "unchanged"}
             assert any(outcome.state == "activated" for outcome in outcomes)
         before = [collection.search(path, k=4) for path in sorted(photos.iterdir())]
-    (tmp_path / "c" / "index.faiss").rename(tmp_path / "snapshot")  # built anew from the codes in the catalog
+    (tmp_path / "c" / "index.faiss").rename(
+        tmp_path / "snapshot"
+    )  # so that the index is rebuilt from the codes in the catalog
     with Collection.open(tmp_path / "c", extractor=network) as again:
         after = [again.search(path, k=4) for path in sorted(photos.iterdir())]
     assert after == before

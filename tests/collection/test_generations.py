@@ -1,4 +1,4 @@
-"""Generations and all else that happens to a collection: photos come and go, somebody else writes, a crash, a check."""
+"""Generations together with additions, removals, concurrent writers, crashes and checks."""
 
 import os
 import shutil
@@ -25,8 +25,8 @@ NEW = "PQ12x4"
 def path(tmp_path: Path) -> Path:
     """A collection of six small photos."""
     tiny_photos(tmp_path / "photos", 6)
-    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        made.add(tmp_path / "photos")
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+        collection.add(tmp_path / "photos")
     return tmp_path / "c"
 
 
@@ -50,12 +50,12 @@ def names(path: Path, generation: str = "current") -> dict[str, int]:
         return {Path(match.photo).name: match.id for match in matches}
 
 
-def test_what_is_removed_leaves_all_generations_at_once(path: Path) -> None:
+def test_remove_applies_to_all_generations(path: Path) -> None:
     migrated(path)
-    with opened(path) as current, opened(path, "next") as waiting:
-        assert len(waiting.index) == 6
+    with opened(path) as current, opened(path, "next") as next_generation:
+        assert len(next_generation.index) == 6
         current.remove(path.parent / "photos" / "0001.jpg")
-        assert len(waiting.index) == 5, "also for those who have it open"
+        assert len(next_generation.index) == 5, "an open collection follows"
     assert "0001.jpg" not in names(path, "next")
     switched(path)
     with opened(path) as current:
@@ -63,7 +63,7 @@ def test_what_is_removed_leaves_all_generations_at_once(path: Path) -> None:
     assert names(path) == names(path, "previous") == {"0000.png": 1, "0003.jpg": 4, "0004.png": 5, "0005.jpg": 6}
 
 
-def test_what_is_removed_leaves_generations_before_the_previous_too(path: Path) -> None:
+def test_remove_applies_to_generations_before_the_previous_one(path: Path) -> None:
     for spec in (NEW, "IVF8,PQ12x4"):
         migrated(path, spec)
         switched(path)
@@ -74,19 +74,19 @@ def test_what_is_removed_leaves_generations_before_the_previous_too(path: Path) 
             assert catalog.existing_ids(range(1, 7)) == [1, 3, 4, 5, 6]
 
 
-def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_path: Path) -> None:
+def test_changes_since_the_migration_are_included(path: Path, tmp_path: Path) -> None:
     migrated(path)
     photos = path.parent / "photos"
     new = tiny_photos(tmp_path / "new", 8, seed=1)
-    with opened(path) as current, opened(path, "next") as waiting:
-        assert len(waiting.index) == 6
+    with opened(path) as current, opened(path, "next") as next_generation:
+        assert len(next_generation.index) == 6
         current.add(new[6])
         shutil.copy(new[0], photos / "0000.png")
         assert [each.state for each in current.add(photos / "0000.png", replace=True)] == ["replaced"]
         moved = (photos / "0003.jpg").rename(photos / "moved.jpg")
         assert [each.state for each in current.add(moved)] == ["moved"]
         assert migrated(path).photos == 7
-        assert len(waiting.index) == 7
+        assert len(next_generation.index) == 7
         current.activate(new[7], tmp_path / "out", recipe="paper-fast")
     assert switched(path).photos == 8
     expected = {"0000.png": 8, "0001.jpg": 2, "0002.png": 3, "moved.jpg": 4, "0004.png": 5, "0005.jpg": 6}
@@ -96,41 +96,41 @@ def test_what_comes_moves_and_is_replaced_meanwhile_comes_along(path: Path, tmp_
         assert current.check() == []
 
 
-def test_a_photo_that_was_replaced_and_came_back_is_carried_over(path: Path, tmp_path: Path) -> None:
+def test_a_photo_that_was_replaced_and_added_again_is_migrated(path: Path, tmp_path: Path) -> None:
     migrated(path)
-    place = path.parent / "photos" / "0000.png"
-    shutil.copy(place, tmp_path / "before.png")
-    shutil.copy(tiny_photos(tmp_path / "new", 1, seed=1)[0], place)
+    target = path.parent / "photos" / "0000.png"
+    shutil.copy(target, tmp_path / "before.png")
+    shutil.copy(tiny_photos(tmp_path / "new", 1, seed=1)[0], target)
     with opened(path) as current:
-        assert [each.state for each in current.add(place, replace=True)] == ["replaced"]
+        assert [each.state for each in current.add(target, replace=True)] == ["replaced"]
         assert [each.state for each in current.add(tmp_path / "before.png")] == ["added"]
     assert migrated(path).photos == 7
     assert names(path, "next") == names(path)
 
 
-def test_a_removal_that_was_killed_is_finished_by_the_same_call(path: Path, monkeypatch) -> None:
+def test_repeating_a_killed_removal_completes_it(path: Path, monkeypatch) -> None:
     migrated(path)
     switched(path)
     with opened(path) as current:
         with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-            broken.setattr("homing.collection.catalog.Catalog.remove", _killed_at_second(Catalog.remove))
+            broken.setattr("homing.collection.catalog.Catalog.remove", _interrupt_second_call(Catalog.remove))
             current.remove(3)
         assert [each.state for each in current.remove(3)] == ["removed"]
     assert names(path, "previous") == names(path)
 
 
-def _killed_at_second(step: Callable[..., object]) -> Callable[..., object]:
-    left = iter([step])
+def _interrupt_second_call(step: Callable[..., object]) -> Callable[..., object]:
+    calls = iter([step])
 
-    def killed(*arguments: object) -> object:
-        if (first := next(left, None)) is None:
+    def interrupted(*arguments: object) -> object:
+        if (first := next(calls, None)) is None:
             raise KeyboardInterrupt
         return first(*arguments)
 
-    return killed
+    return interrupted
 
 
-def test_an_id_is_not_given_again_after_a_migration(path: Path) -> None:
+def test_ids_are_not_reused_after_a_migration(path: Path) -> None:
     with opened(path) as current:
         current.remove(6)
     migrated(path)
@@ -143,17 +143,17 @@ def test_an_id_is_not_given_again_after_a_migration(path: Path) -> None:
 
 def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
     more = tiny_photos(tmp_path / "more", 3, seed=2)
-    carried, go_on = threading.Event(), threading.Event()
+    started, go_on = threading.Event(), threading.Event()
 
     def advance() -> None:
-        carried.set()
+        started.set()
         go_on.wait(120)
 
     job = threading.Thread(target=migrate, args=(path, tiny_codebook(NEW)), kwargs={"advance": advance})
     job.start()
-    assert carried.wait(120)
+    assert started.wait(120)
     with opened(path) as current:
-        assert len(current.search(more[0])) == 6, "searches go on"
+        assert len(current.search(more[0])) == 6, "searches continue"
         with pytest.raises(BusyError):
             current.add(more)
         with pytest.raises(BusyError):
@@ -177,42 +177,45 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
     assert switched(path).photos == 7
 
 
-def test_only_the_generation_that_answers_is_changed(path: Path, tmp_path: Path) -> None:
+def test_only_the_current_generation_can_be_changed(path: Path, tmp_path: Path) -> None:
     more = tiny_photos(tmp_path / "more", 1, seed=2)
     migrated(path)
-    with opened(path, "next") as waiting, pytest.raises(CollectionError, match="cannot be changed; open it again"):
-        waiting.add(more)
-    with opened(path) as late:
+    with (
+        opened(path, "next") as next_generation,
+        pytest.raises(CollectionError, match="cannot be changed; open it again"),
+    ):
+        next_generation.add(more)
+    with opened(path) as opened_before:
         switched(path)
         with pytest.raises(CollectionError, match="open it again"):
-            late.add(more)
-        assert len(late.search(more[0])) == 6, "who has it open still searches it"
+            opened_before.add(more)
+        assert len(opened_before.search(more[0])) == 6, "an open collection can still be searched"
         delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     with opened(path) as current:
         assert [each.state for each in current.add(more)] == ["added"]
 
 
-def test_all_generations_before_are_forgotten_also_after_a_crash(path: Path) -> None:
+def test_delete_previous_completes_after_a_crash(path: Path) -> None:
     for spec in (NEW, "IVF4,PQ12x4"):
         migrated(path, spec)
         switched(path)
     before = names(path)
     assert sorted(each.name for each in path.glob("generation-*")) == ["generation-2", "generation-3"]
-    (path / "current").write_text("3 alone\n")  # a kill came right after this step
+    (path / "current").write_text("3 alone\n")  # as after a kill at this step
     with pytest.raises(CollectionError, match="no previous generation"):
         opened(path, "previous")
     found = check(path)
     assert {each.part for each in found} == {"file"}
     assert all("deleted" in each.problem for each in found)
-    (path / "codebook").unlink()  # or later
+    (path / "codebook").unlink()  # as after a kill at a later step
     delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
     assert check(path) == []
     assert names(path) == before
 
 
-def test_where_the_name_of_the_current_generation_was_lost_nothing_is_removed(path: Path, tmp_path: Path) -> None:
+def test_a_lost_file_current_removes_no_references(path: Path, tmp_path: Path) -> None:
     migrated(path)
     switched(path)
     with opened(path) as current:
@@ -226,12 +229,12 @@ def test_where_the_name_of_the_current_generation_was_lost_nothing_is_removed(pa
         assert current.info().photos == 7
 
 
-def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:
+def test_a_repair_covers_every_generation_and_leftovers(path: Path) -> None:
     migrated(path)
-    names(path, "next")  # which keeps a snapshot
+    names(path, "next")  # saves a snapshot
     assert check(path) == []
     (path / "generation-2" / "index.faiss").write_bytes(b"scribble")
-    draft = path / ".0123456789abcdef.tmp"  # of a next generation, which a kill came upon
+    draft = path / ".0123456789abcdef.tmp"  # a next generation whose creation was killed
     shutil.copytree(path / "generation-2", draft)
     old = (path / "codebook").stat().st_mtime - 10_000
     os.utime(draft, (old, old))
@@ -249,18 +252,18 @@ def test_a_check_mends_every_generation_and_clears_up(path: Path) -> None:
         check(path)
 
 
-def test_photos_that_were_missing_take_their_place_when_they_are_back(path: Path) -> None:
+def test_missing_photos_are_migrated_once_their_files_are_back(path: Path) -> None:
     other = NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="other", size=24, device="cpu")
     wanted = Codebook.train(descriptors(500, dim=other.dim).numpy(), spec=NEW, extractor=other, name="other")
     assert wanted.extractor_fingerprint != tiny_codebook().extractor_fingerprint
     (path.parent / "photos" / "0002.png").rename(path.parent / "away.png")
     done = migrate(path, wanted, extractor=other)
     assert (done.photos, len(done.missing)) == (5, 1)
-    with Collection.open(path, extractor=other, generation="next") as waiting:
-        assert len(waiting.index) == 5
+    with Collection.open(path, extractor=other, generation="next") as next_generation:
+        assert len(next_generation.index) == 5
         (path.parent / "away.png").rename(path.parent / "photos" / "0002.png")
         assert migrate(path, wanted, extractor=other).photos == 6
-        assert len(waiting.index) == 6, "also for those who have it open"
+        assert len(next_generation.index) == 6, "an open collection follows"
     assert switch(path, extractor=other).photos == 6
     with Collection.open(path, extractor=other) as current:
         assert sorted(match.id for match in current.search(path.parent / "photos" / "0002.png")) == [1, 2, 3, 4, 5, 6]

@@ -1,4 +1,4 @@
-"""Listing the references of a collection: pages, filters, and what is said of each."""
+"""List the references of a collection: pages, filters and fields."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from homing.errors import HomingError
 
 @pytest.fixture(params=["c", "c.lance"])
 def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Collection]:
-    """An empty collection of either kind."""
+    """An empty collection in SQLite or Lance."""
     codebook = tiny_codebook(LANCE if request.param.endswith(".lance") else SPEC)
-    with Collection.create(tmp_path / request.param, codebook=codebook, extractor=tiny_extractor()) as made:
-        yield made
+    with Collection.create(tmp_path / request.param, codebook=codebook, extractor=tiny_extractor()) as created:
+        yield created
 
 
 @pytest.fixture
 def filled(opened: Collection, tmp_path: Path) -> tuple[Collection, list[Path]]:
-    """Twelve photos, the first four released."""
+    """A collection of twelve photos, the first four released."""
     photos = tiny_photos(tmp_path / "photos", 12)
     opened.add(photos)
     opened.activate(photos[:4], tmp_path / "out", recipe=RECIPES[1])
@@ -36,7 +36,7 @@ def test_an_empty_collection_has_no_references(opened: Collection) -> None:
     assert list(opened.references()) == []
 
 
-def test_what_is_said_of_each_reference(filled: tuple[Collection, list[Path]], tmp_path: Path) -> None:
+def test_fields_of_a_reference(filled: tuple[Collection, list[Path]], tmp_path: Path) -> None:
     collection, photos = filled
     listed = list(collection.references())
     assert [each.photo for each in listed] == [str(photo) for photo in photos]
@@ -56,7 +56,7 @@ def test_what_is_said_of_each_reference(filled: tuple[Collection, list[Path]], t
             assert (each.state, each.releases) == ("passive", ())
 
 
-def test_releases_come_the_latest_first(filled: tuple[Collection, list[Path]], tmp_path: Path) -> None:
+def test_releases_are_listed_latest_first(filled: tuple[Collection, list[Path]], tmp_path: Path) -> None:
     collection, photos = filled
     collection.activate(photos[0], tmp_path / "later", recipe=RECIPES[1])
     first = next(collection.references())
@@ -89,9 +89,9 @@ def test_references_of_a_state(filled: tuple[Collection, list[Path]]) -> None:
 
 
 def test_references_by_a_part_of_their_file_name(opened: Collection, tmp_path: Path) -> None:
-    made = tiny_photos(tmp_path / "photos", 4)
+    created = tiny_photos(tmp_path / "photos", 4)
     names = ["Beach.PNG", unicodedata.normalize("NFD", "Épernay.jpg"), "50%_off'.png", "beach-2.jpg"]
-    photos = [path.rename(path.with_name(name)) for path, name in zip(made, names, strict=True)]
+    photos = [path.rename(path.with_name(name)) for path, name in zip(created, names, strict=True)]
     opened.add(photos)
     for text, wanted in [("beach", [0, 3]), ("éPERNAY", [1]), ("%_", [2]), ("'", [2]), ("photos", []), ("", range(4))]:
         found = [each.photo for each in opened.references(name_contains=text)]
@@ -122,6 +122,6 @@ def test_references_are_listed_while_others_are_added(filled: tuple[Collection, 
     ("options", "line"),
     [({"state": "activ"}, "unknown state 'activ'; did you mean 'activated'"), ({"limit": 0}, "at least 1, got 0")],
 )
-def test_a_wrong_question_is_refused_at_once(opened: Collection, options: dict[str, object], line: str) -> None:
+def test_wrong_options_are_rejected_at_once(opened: Collection, options: dict[str, object], line: str) -> None:
     with pytest.raises(HomingError, match=line):
         opened.references(**options)

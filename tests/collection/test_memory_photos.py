@@ -1,4 +1,4 @@
-"""Photos in memory in a collection: added, activated and searched for as files are; nothing is half added."""
+"""Photos in memory are added, activated and searched for like files, and never added in part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from homing.photo import Photo
 
 
 def image(seed: int) -> Image.Image:
-    """A soft picture of 64 × 48 pixels."""
+    """A smooth image of 64 × 48 pixels."""
     small = np.random.default_rng(seed).integers(0, 256, (6, 6, 3), dtype=np.uint8)
     return Image.fromarray(small).resize((64, 48), Image.Resampling.BICUBIC)
 
@@ -39,17 +39,17 @@ def encoded(seed: int, format: str = "PNG") -> bytes:
 
 
 def uploads(collection: Collection) -> list[str]:
-    """The files that are kept, by their names."""
+    """The names of the stored files."""
     folder = Path(str(collection.folder.root)) / "uploads"
     return sorted(each.name for each in folder.rglob("*") if each.is_file()) if folder.exists() else []
 
 
 @pytest.fixture(params=["c", "c.lance"])
 def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Collection]:
-    """An empty collection of either kind."""
+    """An empty collection in SQLite or Lance."""
     codebook = tiny_codebook(LANCE if request.param.endswith(".lance") else SPEC)
-    with Collection.create(tmp_path / request.param, codebook=codebook, extractor=tiny_extractor()) as made:
-        yield made
+    with Collection.create(tmp_path / request.param, codebook=codebook, extractor=tiny_extractor()) as created:
+        yield created
 
 
 def test_photos_of_every_kind_are_added_and_found(opened: Collection, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_photos_of_every_kind_are_added_and_found(opened: Collection, tmp_path: 
     assert opened.check() == []
 
 
-def test_names_are_those_of_a_dict(opened: Collection, tmp_path: Path) -> None:
+def test_a_dict_gives_the_names(opened: Collection, tmp_path: Path) -> None:
     outcomes = opened.activate(
         {"beach.png": image(1), "sea.jpg": encoded(2, "JPEG")}, tmp_path / "out", recipe=RECIPES[1]
     )
@@ -89,7 +89,7 @@ def test_names_are_those_of_a_dict(opened: Collection, tmp_path: Path) -> None:
         assert opened.search(image(seed), k=1).query.endswith(".png")
 
 
-def test_the_released_file_is_that_of_the_same_file_on_disk(opened: Collection, tmp_path: Path) -> None:
+def test_the_released_file_equals_that_of_the_same_file_on_disk(opened: Collection, tmp_path: Path) -> None:
     (tmp_path / "beach.png").write_bytes(encoded(1))
     with Collection.create(tmp_path / "other", codebook=opened.codebook, extractor=tiny_extractor()) as other:
         other.activate(tmp_path / "beach.png", tmp_path / "from_path", recipe=RECIPES[1])
@@ -98,7 +98,7 @@ def test_the_released_file_is_that_of_the_same_file_on_disk(opened: Collection, 
     assert released[0] == released[1]
 
 
-def test_what_is_known_is_not_kept_twice(opened: Collection, tmp_path: Path) -> None:
+def test_a_known_photo_is_not_stored_again(opened: Collection, tmp_path: Path) -> None:
     (tmp_path / "beach.png").write_bytes(encoded(1))
     opened.add(tmp_path / "beach.png")
     assert [each.state for each in opened.add({"copy.png": encoded(1)})] == ["known"]
@@ -108,7 +108,7 @@ def test_what_is_known_is_not_kept_twice(opened: Collection, tmp_path: Path) -> 
     assert len(uploads(opened)) == 1
 
 
-def test_nothing_is_added_if_one_of_the_photos_cannot_be(opened: Collection, tmp_path: Path) -> None:
+def test_nothing_is_added_if_one_photo_is_invalid(opened: Collection, tmp_path: Path) -> None:
     for wrong in (None, b"text", np.zeros((3, 4)), tensor(1) * 9, [image(2)]):
         for job in (opened.add, lambda photos: opened.activate(photos, tmp_path / "out", recipe=RECIPES[0])):
             with pytest.raises(PhotoError):
@@ -123,14 +123,14 @@ def test_nothing_is_added_if_one_of_the_photos_cannot_be(opened: Collection, tmp
     assert uploads(opened) == [] and not (tmp_path / "out").exists()
 
 
-def test_a_damaged_file_fails_alone_and_is_not_kept(opened: Collection) -> None:
+def test_only_a_damaged_file_fails_and_it_is_not_stored(opened: Collection) -> None:
     damaged = encoded(1)[:2000] + bytes(500)
     outcomes = opened.add({"good.png": image(2), "bad.png": damaged})
     assert {each.photo.name: each.state for each in outcomes} == {"good.png": "added", "bad.png": "failed"}
     assert uploads(opened) == ["good.png"]
 
 
-def test_removing_a_reference_removes_the_file_that_was_kept(opened: Collection, tmp_path: Path) -> None:
+def test_removing_a_reference_deletes_its_stored_file(opened: Collection, tmp_path: Path) -> None:
     path = tiny_photos(tmp_path / "photos", 1)[0]
     opened.add([path, image(1), image(2)])
     number = opened.search(image(1), k=1)[0].id
@@ -140,10 +140,10 @@ def test_removing_a_reference_removes_the_file_that_was_kept(opened: Collection,
     assert opened.check() == []
 
 
-def test_a_migration_finds_the_files_that_were_kept(tmp_path: Path) -> None:
-    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        made.add([image(1), tensor(2)])
-        sources = {match.photo for match in made.search(image(1))}
+def test_a_migration_finds_stored_files(tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as created:
+        created.add([image(1), tensor(2)])
+        sources = {match.photo for match in created.search(image(1))}
     done = migrate(tmp_path / "c", tiny_codebook("IVF4,PQ12x4"), extractor=tiny_extractor())
     assert (done.photos, done.missing) == (2, [])
     switch(tmp_path / "c")
@@ -151,7 +151,7 @@ def test_a_migration_finds_the_files_that_were_kept(tmp_path: Path) -> None:
         assert {match.photo for match in now.search(image(1), probes=4)} == sources
 
 
-def test_uploads_are_private_and_one_job_at_a_time_changes_them(small: Collection) -> None:
+def test_uploads_are_private_and_locked_during_changes(small: Collection) -> None:
     small.add(image(1))
     folder = Path(str(small.folder.root)) / "uploads"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -164,16 +164,16 @@ def test_uploads_are_private_and_one_job_at_a_time_changes_them(small: Collectio
     assert [each.state for each in small.add(image(2))] == ["added"]
 
 
-def test_a_bucket_keeps_photos_in_memory_below_the_collection(s3: str) -> None:
+def test_uploads_of_a_collection_in_a_bucket(s3: str) -> None:
     where = f"{s3}/photos.lance"
-    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        assert [each.state for each in made.add({"beach.png": image(1)})] == ["added"]
-        match = made.search(image(1), k=1)[0]
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        assert [each.state for each in created.add({"beach.png": image(1)})] == ["added"]
+        match = created.search(image(1), k=1)[0]
         assert match.photo.startswith(f"{where}/uploads/") and match.photo.endswith("/beach.png")
         assert Photo.load(match.photo).data == Photo.load(str(match.photo)).data
-        assert [each.state for each in made.add(Photo.load(match.photo))] == ["known"]
-        assert made.check() == []
-        made.remove(match.id)
+        assert [each.state for each in created.add(Photo.load(match.photo))] == ["known"]
+        assert created.check() == []
+        created.remove(match.id)
         with pytest.raises(PhotoError):
             Photo.load(match.photo)
 
@@ -188,7 +188,7 @@ def test_a_batch_of_tensors_gives_a_list_of_results(small: Collection) -> None:
     assert [match.id for match in alone] == [result[0].id for result in results]
 
 
-def test_a_query_that_cannot_be_read_is_named(small: Collection, tmp_path: Path) -> None:
+def test_an_unreadable_query_is_named(small: Collection, tmp_path: Path) -> None:
     with pytest.raises(PhotoError, match=r"nothing\.jpg: cannot be read"):
         small.search([image(1), tmp_path / "nothing.jpg"])
     with pytest.raises(PhotoError, match="not a regular file"):
@@ -196,9 +196,9 @@ def test_a_query_that_cannot_be_read_is_named(small: Collection, tmp_path: Path)
 
 
 @pytest.mark.parametrize("make", [image, tensor, encoded, lambda seed: np.array(image(seed))])
-def test_a_collection_that_was_moved_still_answers(make: Callable[[int], Any], tmp_path: Path) -> None:
-    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        made.add(make(1))
+def test_uploads_are_found_after_moving_the_collection(make: Callable[[int], Any], tmp_path: Path) -> None:
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(), extractor=tiny_extractor()) as created:
+        created.add(make(1))
     shutil.move(tmp_path / "c", tmp_path / "moved")
     with Collection.open(tmp_path / "moved", extractor=tiny_extractor()) as moved:
         assert moved.search(make(1), k=1).verdict == "match" or moved.search(make(1), k=1)[0].distance < 0.02

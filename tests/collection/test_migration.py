@@ -1,4 +1,4 @@
-"""From one codebook to another: nothing is lost, both answer, and the switch is one step."""
+"""Migrate to another codebook: nothing is lost, both generations can be searched, and the switch is atomic."""
 
 import shutil
 import sqlite3
@@ -40,47 +40,49 @@ def book(spec: str = "IVF4,PQ8x4", tiny: NetworkExtractor = TINY, seed: int = 0)
 def path(photos: Path, tmp_path: Path) -> Path:
     """A collection of four photos, two of them activated."""
     shutil.copytree(photos, tmp_path / "photos")
-    with Collection.create(tmp_path / "c", codebook=book(), extractor=TINY) as made:
-        made.add(tmp_path / "photos")
-        some = [tmp_path / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
-        assert {each.state for each in made.activate(some, tmp_path / "out", recipe="paper")} == {"activated"}
+    with Collection.create(tmp_path / "c", codebook=book(), extractor=TINY) as collection:
+        collection.add(tmp_path / "photos")
+        to_activate = [tmp_path / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
+        assert {each.state for each in collection.activate(to_activate, tmp_path / "out", recipe="paper")} == {
+            "activated"
+        }
     return tmp_path / "c"
 
 
-def answers(path: Path, generation: str = "current", extractor: NetworkExtractor = TINY) -> list:
+def results_of(path: Path, generation: str = "current", extractor: NetworkExtractor = TINY) -> list:
     with Collection.open(path, extractor=extractor, generation=generation) as opened:
         return [opened.search(photo, k=4) for photo in sorted((path.parent / "photos").iterdir())]
 
 
-def test_both_answer_until_the_switch_and_after(path: Path) -> None:
-    before, new = answers(path), book("PQ8x4")
+def test_both_generations_can_be_searched_until_they_are_deleted(path: Path) -> None:
+    before, new = results_of(path), book("PQ8x4")
     done = migrate(path, new, extractor=TINY)
     assert (done.photos, done.missing) == (4, [])
-    assert answers(path) == before
+    assert results_of(path) == before
     assert _codebooks(path) == ("IVF4,PQ8x4 0", "PQ8x4 0", None)
     with Collection.open(path, extractor=TINY, generation="next") as opened:
         assert opened.codebook.fingerprint == new.fingerprint
         for ids, codes in opened.folder.catalog.codes():
-            kept = opened.folder.catalog.descriptors(ids)
-            rows = torch.from_numpy(np.stack([kept[number][0] for number in ids.tolist()]).astype(np.float32))
+            stored = opened.folder.catalog.descriptors(ids)
+            rows = torch.from_numpy(np.stack([stored[number][0] for number in ids.tolist()]).astype(np.float32))
             assert np.array_equal(codes, new.encode(rows))
-    after = answers(path, "next")
+    after = results_of(path, "next")
     for photo, matches in zip(sorted((path.parent / "photos").iterdir()), after, strict=True):
         assert str(photo) in [match.photo for match in matches if match.distance == matches[0].distance]
     switch(path, extractor=TINY)
-    assert answers(path) == after
-    assert answers(path, "previous") == before
+    assert results_of(path) == after
+    assert results_of(path, "previous") == before
     assert _codebooks(path) == ("PQ8x4 0", None, "IVF4,PQ8x4 0")
     delete_previous(path)
-    assert answers(path) == after
+    assert results_of(path) == after
     with pytest.raises(CollectionError, match="no previous generation"):
-        answers(path, "previous")
+        results_of(path, "previous")
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
     migrate(path, book("PQ4x4"), extractor=TINY)
     switch(path, extractor=TINY)
     delete_previous(path)
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-3", "snapshot.lock", "writer.lock"]
-    assert {match.photo for matches in answers(path) for match in matches} == {
+    assert {match.photo for matches in results_of(path) for match in matches} == {
         str(photo) for photo in (path.parent / "photos").iterdir()
     }
 
@@ -91,7 +93,7 @@ def _codebooks(path: Path) -> tuple[str, str | None, str | None]:
     return about.codebook, about.next_codebook, about.previous_codebook
 
 
-def test_the_gain_is_that_of_the_released_files(path: Path) -> None:
+def test_gains_are_measured_on_the_released_files(path: Path) -> None:
     new = book("IVF4,PQ8x4", seed=5)
     done = migrate(path, new, extractor=TINY)
     assert len(done.gain_kept) + len(done.gain_lost) == 2
@@ -108,7 +110,7 @@ def test_the_gain_is_that_of_the_released_files(path: Path) -> None:
         assert (str(path.parent / "photos" / name) in kept) == bool(nearer and inside)
 
 
-def test_the_same_quantizer_keeps_every_gain_and_none_is_left_where_there_is_nothing_to_gain(path: Path) -> None:
+def test_gains_with_the_same_quantizer_and_without_compression(path: Path) -> None:
     with Collection.open(path, extractor=TINY) as opened:
         old = opened.codebook
     same = faiss.serialize_index(old.new_faiss()).tobytes()
@@ -122,8 +124,8 @@ def test_the_same_quantizer_keeps_every_gain_and_none_is_left_where_there_is_not
     ] * 2
 
 
-def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -> None:
-    _all(path, "DELETE FROM released_descriptors")  # as in a catalog of an earlier homing
+def test_photos_that_lost_their_gain_can_be_activated_again(path: Path) -> None:
+    _all(path, "DELETE FROM released_descriptors")  # so that gains are measured on the files
     (path.parent / "out" / "rocket.jpg").rename(path.parent / "elsewhere.jpg")
     done = migrate(path, book("RQ4x4"), extractor=TINY)
     assert [Path(each.released).name for each in done.gain_unknown] == ["rocket.jpg"]
@@ -136,7 +138,7 @@ def test_what_lost_its_gain_is_activated_again_and_the_rest_is_not(path: Path) -
         assert [each.state for each in outcomes] == ["activated"]
 
 
-def test_released_files_need_not_be_there_where_their_descriptors_are_kept(path: Path) -> None:
+def test_released_files_are_not_needed_if_their_descriptors_are_stored(path: Path) -> None:
     before = migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY)
     shutil.rmtree(path / "generation-2")
     shutil.rmtree(path.parent / "out")
@@ -147,8 +149,8 @@ def test_released_files_need_not_be_there_where_their_descriptors_are_kept(path:
     assert len(rows[0]) == 2
 
 
-def test_a_released_file_that_comes_back_is_judged_after_all(path: Path) -> None:
-    _all(path, "DELETE FROM released_descriptors")  # as in a catalog of an earlier homing
+def test_a_restored_released_file_is_evaluated_again(path: Path) -> None:
+    _all(path, "DELETE FROM released_descriptors")  # so that gains are measured on the files
     (path.parent / "out").rename(path.parent / "away")
     assert len(migrate(path, book("IVF4,PQ8x4", seed=5), extractor=TINY).gain_unknown) == 2
     (path.parent / "away").rename(path.parent / "out")
@@ -161,7 +163,7 @@ def _all(folder: Path, query: str) -> list[tuple]:
         return database.execute(query).fetchall()
 
 
-def test_interrupted_it_continues(path: Path, monkeypatch) -> None:
+def test_an_interrupted_migration_is_resumed(path: Path, monkeypatch) -> None:
     monkeypatch.setattr("homing.collection._transfer.Transfer.photos.__defaults__", (2,))
     with pytest.raises(KeyboardInterrupt):
         migrate(path, book("PQ8x4"), extractor=TINY, advance=_stop_at(2))
@@ -180,27 +182,31 @@ def _stop_at(number: int) -> Callable[[], None]:
     return advance
 
 
-def test_another_network_reads_the_files_again(path: Path) -> None:
+def test_another_extractor_reads_the_files_again(path: Path) -> None:
     other = network(1)
-    gone = path.parent / "photos" / "camera.png"
-    kept = gone.read_bytes()
-    gone.write_bytes(kept + b"changed")
+    changed_file = path.parent / "photos" / "camera.png"
+    kept = changed_file.read_bytes()
+    changed_file.write_bytes(kept + b"changed")
     done = migrate(path, book(tiny=other), extractor=other)
     assert done.photos == 3
-    assert [reason.startswith(str(gone)) for reason in done.missing] == [True]
+    assert [reason.startswith(str(changed_file)) for reason in done.missing] == [True]
     with pytest.raises(CollectionError, match="--leave-missing"):
         switch(path, extractor=other)
-    with Collection.open(path, extractor=TINY) as still:
-        assert still.codebook.extractor_fingerprint == TINY.fingerprint
-        assert [each.state for each in still.add(gone)] == ["added"], "the old generation is not sealed"
-    gone.write_bytes(kept)
+    with Collection.open(path, extractor=TINY) as current:
+        assert current.codebook.extractor_fingerprint == TINY.fingerprint
+        assert [each.state for each in current.add(changed_file)] == ["added"], (
+            "the old generation can be changed until the switch"
+        )
+    changed_file.write_bytes(kept)
     assert migrate(path, book(tiny=other), extractor=other).photos == 4
     assert switch(path, extractor=other, leave_missing=True).photos == 4
-    for photo, matches in zip(sorted((path.parent / "photos").iterdir()), answers(path, extractor=other), strict=True):
+    for photo, matches in zip(
+        sorted((path.parent / "photos").iterdir()), results_of(path, extractor=other), strict=True
+    ):
         assert str(photo) in [match.photo for match in matches if match.distance == matches[0].distance]
 
 
-def test_senseless_calls_are_refused(path: Path) -> None:
+def test_wrong_calls_are_rejected(path: Path) -> None:
     with pytest.raises(CollectionError, match="already"):
         migrate(path, book(), extractor=TINY)
     with pytest.raises(CollectionError, match="no next generation"):
@@ -217,7 +223,7 @@ def test_senseless_calls_are_refused(path: Path) -> None:
         Collection.open(path)
 
 
-def test_what_lost_its_gain_has_it_again_on_the_way_back(path: Path) -> None:
+def test_migrating_back_restores_gains(path: Path) -> None:
     with Collection.open(path, extractor=TINY) as opened:
         first = opened.codebook
     for new, activated in ((book("Flat"), 0), (book("SQ8"), 0), (first, 2)):
@@ -228,6 +234,8 @@ def test_what_lost_its_gain_has_it_again_on_the_way_back(path: Path) -> None:
             assert (opened.info().activated, opened.info().unchanged) == (activated, 2 - activated)
     before = {each: each.read_bytes() for each in (path.parent / "out").iterdir()}
     with Collection.open(path, extractor=TINY) as opened:
-        some = [path.parent / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
-        assert {each.state for each in opened.activate(some, path.parent / "out", recipe="paper")} == {"activated"}
-    assert {each: each.read_bytes() for each in (path.parent / "out").iterdir()} == before, "nothing is done again"
+        to_activate = [path.parent / "photos" / name for name in ("flower.jpg", "rocket.jpg")]
+        assert {each.state for each in opened.activate(to_activate, path.parent / "out", recipe="paper")} == {
+            "activated"
+        }
+    assert {each: each.read_bytes() for each in (path.parent / "out").iterdir()} == before, "a file was written again"

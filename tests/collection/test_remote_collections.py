@@ -1,4 +1,4 @@
-"""What becomes of references whose files lie elsewhere: they move, change, leave, are activated, checked, migrated."""
+"""References with remote files: moved, changed, removed, activated, checked and migrated."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def states(outcomes: list) -> list[str]:
 
 
 @pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
-def test_references_leave_by_their_address_or_its_folder(where: str, small: Collection, request) -> None:
+def test_remove_by_address_or_remote_folder(where: str, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
     small.add(address)
     inner, chain, outer = address.partition("::")
@@ -34,16 +34,14 @@ def test_references_leave_by_their_address_or_its_folder(where: str, small: Coll
 
 
 @pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
-def test_passive_ones_are_activated_from_where_they_lie(where: str, small: Collection, tmp_path, request) -> None:
+def test_passive_remote_photos_are_activated(where: str, small: Collection, tmp_path, request) -> None:
     small.add(request.getfixturevalue(where))
     outcomes = small.activate_passive(tmp_path / "out", recipe="paper-fast")
     assert set(states(outcomes)) <= {"activated", "unchanged"}
     assert [str(each.released) for each in outcomes] == [str(tmp_path / "out" / name) for name in NAMES]
 
 
-def test_what_lies_here_and_there_has_no_folder_in_common(
-    memory: str, small: Collection, photos: Path, tmp_path
-) -> None:
+def test_local_and_remote_photos_have_no_common_folder(memory: str, small: Collection, photos: Path, tmp_path) -> None:
     small.add(memory)
     (tmp_path / "here.png").write_bytes((photos / "camera.png").read_bytes() + b"another")
     small.add(tmp_path / "here.png")
@@ -52,10 +50,10 @@ def test_what_lies_here_and_there_has_no_folder_in_common(
 
 
 @pytest.mark.parametrize("where", ["memory", "bucket"])
-def test_what_moved_is_known_and_what_changed_is_replaced(where: str, small: Collection, folder: Path, request) -> None:
+def test_moved_and_changed_remote_files(where: str, small: Collection, folder: Path, request) -> None:
     address = request.getfixturevalue(where)
     small.add(address)
-    assert states(small.add(folder)) == ["known"] * 4, "copies are no move"
+    assert states(small.add(folder)) == ["known"] * 4, "a copy is not a move"
     rocket = location(f"{address}/rocket.jpg")
     assert isinstance(rocket, Address)
     system, path = rocket._filesystem()
@@ -68,17 +66,19 @@ def test_what_moved_is_known_and_what_changed_is_replaced(where: str, small: Col
     assert small.find(f"{address}/camera.png").ids == [5]
 
 
-def test_a_server_that_is_down_or_denies_has_lost_nothing(folder: Path, small: Collection, serve) -> None:
+def test_an_unavailable_server_is_not_a_moved_file(folder: Path, small: Collection, serve) -> None:
     server, address = serve(folder, user="agency:open sesame")
     welcome = address.replace("://", "://agency:open%20sesame@")
     assert states(small.add(welcome)) == ["added"] * 4
-    assert states(small.add(folder)) == ["known"] * 4, "recorded without the password: it denies who asks"
+    assert states(small.add(folder)) == ["known"] * 4, (
+        "the source is recorded without the password, so the server denies access"
+    )
     server.shutdown()
     server.server_close()
     assert states(small.add(folder)) == ["known"] * 4, "down"
 
 
-def test_passwords_and_signatures_are_used_and_never_told(folder: Path, small: Collection, serve) -> None:
+def test_passwords_and_signatures_are_never_reported(folder: Path, small: Collection, serve) -> None:
     _, address = serve(folder, user="agency:sesame")
     with_password = address.replace("://", "://agency:sesame@")
     outcomes = small.add(with_password)
@@ -99,7 +99,7 @@ def test_passwords_and_signatures_are_used_and_never_told(folder: Path, small: C
 
 
 @pytest.mark.parametrize("where", ["memory", "bucket", "web"])
-def test_a_check_reads_what_was_released_elsewhere(where: str, small: Collection, request) -> None:
+def test_a_check_reads_remote_released_files(where: str, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
     out = address.replace("photos", "released")
     outcomes = small.activate(address, out, recipe="paper-fast")
@@ -109,7 +109,7 @@ def test_a_check_reads_what_was_released_elsewhere(where: str, small: Collection
     assert (found.part, str(outcomes[0].released) in found.problem) == ("release", True)
 
 
-def test_a_descriptor_is_made_again_from_where_its_photo_lies(bucket: str, small: Collection) -> None:
+def test_a_descriptor_is_recomputed_from_a_remote_photo(bucket: str, small: Collection) -> None:
     small.add(bucket)
     with small.folder.catalog._transaction() as change:
         change.execute("DELETE FROM descriptors WHERE photo = 2")
@@ -118,7 +118,7 @@ def test_a_descriptor_is_made_again_from_where_its_photo_lies(bucket: str, small
     assert small.check() == []
 
 
-def test_another_network_reads_photos_again_from_where_they_lie(bucket: str, small: Collection) -> None:
+def test_migration_to_another_extractor_reads_remote_photos(bucket: str, small: Collection) -> None:
     small.activate(bucket, bucket.replace("photos", "released"), recipe="paper-fast")
     other = NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="other", size=24, device="cpu")
     book = Codebook.train(descriptors(500, dim=other.dim).numpy(), spec="PQ12x4", extractor=other, name="other")

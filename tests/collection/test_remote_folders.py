@@ -1,4 +1,4 @@
-"""Photos are found, read and released wherever they lie, and what goes wrong is said in one line."""
+"""Find, read and release photos on remote storage; errors get one line."""
 
 import hashlib
 import subprocess
@@ -16,23 +16,23 @@ from homing.photo import Photo, find_photos, read_file
 
 
 @pytest.mark.parametrize("where", ["memory", "archive", "web", "bucket"])
-def test_photos_are_found_read_and_searched_for_anywhere(where: str, folder: Path, small: Collection, request) -> None:
+def test_remote_photos_are_found_read_and_searched_for(where: str, folder: Path, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
     found = find_photos([address])
     assert [str(each.name) for each in found] == NAMES
     for each in found:
         assert read_file(each.path) == (folder / each.name).read_bytes()
-        assert find_photos([str(each.path)])[0].path == each.path, "an address leads back to its file"
+        assert find_photos([str(each.path)])[0].path == each.path, "an address finds its own file"
     assert [each.state for each in small.add(address)] == ["added"] * 4
     assert [each.state for each in small.add(address)] == ["known"] * 4
-    assert [each.state for each in small.add(folder)] == ["known"] * 4, "by their hashes they are the same"
+    assert [each.state for each in small.add(folder)] == ["known"] * 4, "local copies have the same hashes"
     match = small.search(str(found[2].path), k=1)[0]
     assert match.photo == str(found[2].path)
     assert "flower.jpg" in match.photo
 
 
 @pytest.mark.parametrize("where", ["memory", "bucket", "web"])
-def test_photos_are_released_anywhere_and_only_once(where: str, small: Collection, request) -> None:
+def test_photos_are_released_to_remote_folders_once(where: str, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
     out = address.replace("photos", "released")
     outcomes = small.activate(address, out, recipe="paper-fast")
@@ -52,23 +52,23 @@ def test_photos_are_released_anywhere_and_only_once(where: str, small: Collectio
 
 
 @pytest.mark.parametrize("where", ["memory", "bucket", "web"])
-def test_what_others_put_there_is_not_written_over(where: str, small: Collection, request) -> None:
+def test_existing_remote_files_are_not_overwritten(where: str, small: Collection, request) -> None:
     address = request.getfixturevalue(where)
-    theirs = location(address.replace("photos", "released") + "/rocket.jpg")
-    theirs.write(b"theirs", new=True)
+    existing = location(address.replace("photos", "released") + "/rocket.jpg")
+    existing.write(b"existing", new=True)
     with pytest.raises(FileExistsError):
-        theirs.write(b"mine", new=True)
+        existing.write(b"mine", new=True)
     outcomes = small.activate(f"{address}/rocket.jpg", address.replace("photos", "released"), recipe="paper-fast")
     assert [each.state for each in outcomes] == ["failed"]
     assert "was not written for this photo" in outcomes[0].reason
-    assert theirs.read_bytes() == b"theirs"
+    assert existing.read_bytes() == b"existing"
 
 
-def test_photos_whose_addresses_differ_in_a_secret_only_are_two() -> None:
+def test_addresses_with_different_secrets_are_different_photos() -> None:
     assert len(find_photos(["https://host/get.jpg?key=1", "https://host/get.jpg?key=2"])) == 2
 
 
-def test_a_page_with_a_query_is_no_folder_but_photos_go_below_one(web: str) -> None:
+def test_an_address_with_a_query_is_not_an_input_folder(web: str) -> None:
     with pytest.raises(HomingError, match="give its photos one by one"):
         find_photos([f"{web}/?token=sesame"])
     out = location(f"{web.replace('photos', 'released')}?sig=sesame") / "deep/x.jpg"
@@ -76,8 +76,8 @@ def test_a_page_with_a_query_is_no_folder_but_photos_go_below_one(web: str) -> N
     assert location(f"{web.replace('photos', 'released')}/deep/x.jpg").read_bytes() == b"x"
 
 
-def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
-    location(f"{bucket}-others/rocket.jpg").write(b"theirs", new=True)
+def test_a_remote_folder_is_not_a_name_prefix(bucket: str) -> None:
+    location(f"{bucket}-others/rocket.jpg").write(b"existing", new=True)
     assert (
         [str(each.name) for each in find_photos([bucket])]
         == [str(each.name) for each in find_photos([bucket + "/"])]
@@ -97,7 +97,7 @@ def test_a_folder_is_not_what_its_name_begins_with(bucket: str) -> None:
         ("zip://a@b:c/x.jpg::https://agency:sesame@host/x.zip", "zip://a@b:c/x.jpg::https://***@host/x.zip"),
     ],
 )
-def test_secrets_are_left_out_and_places_are_not(address: str, reported: str) -> None:
+def test_secrets_are_removed_from_addresses(address: str, reported: str) -> None:
     assert str(location(address)) == reported
 
 
@@ -108,12 +108,12 @@ def test_a_file_address_is_a_path(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["ftp://host/out", "zip://out::/tmp/x.zip", "sftp://host/out"])
-def test_where_files_would_be_seen_half_nothing_is_released(out: str, folder: Path, small: Collection) -> None:
+def test_storage_without_atomic_writes_is_rejected(out: str, folder: Path, small: Collection) -> None:
     with pytest.raises(HomingError, match="atomic writes are supported only with"):
         small.activate(folder, out)
 
 
-def test_what_cannot_be_reached_is_said_in_one_line(web: str, memory: str, small: Collection) -> None:
+def test_unreachable_photos_get_one_line(web: str, memory: str, small: Collection) -> None:
     with pytest.raises(PhotoError, match="cannot be read: No such file"):
         read_file(location(web + "/missing.jpg"))
     with pytest.raises(HomingError, match="no such file or folder"):
@@ -126,7 +126,7 @@ def test_what_cannot_be_reached_is_said_in_one_line(web: str, memory: str, small
     assert reported.reason == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
 
 
-def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None:
+def test_a_name_outside_its_archive_is_rejected(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "slip.zip", "w") as file:
         file.writestr("in/../../slip.jpg", b"x")
     with pytest.raises(HomingError, match="leads outside it"):
@@ -135,7 +135,7 @@ def test_a_name_that_leads_out_of_its_archive_is_refused(tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("library", "scheme", "extra"), [("s3fs", "s3", "s3"), ("aiohttp", "https", "http")])
-def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: str, extra: str) -> None:
+def test_a_missing_library_names_its_extra(library: str, scheme: str, extra: str) -> None:
     code = (
         f"import sys; sys.modules['{library}'] = None\n"
         "from homing.photo import find_photos\nfrom homing.errors import *\n"
@@ -146,12 +146,12 @@ def test_a_missing_library_is_named_with_what_installs_it(library: str, scheme: 
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_file_in_a_bucket_is_looked_for_anew(s3: str, s3_server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_listings_are_not_cached(s3: str, s3_server, monkeypatch: pytest.MonkeyPatch) -> None:
     where = location(s3)
     (where / "one").write(b"1", new=True)
     assert where.names() == ["one"] and not (where / "two").is_file()
-    somebody = type(s3_server)(skip_instance_cache=True)
-    somebody.pipe_file(f"{s3}/two", b"2")
+    other_client = type(s3_server)(skip_instance_cache=True)
+    other_client.pipe_file(f"{s3}/two", b"2")
     assert (where / "two").is_file() and not where.is_file()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     type(s3_server).clear_instance_cache()

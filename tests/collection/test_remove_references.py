@@ -1,4 +1,4 @@
-"""References that leave a collection leave no trace in any answer."""
+"""Removed references no longer appear in any search result."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from homing.extractors import Extractor
 
 @pytest.fixture
 def three(photos: Path, tmp_path: Path, extractor: Extractor) -> Iterator[Collection]:
-    """A collection of two photos in a folder, and one in the folder within it."""
+    """A collection of two photos in a folder, and one in its subfolder."""
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for name in ("flower.jpg", "camera.png"):
         shutil.copy(photos / name, tmp_path / "in" / name)
@@ -29,14 +29,14 @@ def found(collection: Collection, photo: Path) -> set[str]:
     return {Path(match.photo).name for match in collection.search(photo)}
 
 
-def test_by_id(three: Collection, photos: Path) -> None:
+def test_remove_by_id(three: Collection, photos: Path) -> None:
     number = three.search(photos / "flower.jpg", k=1)[0].id
     (outcome,) = three.remove(number)
     assert (outcome.state, outcome.photo.name) == ("removed", "flower.jpg")
     assert found(three, photos / "flower.jpg") == {"camera.png", "rocket.jpg"}
 
 
-def test_by_path_whether_the_file_is_there_or_not(three: Collection, photos: Path, tmp_path: Path, monkeypatch) -> None:
+def test_remove_by_path_with_and_without_the_file(three: Collection, photos: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in" / "camera.png").unlink()
     outcomes = three.remove([Path("in/camera.png"), str(tmp_path / "in" / "deep" / ".." / "flower.jpg")])
@@ -44,7 +44,7 @@ def test_by_path_whether_the_file_is_there_or_not(three: Collection, photos: Pat
     assert found(three, photos / "camera.png") == {"rocket.jpg"}
 
 
-def test_by_folder_and_by_no_folder_whose_name_begins_alike(three: Collection, photos: Path, tmp_path: Path) -> None:
+def test_remove_by_folder_but_not_by_name_prefix(three: Collection, photos: Path, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "in", tmp_path / "in.more")
     shutil.copy(photos / "chelsea.png", tmp_path / "in.more")
     three.add(tmp_path / "in.more")
@@ -54,7 +54,7 @@ def test_by_folder_and_by_no_folder_whose_name_begins_alike(three: Collection, p
     assert found(three, photos / "chelsea.png") == {"chelsea.png"}
 
 
-def test_what_is_unknown_is_told_and_the_others_are_removed(three: Collection, tmp_path: Path) -> None:
+def test_unknown_selectors_fail_and_the_others_are_removed(three: Collection, tmp_path: Path) -> None:
     what = [tmp_path / "in" / "flower.jpg", 99, "nowhere.jpg", 10**30, "not-utf8-\udcff"]
     outcomes = three.remove(what)
     assert [outcome.state for outcome in outcomes] == ["removed", *["failed"] * 4]
@@ -65,7 +65,7 @@ def test_what_is_unknown_is_told_and_the_others_are_removed(three: Collection, t
     assert three.info().photos == 1
 
 
-def test_an_empty_name_names_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
+def test_an_empty_name_selects_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "in")
     (outcome,) = three.remove("")
     assert (outcome.state, outcome.reason) == ("failed", "'': an empty name selects no reference")
@@ -73,9 +73,7 @@ def test_an_empty_name_names_nothing(three: Collection, tmp_path: Path, monkeypa
     assert len(three.remove(".")) == 3
 
 
-def test_nothing_of_it_stays_but_the_files_that_were_released(
-    collection: Collection, photos: Path, tmp_path: Path
-) -> None:
+def test_only_released_files_remain(collection: Collection, photos: Path, tmp_path: Path) -> None:
     released = tmp_path / "out" / "flower.jpg"
     collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     (outcome,) = collection.remove(photos / "flower.jpg")
@@ -87,9 +85,7 @@ def test_nothing_of_it_stays_but_the_files_that_were_released(
     assert [each.state for each in collection.add(photos / "flower.jpg")] == ["added"]
 
 
-def test_others_who_have_it_open_and_who_open_it_later_do_not_find_it(
-    three: Collection, photos: Path, extractor
-) -> None:
+def test_removed_references_are_not_found_in_other_open_collections(three: Collection, photos: Path, extractor) -> None:
     path = three.folder.path
     with Collection.open(path, extractor=extractor) as other:
         assert "flower.jpg" in found(other, photos / "flower.jpg")
@@ -98,12 +94,12 @@ def test_others_who_have_it_open_and_who_open_it_later_do_not_find_it(
         three.add(photos / "chelsea.png")
         assert found(other, photos / "flower.jpg") == found(three, photos / "flower.jpg")
         assert "chelsea.png" in found(other, photos / "flower.jpg")
-        assert other.index is before, "an index follows, it is not built anew"
+        assert other.index is before, "the index was rebuilt instead of updated"
     with Collection.open(path, extractor=extractor) as later:
         assert found(later, photos / "flower.jpg") == found(three, photos / "flower.jpg")
 
 
-def test_all_or_none(three: Collection, tmp_path: Path) -> None:
+def test_remove_is_one_transaction(three: Collection, tmp_path: Path) -> None:
     three.folder.catalog._database.execute(
         "CREATE TRIGGER keep BEFORE DELETE ON descriptors WHEN old.photo = 3 BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
@@ -112,7 +108,7 @@ def test_all_or_none(three: Collection, tmp_path: Path) -> None:
     assert three.info().photos == len(three.folder.catalog.descriptors(np.arange(5))) == 3
 
 
-def test_an_id_is_never_given_twice(three: Collection, photos: Path) -> None:
+def test_ids_are_never_reused(three: Collection, photos: Path) -> None:
     last = max(match.id for match in three.search(photos / "flower.jpg"))
     three.remove(last)
     three.add(photos)
@@ -123,12 +119,14 @@ def test_an_id_is_never_given_twice(three: Collection, photos: Path) -> None:
 @pytest.mark.parametrize(
     "spec", ["IVF4,PQ8x4", "PQ8x4", "SQ8", "IVF4,PQ8x4fs", "PQ8x4fs", "HNSW8,PQ8x4", "IVF4,RaBitQ"]
 )
-def test_every_family_follows(spec: str, tmp_path: Path) -> None:
+def test_removal_in_every_index_family(spec: str, tmp_path: Path) -> None:
     book, rows = train(spec), descriptors(300)
     codes = book.encode(rows)
 
-    def photos(places: range) -> NewPhotos:
-        return NewPhotos([f"{n}" for n in places], [f"/{n}" for n in places], codes[places], rows[places].numpy())
+    def photos(positions: range) -> NewPhotos:
+        return NewPhotos(
+            [f"{n}" for n in positions], [f"/{n}" for n in positions], codes[positions], rows[positions].numpy()
+        )
 
     with (
         Collection.create(tmp_path / "c", codebook=book) as living,
@@ -137,9 +135,9 @@ def test_every_family_follows(spec: str, tmp_path: Path) -> None:
         for start in range(0, 300, 50):
             living.record(photos(range(start, start + 50)))
             living.search_descriptors(rows[:2])
-            living.remove([f"/{place}" for place in range(start, start + 50) if place % 3])
+            living.remove([f"/{position}" for position in range(start, start + 50) if position % 3])
         fresh.record(photos(range(0, 300, 3)))
-        answers = [
+        results = [
             [
                 [(match.photo, round(match.distance, 4)) for match in row]
                 for row in each.search_descriptors(rows[:50], k=5)
@@ -147,7 +145,7 @@ def test_every_family_follows(spec: str, tmp_path: Path) -> None:
             for each in (living, fresh)
         ]
     if not spec.startswith("HNSW"):  # a graph depends on the order in which it grew
-        assert answers[0] == answers[1]
-    assert all(int(photo[1:]) % 3 == 0 for row in answers[0] for photo, _ in row)
+        assert results[0] == results[1]
+    assert all(int(photo[1:]) % 3 == 0 for row in results[0] for photo, _ in row)
     with Collection.open(tmp_path / "c") as again:
         assert len(again.index) == 100

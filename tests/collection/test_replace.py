@@ -1,4 +1,4 @@
-"""Photos that take the place of others: none is lost whose file only has another name by now."""
+"""Replace photos at the same paths; a photo whose file was only renamed is never lost."""
 
 import shutil
 from itertools import pairwise
@@ -25,7 +25,7 @@ def opened(workspace: Path) -> Collection:
     return Collection.open(workspace / "c.homing", extractor=tiny_extractor())
 
 
-def test_names_that_go_down_by_one_lose_nothing(workspace: Path) -> None:
+def test_renaming_each_file_to_the_previous_name(workspace: Path) -> None:
     names = sorted((workspace / "photos").iterdir())
     kept = [path.read_bytes() for path in names[1:]]
     for earlier, later in pairwise(names):
@@ -38,7 +38,7 @@ def test_names_that_go_down_by_one_lose_nothing(workspace: Path) -> None:
     assert [path.read_bytes() for path in names[:-1]] == kept
 
 
-def test_names_that_go_up_by_one_lose_nothing(workspace: Path) -> None:
+def test_renaming_each_file_to_the_next_name(workspace: Path) -> None:
     names = sorted((workspace / "photos").iterdir())
     for earlier, later in reversed(list(pairwise(names))):
         shutil.move(earlier, later)
@@ -48,14 +48,14 @@ def test_names_that_go_up_by_one_lose_nothing(workspace: Path) -> None:
         collection.add(workspace / "photos", replace=True)
         assert [outcome.state for outcome in collection.add(workspace / "photos")] == ["known"] * 4
         assert [collection.search(path, k=1)[0].id for path in names[1:]] == ids
-        for _ in range(4):  # each time those whose place is known now make room for others
+        for _ in range(4):  # each run updates sources, which frees paths for the next run
             collection.add(workspace / "photos", replace=True)
         assert [collection.search(path, k=1)[0].photo for path in names] == [str(path) for path in names]
         assert collection.info().photos == 4
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_catalog_that_cannot_be_written_fails_each_photo_alone(workspace: Path, replace: bool) -> None:
+def test_each_photo_fails_if_the_catalog_cannot_be_written(workspace: Path, replace: bool) -> None:
     moved = (workspace / "photos" / "0000.png").rename(workspace / "photos" / "moved.png")
     with opened(workspace) as collection:
         collection.folder.catalog._database.execute(

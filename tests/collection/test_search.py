@@ -26,19 +26,19 @@ def query(collection: Collection, file: Path) -> torch.Tensor:
     return describe(collection.extractor, [Photo.load(file).pixels()])
 
 
-def test_turns_are_those_that_pillow_makes(flower: Photo) -> None:
+def test_query_variants_equal_those_of_pillow(flower: Photo) -> None:
     image = to_image(flower.pixels()).resize((64, 64))
     transpose = Image.Transpose
     kinds = (transpose.ROTATE_90, transpose.ROTATE_180, transpose.ROTATE_270)
     wanted = [image, *(image.transpose(kind) for kind in kinds), ImageOps.mirror(image)]
-    made = query_variants(to_pixels(image))
-    assert len(made) == VARIANTS == 5
-    for ours, theirs in zip(made, wanted, strict=True):
-        np.testing.assert_array_equal(np.asarray(to_image(ours)), np.asarray(theirs))
+    variants = query_variants(to_pixels(image))
+    assert len(variants) == VARIANTS == 5
+    for ours, expected in zip(variants, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(to_image(ours)), np.asarray(expected))
 
 
 @pytest.mark.parametrize("turn", [Image.Transpose.ROTATE_90, Image.Transpose.FLIP_LEFT_RIGHT])
-def test_a_turned_query_is_as_near_as_the_photo_itself(
+def test_a_turned_query_has_the_distance_of_the_photo(
     filled: Collection, photos: Path, tmp_path: Path, turn: Image.Transpose
 ) -> None:
     with Image.open(photos / "rocket.jpg") as image:
@@ -53,7 +53,7 @@ def test_a_turned_query_is_as_near_as_the_photo_itself(
     assert len({match.photo for match in variants}) == 3
 
 
-def test_a_margin_finds_what_the_index_finds_with_it(filled: Collection, photos: Path) -> None:
+def test_probe_radius_equals_that_of_the_index(filled: Collection, photos: Path) -> None:
     copy = query(filled, photos / "chelsea.png")
     distances, _ = filled.index.search(copy, 4, probe_radius=0.1)
     matches = filled.search(photos / "chelsea.png", k=4, probe_radius=0.1)
@@ -65,20 +65,20 @@ def test_a_margin_finds_what_the_index_finds_with_it(filled: Collection, photos:
     assert 0 < few < many
 
 
-def test_matches_are_ranked_again_by_the_descriptors_of_originals(tmp_path: Path, photos: Path, extractor) -> None:
+def test_matches_are_reranked_by_original_descriptors(tmp_path: Path, photos: Path, extractor) -> None:
     with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
         collection.add(photos)
         originals = {str(path): query(collection, path)[0].half().float().numpy() for path in photos.iterdir()}
-        asked = 0.6 * query(collection, photos / "rocket.jpg") + 0.4 * query(collection, photos / "flower.jpg")
-        wanted = {path: float(np.linalg.norm(asked[0].numpy() - each)) for path, each in originals.items()}
-        (matches,) = collection.search_descriptors(asked, k=4, rerank=4)
+        mixed_query = 0.6 * query(collection, photos / "rocket.jpg") + 0.4 * query(collection, photos / "flower.jpg")
+        wanted = {path: float(np.linalg.norm(mixed_query[0].numpy() - each)) for path, each in originals.items()}
+        (matches,) = collection.search_descriptors(mixed_query, k=4, rerank=4)
         assert [match.photo for match in matches] == sorted(wanted, key=wanted.__getitem__)
         assert [match.distance for match in matches] == pytest.approx(sorted(wanted.values()), abs=1e-5)
         assert {match.compared for match in matches} == {"descriptor"}
-        by_code = collection.search_descriptors(asked, k=4, rerank=0)[0]
+        by_code = collection.search_descriptors(mixed_query, k=4, rerank=0)[0]
         assert {match.compared for match in by_code} == {"code"}
         assert by_code[0].distance != pytest.approx(matches[0].distance, abs=1e-2)
-        (nearest,) = collection.search_descriptors(asked, k=1, rerank=3)
+        (nearest,) = collection.search_descriptors(mixed_query, k=1, rerank=3)
         assert nearest.matches == matches[:1]
 
 
@@ -98,11 +98,11 @@ def test_distractors_keep_the_distance_of_their_codes(filled: Collection, photos
      ({"probe_radius": -1.0}, "a squared distance of at least 0, got -1"),
      ({"rerank": 9}, r"rerank must be at least k \(10\), got 9")],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_in_one_line(filled: Collection, photos: Path, options, line: str) -> None:
+def test_wrong_options_are_rejected_in_one_line(filled: Collection, photos: Path, options, line: str) -> None:
     with pytest.raises(HomingError, match=line):
         filled.search(photos / "flower.jpg", **options)
 
 
-def test_an_empty_collection_has_no_matches_whatever_is_asked(tmp_path: Path, photos: Path, extractor) -> None:
+def test_an_empty_collection_has_no_matches(tmp_path: Path, photos: Path, extractor) -> None:
     with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
         assert collection.search(photos / "flower.jpg", probe_radius=0.1, variants=True, rerank=20).matches == []

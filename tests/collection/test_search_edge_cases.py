@@ -1,4 +1,4 @@
-"""Searches at the edges: nothing asked for, little found, descriptors that are damaged, and what one search costs."""
+"""Edge cases of a search: no queries, few references, damaged descriptors, and the number of catalog queries."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,11 +18,11 @@ DIM, COUNT = 16, 40
 
 @pytest.fixture
 def random(tmp_path: Path) -> Iterator[Collection]:
-    """Random descriptors in eight cells, each of a photo that was activated; half of all photos lie in one crowd."""
+    """Random descriptors of activated photos in eight cells; half of them in one dense cluster."""
     rows = descriptors(COUNT, seed=2, dim=DIM)
     training_rows = descriptors(3000, seed=1, dim=DIM).numpy()
-    crowd = np.concatenate([training_rows[:500], training_rows[0] + 0.2 * training_rows[500:1000]])
-    book = Codebook.train(training_rows, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random", photos=crowd)
+    cluster = np.concatenate([training_rows[:500], training_rows[0] + 0.2 * training_rows[500:1000]])
+    book = Codebook.train(training_rows, spec="IVF8,PQ8x6", extractor=FakeExtractor(), name="random", photos=cluster)
     with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
         codes = book.encode(rows)
         hashes, sources = [f"{n}" for n in range(COUNT)], [f"/{n}.jpg" for n in range(COUNT)]
@@ -36,13 +36,13 @@ def random(tmp_path: Path) -> Iterator[Collection]:
         yield opened
 
 
-def test_all_that_a_cell_holds_is_found_however_likely_it_is(random: Collection) -> None:
-    """A cell that holds less than is asked for: what is certain to be chance is a match all the same."""
+def test_all_references_of_a_cell_are_found_whatever_their_probability(random: Collection) -> None:
+    """If a cell has fewer than k references, certain false matches are returned too."""
     queries = descriptors(30, seed=3, dim=DIM)
     by_code = random.search_descriptors(queries, k=10, probes=1, rerank=0)
     again = random.search_descriptors(queries, k=10, probes=1, rerank=COUNT)
-    assert [{match.id for match in some} for some in again] == [{match.id for match in some} for some in by_code]
-    assert max(match.false_match_probability for some in again for match in some) == 1
+    assert [{match.id for match in found} for found in again] == [{match.id for match in found} for found in by_code]
+    assert max(match.false_match_probability for found in again for match in found) == 1
 
 
 def test_no_queries_have_no_matches(random: Collection) -> None:
@@ -50,26 +50,26 @@ def test_no_queries_have_no_matches(random: Collection) -> None:
     assert random.search_descriptors(torch.empty(0, 5, DIM)) == []
 
 
-def test_more_may_be_asked_for_than_there_is(random: Collection) -> None:
+def test_k_can_be_larger_than_the_collection(random: Collection) -> None:
     (found,) = random.search_descriptors(descriptors(1, seed=3, dim=DIM), k=10 * COUNT)
     assert sorted(match.id or 0 for match in found) == list(range(1, COUNT + 1))
 
 
 @pytest.mark.parametrize("vector", [bytes(7), bytes(8), np.full(DIM, np.nan, np.float16).tobytes()])
-def test_descriptors_that_are_damaged_are_told(random: Collection, vector: bytes) -> None:
+def test_damaged_descriptors_are_reported(random: Collection, vector: bytes) -> None:
     with random.folder.catalog._transaction() as change:
         change.execute("UPDATE descriptors SET vector = ? WHERE photo = 5", (vector,))
     with pytest.raises(CollectionError, match="descriptors of another network; repair it with: homing check"):
         random.search_descriptors(descriptors(1, seed=3, dim=DIM), k=COUNT)
 
 
-def test_a_search_asks_the_catalog_as_often_for_many_matches_as_for_one(random: Collection) -> None:
-    asked: list[str] = []
+def test_the_number_of_catalog_queries_does_not_depend_on_matches(random: Collection) -> None:
+    statements: list[str] = []
     query = descriptors(1, seed=3, dim=DIM)
     random.search_descriptors(query)
-    random.folder.catalog._database.set_trace_callback(asked.append)
+    random.folder.catalog._database.set_trace_callback(statements.append)
     for k in (1, COUNT):
-        asked.clear()
+        statements.clear()
         assert len(random.search_descriptors(query, k=k)[0]) == k
-        assert len(asked) <= 4, asked
+        assert len(statements) <= 4, statements
     random.folder.catalog._database.set_trace_callback(None)

@@ -1,4 +1,4 @@
-"""Verdicts, and what a search result is besides a list of matches."""
+"""Verdicts and other properties of search results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_result_is_a_sequence_of_its_matches(probabilities: list[float]) -> No
         result[len(matches)]
 
 
-def test_a_search_says_what_it_was_for_and_what_it_did(collection: Collection, photos: Path) -> None:
+def test_a_result_has_its_query_and_settings(collection: Collection, photos: Path) -> None:
     collection.add([photos / "flower.jpg", photos / "camera.png"])
     result = collection.search(photos / "flower.jpg", k=3, variants=True)
     assert (result.query, result.verdict) == (str(photos / "flower.jpg"), "match")
@@ -64,7 +64,7 @@ def test_a_search_says_what_it_was_for_and_what_it_did(collection: Collection, p
     assert (other.search.probes, other.search.cells, other.search.rerank, other.search.variants) == (1, 4096, 0, False)
 
 
-def test_descriptors_that_are_searched_for_have_no_name(collection: Collection) -> None:
+def test_results_of_descriptors_have_no_query_name(collection: Collection) -> None:
     queries = torch.nn.functional.normalize(torch.rand(2, 5, collection.codebook.dim), dim=2)
     results = collection.search_descriptors(queries)
     assert [result.query for result in results] == [None, None]

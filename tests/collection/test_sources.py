@@ -1,4 +1,4 @@
-"""Photos that moved, that changed in their place, and that are activated from where they were added."""
+"""Photos that moved or changed since they were added, and passive photos activated from their sources."""
 
 import shutil
 from pathlib import Path
@@ -15,7 +15,7 @@ def states(outcomes: list) -> list[str]:
 
 @pytest.fixture
 def folder(photos: Path, tmp_path: Path) -> Path:
-    """Photos that may be moved and changed, two of them in a folder of their own."""
+    """A folder of photos to move and change, two of them in a subfolder."""
     (tmp_path / "in" / "deep").mkdir(parents=True)
     for name in ("flower.jpg", "camera.png"):
         shutil.copy(photos / name, tmp_path / "in" / name)
@@ -24,7 +24,7 @@ def folder(photos: Path, tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
-def test_a_photo_that_moved_is_known_at_its_new_place(collection: Collection, folder: Path, tmp_path: Path) -> None:
+def test_a_moved_photo_is_known_at_its_new_path(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     revision = collection.folder.catalog.revision
     new = folder.rename(tmp_path / "new")
@@ -36,14 +36,14 @@ def test_a_photo_that_moved_is_known_at_its_new_place(collection: Collection, fo
     assert (collection.info().photos, collection.folder.catalog.revision) == (4, revision)
 
 
-def test_a_copy_of_a_photo_that_is_still_there_is_no_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
+def test_a_copy_of_an_existing_photo_is_not_a_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     shutil.copytree(folder, tmp_path / "copies")
     assert states(collection.add(tmp_path / "copies")) == ["known"] * 4
     assert collection.search(folder / "flower.jpg", k=1)[0].photo == str(folder / "flower.jpg")
 
 
-def test_of_two_copies_of_a_photo_that_is_gone_one_is_its_new_place(
+def test_one_of_two_copies_of_a_missing_photo_becomes_its_source(
     collection: Collection, folder: Path, tmp_path: Path
 ) -> None:
     collection.add(folder / "flower.jpg")
@@ -52,7 +52,7 @@ def test_of_two_copies_of_a_photo_that_is_gone_one_is_its_new_place(
     assert sorted(states(collection.add([tmp_path / "a.jpg", tmp_path / "b.jpg"]))) == ["known", "moved"]
 
 
-def test_activating_a_photo_that_moved_says_so(collection: Collection, folder: Path, tmp_path: Path) -> None:
+def test_activating_a_moved_photo_reports_the_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder / "flower.jpg")
     moved = (folder / "flower.jpg").rename(tmp_path / "moved.jpg")
     (outcome,) = collection.activate(moved, tmp_path / "out", recipe="paper-fast")
@@ -62,7 +62,7 @@ def test_activating_a_photo_that_moved_says_so(collection: Collection, folder: P
     assert outcome.moved_from is None
 
 
-def test_a_photo_takes_the_place_of_the_one_before(collection: Collection, folder: Path, photos: Path) -> None:
+def test_replace_a_photo_at_the_same_path(collection: Collection, folder: Path, photos: Path) -> None:
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
     assert states(collection.add(folder / "camera.png", replace=True)) == ["replaced"]
@@ -73,9 +73,7 @@ def test_a_photo_takes_the_place_of_the_one_before(collection: Collection, folde
     assert states(collection.add(folder, replace=True)) == ["known", "known", "added", "added"]
 
 
-def test_without_being_asked_nothing_is_replaced_and_later_it_is(
-    collection: Collection, folder: Path, photos: Path
-) -> None:
+def test_photos_are_replaced_only_with_replace(collection: Collection, folder: Path, photos: Path) -> None:
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
     assert states(collection.add(folder / "camera.png")) == ["added"]
@@ -84,7 +82,7 @@ def test_without_being_asked_nothing_is_replaced_and_later_it_is(
     assert collection.search(photos / "camera.png", k=1)[0].state == "distractor"
 
 
-def test_files_that_changed_places_lose_nothing(collection: Collection, folder: Path) -> None:
+def test_swapped_files_lose_nothing(collection: Collection, folder: Path) -> None:
     one, two = folder / "deep" / "chelsea.png", folder / "camera.png"
     collection.add([one, two])
     one.rename(folder / "third")
@@ -105,7 +103,7 @@ def test_replacing_is_one_transaction(collection: Collection, folder: Path, phot
     assert collection.search(photos / "camera.png", k=1)[0].photo == str(folder / "camera.png")
 
 
-def test_what_is_passive_is_activated_later(collection: Collection, folder: Path, tmp_path: Path) -> None:
+def test_passive_photos_are_activated_later(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     collection.activate(folder / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     queries = sorted(folder.rglob("*.*"))
@@ -125,7 +123,7 @@ def test_what_is_passive_is_activated_later(collection: Collection, folder: Path
     assert collection.activate_passive(tmp_path / "out", recipe="paper-fast") == []
 
 
-def test_an_interrupted_job_gives_the_same_names_to_what_is_left(
+def test_an_interrupted_job_gives_the_remaining_files_the_same_names(
     collection: Collection, folder: Path, tmp_path: Path
 ) -> None:
     collection.add(folder)
@@ -134,7 +132,7 @@ def test_an_interrupted_job_gives_the_same_names_to_what_is_left(
     assert {outcome.released.parent for outcome in outcomes} == {tmp_path / "out" / "deep"}
 
 
-def test_passive_photos_that_are_gone_or_others_by_now_are_told(
+def test_missing_and_changed_passive_photos_fail(
     collection: Collection, folder: Path, photos: Path, tmp_path: Path
 ) -> None:
     collection.add(folder)
@@ -147,9 +145,7 @@ def test_passive_photos_that_are_gone_or_others_by_now_are_told(
     assert (collection.info().photos, collection.info().passive) == (4, 2)
 
 
-def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
-    collection: Collection, folder: Path, photos: Path, tmp_path: Path
-) -> None:
+def test_an_overwritten_passive_photo_fails(collection: Collection, folder: Path, photos: Path, tmp_path: Path) -> None:
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
     collection.add(folder / "camera.png")
@@ -160,7 +156,7 @@ def test_of_two_passive_photos_of_one_path_the_one_that_is_no_more_is_told(
     assert collection.info().passive == 1
 
 
-def test_sources_without_a_folder_in_common_are_refused(collection: Collection, folder: Path, tmp_path: Path) -> None:
+def test_sources_without_a_common_folder_are_rejected(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
     collection.folder.catalog.update_source(1, collection.folder.catalog.source_and_state(1)[0], "elsewhere:/photo.jpg")
     with pytest.raises(HomingError, match="no common folder"):

@@ -1,4 +1,4 @@
-"""An open index is what the catalog holds, also after a repair, beside other threads, and beside a writer."""
+"""An open index equals the catalog: after a repair, with other threads, and during writes."""
 
 import hashlib
 import threading
@@ -25,10 +25,10 @@ QUERY = torch.full((1, 108), 108**-0.5)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A collection of six photos, that was searched and closed."""
-    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        made.add(tiny_photos(tmp_path / "photos", PHOTOS))
-        assert len(made.index) == PHOTOS
+    """A closed collection of six photos with a snapshot."""
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
+        collection.add(tiny_photos(tmp_path / "photos", PHOTOS))
+        assert len(collection.index) == PHOTOS
     return tmp_path / "c.homing"
 
 
@@ -44,59 +44,59 @@ def contents(collection: Collection) -> dict[int, bytes]:
     return dict(zip(ids.tolist(), map(bytes, codes), strict=True))
 
 
-def catalogd(collection: Collection) -> dict[int, bytes]:
+def catalog_codes(collection: Collection) -> dict[int, bytes]:
     return dict(collection.folder.catalog._fetch_all("SELECT id, code FROM photos"))
 
 
-def behind(collection: Collection, statement: str, *values: object) -> None:
-    """Change the catalog as no job of homing does."""
+def execute(collection: Collection, statement: str, *values: object) -> None:
+    """Change the catalog directly."""
     with collection.folder.catalog._transaction() as change:
         change.execute(statement, values)
 
 
-def test_open_indexes_follow_a_repair_and_so_do_the_snapshots_they_keep(path: Path) -> None:
+def test_open_indexes_and_their_snapshots_follow_a_repair(path: Path) -> None:
     right = Collection.open(path, extractor=tiny_extractor())
     with right, Collection.open(path, extractor=tiny_extractor()) as other:
-        before = catalogd(right)
-        behind(right, "UPDATE photos SET code = zeroblob(7) WHERE id = 3")
+        before = catalog_codes(right)
+        execute(right, "UPDATE photos SET code = zeroblob(7) WHERE id = 3")
         (path / "index.faiss").unlink()
         assert contents(right)[3] == contents(other)[3] == bytes(7)
         assert all(finding.repaired for finding in right.check(repair=True))
-        assert contents(right) == contents(other) == catalogd(right) == before
+        assert contents(right) == contents(other) == catalog_codes(right) == before
     with Collection.open(path, extractor=tiny_extractor()) as later:
         assert contents(later) == before
         assert later.check() == []
 
 
-def test_codes_that_are_none_leave_no_half_of_an_index(path: Path, opened: Collection) -> None:
+def test_invalid_codes_discard_the_incomplete_index(path: Path, opened: Collection) -> None:
     (path / "index.faiss").unlink()
-    code = catalogd(opened)[5]
-    behind(opened, "UPDATE photos SET code = x'ff000000000000' WHERE id = 5")
+    code = catalog_codes(opened)[5]
+    execute(opened, "UPDATE photos SET code = x'ff000000000000' WHERE id = 5")
     for _ in range(2):
         with pytest.raises(CollectionError, match="codes that do not fit its codebook"):
             contents(opened)
-    behind(opened, "UPDATE photos SET code = ? WHERE id = 5", code)
-    assert contents(opened) == catalogd(opened)
+    execute(opened, "UPDATE photos SET code = ? WHERE id = 5", code)
+    assert contents(opened) == catalog_codes(opened)
 
 
 @pytest.mark.parametrize("harm", ["unreadable", "of a later FAISS", "of no revision"])
-def test_a_snapshot_that_cannot_be_read_is_built_anew(path: Path, opened: Collection, harm: str) -> None:
+def test_an_unreadable_snapshot_is_rebuilt(path: Path, opened: Collection, harm: str) -> None:
     if harm == "of no revision":
         opened.folder.catalog.set_metadata(snapshot_revision="many")
     else:
         (path / "index.faiss").unlink()
-        (path / "index.faiss").symlink_to("/proc/self/mem")  # whose first byte is an I/O error
+        (path / "index.faiss").symlink_to("/proc/self/mem")  # reading its first byte is an I/O error
         if harm == "of a later FAISS":
             (path / "index.faiss").unlink()
-            (path / "index.faiss").write_bytes(b"IxNw and who knows what")
-            opened.folder.catalog.set_metadata(snapshot_sha256=hashlib.sha256(b"IxNw and who knows what").hexdigest())
-    assert contents(opened) == catalogd(opened)
+            (path / "index.faiss").write_bytes(b"IxNw and unknown bytes")
+            opened.folder.catalog.set_metadata(snapshot_sha256=hashlib.sha256(b"IxNw and unknown bytes").hexdigest())
+    assert contents(opened) == catalog_codes(opened)
     opened.close()
     with Collection.open(path, extractor=tiny_extractor()) as again:
         assert again.check() == []
 
 
-def test_readers_keep_snapshots_while_somebody_writes_and_refuse_no_writer(path: Path, opened: Collection) -> None:
+def test_readers_save_snapshots_during_writes(path: Path, opened: Collection) -> None:
     (path / "index.faiss").unlink()
     with writer_lock(path):
         assert len(opened.index) == PHOTOS
@@ -106,15 +106,15 @@ def test_readers_keep_snapshots_while_somebody_writes_and_refuse_no_writer(path:
 
 @contextmanager
 def repeated_in_threads(work: Callable[[], object]) -> Iterator[None]:
-    """Two threads that do this again and again."""
+    """Repeat `work` in two threads."""
     done = threading.Event()
 
-    def go_on() -> None:
+    def repeat() -> None:
         while not done.is_set():
             work()
 
     with ThreadPoolExecutor(2) as pool:
-        threads = [pool.submit(go_on) for _ in range(2)]
+        threads = [pool.submit(repeat) for _ in range(2)]
         try:
             yield
         finally:
@@ -123,33 +123,33 @@ def repeated_in_threads(work: Callable[[], object]) -> Iterator[None]:
             thread.result()
 
 
-def test_a_photo_and_the_one_it_replaces_are_never_both_absent(path: Path, opened: Collection, tmp_path: Path) -> None:
-    place, *_ = (tmp_path / "photos").iterdir()
+def test_a_photo_or_its_replacement_is_always_found(path: Path, opened: Collection, tmp_path: Path) -> None:
+    path_to_replace, *_ = (tmp_path / "photos").iterdir()
     versions = [each.read_bytes() for each in tiny_photos(tmp_path / "others", 4, seed=9)]
-    query = describe(tiny_extractor(), [Photo.load(place).pixels()])
+    query = describe(tiny_extractor(), [Photo.load(path_to_replace).pixels()])
 
     def read() -> None:
         names = [match.photo for match in opened.search_descriptors(query, k=100)[0]]
-        assert names.count(str(place)) == 1 and len(names) == PHOTOS
+        assert names.count(str(path_to_replace)) == 1 and len(names) == PHOTOS
 
     with repeated_in_threads(read), Collection.open(path, extractor=tiny_extractor()) as writer:
         for number in range(100):
-            place.write_bytes(versions[number % 4] + bytes(number))
-            assert [each.state for each in writer.add(place, replace=True)] == ["replaced"]
+            path_to_replace.write_bytes(versions[number % 4] + bytes(number))
+            assert [each.state for each in writer.add(path_to_replace, replace=True)] == ["replaced"]
 
 
-def test_whoever_asks_while_it_is_closed_gets_one_line(path: Path) -> None:
+def test_calls_during_close_get_one_line(path: Path) -> None:
     for job in ("search", "info") * 10:
         collection = Collection.open(path, extractor=tiny_extractor())
-        asked = partial(collection.search_descriptors, QUERY) if job == "search" else collection.info
+        call = partial(collection.search_descriptors, QUERY) if job == "search" else collection.info
 
-        def ask_on(asked: Callable[[], object] = asked) -> None:
+        def call_repeatedly(call: Callable[[], object] = call) -> None:
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
-                asked()
+                call()
 
         with ThreadPoolExecutor(2) as pool:
-            threads = [pool.submit(ask_on) for _ in range(2)]
+            threads = [pool.submit(call_repeatedly) for _ in range(2)]
             time.sleep(0.01)
             collection.close()
             for thread in threads:
@@ -165,9 +165,9 @@ def test_whoever_asks_while_it_is_closed_gets_one_line(path: Path) -> None:
         "INSERT INTO metadata VALUES ('codes_revision', 'often')",
     ],
 )
-def test_a_catalog_that_lost_count_is_told_and_mended(opened: Collection, harm: str) -> None:
+def test_an_invalid_revision_is_reported_and_repaired(opened: Collection, harm: str) -> None:
     opened.remove(2)
-    behind(opened, harm)
+    execute(opened, harm)
     with pytest.raises(
         CollectionError, match=r"has no valid revision number; repair it with: homing check .* --repair"
     ):

@@ -1,4 +1,4 @@
-"""Photos are added, released, found and checked whatever their names are, or are refused in one line."""
+"""Photos with unusual names are added, released, found and checked, or rejected in one line."""
 
 import subprocess
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ NAMES = [
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as made:
-        yield made
+    with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as created:
+        yield created
 
 
-def test_odd_names_go_the_whole_way(collection: Collection, tmp_path: Path) -> None:
+def test_unusual_names_are_supported(collection: Collection, tmp_path: Path) -> None:
     folder = tmp_path / "odd"
-    for name, photo in zip(NAMES, tiny_photos(tmp_path / "made", len(NAMES)), strict=True):
+    for name, photo in zip(NAMES, tiny_photos(tmp_path / "created", len(NAMES)), strict=True):
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(photo.read_bytes())
     assert {outcome.state for outcome in collection.add(folder)} == {"added"}
@@ -38,8 +38,8 @@ def test_odd_names_go_the_whole_way(collection: Collection, tmp_path: Path) -> N
     assert collection.check() == []
 
 
-def test_a_name_that_is_too_long_with_its_new_suffix_fails_alone(collection: Collection, tmp_path: Path) -> None:
-    (photo,) = tiny_photos(tmp_path / "made", 1)
+def test_only_a_name_too_long_with_its_new_suffix_fails(collection: Collection, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path / "created", 1)
     long = photo.rename(photo.with_name("x" * 251 + ".png"))
     (outcome,) = collection.activate(long, tmp_path / "out", recipe=RECIPES[0], format="webp")
     assert outcome.state == "failed"
@@ -47,12 +47,10 @@ def test_a_name_that_is_too_long_with_its_new_suffix_fails_alone(collection: Col
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_names_that_differ_in_case_alone_are_not_written_over_each_other(
-    collection: Collection, tmp_path: Path
-) -> None:
-    first, second = tiny_photos(tmp_path / "made", 3)[::2]
+def test_names_that_differ_only_in_case_are_not_overwritten(collection: Collection, tmp_path: Path) -> None:
+    first, second = tiny_photos(tmp_path / "created", 3)[::2]
     photos = [first.rename(first.with_name("a.png")), second.rename(second.with_name("A.png"))]
-    with case_blind_disk(tmp_path) as disk:
+    with case_insensitive_disk(tmp_path) as disk:
         with pytest.raises(HomingError, match="would both be written to"):
             collection.activate(photos, disk / "out", recipe=RECIPES[0])
         assert list((disk / "out").iterdir()) == []
@@ -61,12 +59,12 @@ def test_names_that_differ_in_case_alone_are_not_written_over_each_other(
 
 
 @contextmanager
-def case_blind_disk(folder: Path) -> Iterator[Path]:
-    """A real disk for which a.png and A.png are one name."""
-    image, place = folder / "disk.img", folder / "disk"
-    place.mkdir()
+def case_insensitive_disk(folder: Path) -> Iterator[Path]:
+    """A real disk on which a.png and A.png are the same file."""
+    image, mount = folder / "disk.img", folder / "disk"
+    mount.mkdir()
     image.write_bytes(bytes(4 << 20))
-    for command in (["mkfs.vfat", image], ["mount", "-o", "loop", image, place]):
+    for command in (["mkfs.vfat", image], ["mount", "-o", "loop", image, mount]):
         try:
             done = subprocess.run(command, capture_output=True, check=False)
         except FileNotFoundError:
@@ -74,6 +72,6 @@ def case_blind_disk(folder: Path) -> Iterator[Path]:
         if done.returncode:
             pytest.skip("mounting a FAT disk needs root, and a loop device")
     try:
-        yield place
+        yield mount
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", str(mount)], check=True)

@@ -1,4 +1,4 @@
-"""One writer at a time, and any number of readers beside it: real processes and real threads."""
+"""One writer and any number of concurrent readers, in real processes and threads."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from homing.errors import BusyError, CollectionError
 from homing.extractors import Extractor, describe
 from homing.photo import Photo
 
-# Adds a photo, says so, and keeps the job going until it is killed or told to go on.
+# Adds a photo, reports it, and holds the lock until it is killed or gets a line of input.
 WRITER = """
 import sys
 from homing.collection import Collection
@@ -31,7 +31,7 @@ def report(outcome):
 with Collection.open(sys.argv[1]) as collection:
     collection.add(sys.argv[2], report=report)
 """
-# Adds and removes a folder, again and again, three times at least.
+# Adds and removes a folder repeatedly, at least three times.
 CHANGING = """
 import sys, time
 from itertools import count
@@ -39,11 +39,11 @@ from pathlib import Path
 from homing.collection import Collection
 
 with Collection.open(sys.argv[1]) as collection:
-    for turn in count(1):
+    for round in count(1):
         assert {each.state for each in collection.add(sys.argv[2])} == {"added"}
         time.sleep(0.5)
         assert {each.state for each in collection.remove(sys.argv[2])} == {"removed"}
-        if turn >= 3 and Path(sys.argv[1], "enough").exists():
+        if round >= 3 and Path(sys.argv[1], "enough").exists():
             break
         time.sleep(0.5)
 """
@@ -68,14 +68,14 @@ with Collection.open(sys.argv[1]) as collection:
 @pytest.fixture
 def shared(tmp_path: Path, photos: Path, extractor: Extractor) -> Path:
     """A collection of four photos."""
-    with Collection.create(tmp_path / "c.homing", extractor=extractor) as made:
-        made.add(photos)
+    with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
+        collection.add(photos)
     return tmp_path / "c.homing"
 
 
 @pytest.fixture
 def others(tmp_path: Path, photos: Path) -> Path:
-    """A folder of photos that come and go."""
+    """A folder of photos to add and remove."""
     (tmp_path / "others").mkdir()
     with Image.open(photos / "chelsea.png") as cat:
         for number in range(12):
@@ -102,46 +102,46 @@ def running(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def check(collection: Collection, queries: torch.Tensor) -> int:
-    """Search for the photos that stay; gives how many references there were to find."""
-    answers = collection.search_descriptors(queries, k=100)
-    for place, matches in enumerate(answers):
+    """Search for the photos that stay. Returns the number of references found."""
+    results = collection.search_descriptors(queries, k=100)
+    for position, matches in enumerate(results):
         names = [Path(match.photo).name for match in matches]
         assert len(set(names)) == len({match.id for match in matches}) == len(names)
-        assert matches[0].id == place + 1
+        assert matches[0].id == position + 1
         assert {"chelsea.png", "camera.png", "rocket.jpg", "flower.jpg"} <= set(names)
         assert [match.distance for match in matches] == sorted(match.distance for match in matches)
     rerank = collection.search_descriptors(queries, k=4, rerank=100)
     assert all(match.compared == "descriptor" for matches in rerank for match in matches)
     time.sleep(0.01)  # leaves the cores to the writer
-    return len(answers[0])
+    return len(results[0])
 
 
 @pytest.mark.slow
-def test_a_second_process_is_told_at_once_and_readers_are_not(
+def test_a_second_writing_process_is_rejected_at_once(
     shared: Path, others: Path, photos: Path, extractor: Extractor
 ) -> None:
-    with running(WRITER, shared, others) as writer, Collection.open(shared, extractor=extractor) as mine:
+    with running(WRITER, shared, others) as writer, Collection.open(shared, extractor=extractor) as collection:
         assert writer.stdout is not None and writer.stdin is not None
         assert writer.stdout.readline() == "added\n"
         jobs: list[Callable[[], object]] = [
-            lambda: mine.add(photos),
-            lambda: mine.remove(1),
-            lambda: mine.activate(photos, shared.parent / "out"),
-            lambda: mine.activate_passive(shared.parent / "out"),
+            lambda: collection.add(photos),
+            lambda: collection.remove(1),
+            lambda: collection.activate(photos, shared.parent / "out"),
+            lambda: collection.activate_passive(shared.parent / "out"),
         ]
         for job in jobs:
             started = time.perf_counter()
             with pytest.raises(BusyError, match=r"another process is changing .*c\.homing; try again when"):
                 job()
-            assert time.perf_counter() - started < 20, "the other one goes on for ever"
-        assert mine.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
-        assert mine.info().photos > 4, "what the other one reported is seen"
+            assert time.perf_counter() - started < 20, "the other process never ends"
+        assert collection.search(photos / "flower.jpg", k=1)[0].photo == str(photos / "flower.jpg")
+        assert collection.info().photos > 4, "additions of the other process are found"
         writer.kill()
         writer.wait()
-        assert [each.state for each in mine.remove(1)] == ["removed"], "a killed process holds nothing"
+        assert [each.state for each in collection.remove(1)] == ["removed"], "a killed process holds no lock"
 
 
-def test_a_second_thread_is_told_too(shared: Path, others: Path, photos: Path, extractor: Extractor) -> None:
+def test_a_second_writing_thread_is_rejected(shared: Path, others: Path, photos: Path, extractor: Extractor) -> None:
     reached, go_on = threading.Event(), threading.Event()
 
     def wait(_: object) -> None:
@@ -162,15 +162,15 @@ def test_a_second_thread_is_told_too(shared: Path, others: Path, photos: Path, e
         assert len(one.index) == 4
 
 
-def test_a_job_within_a_job_is_refused(shared: Path, others: Path, extractor: Extractor) -> None:
+def test_a_job_within_a_job_is_rejected(shared: Path, others: Path, extractor: Extractor) -> None:
     with Collection.open(shared, extractor=extractor) as opened:
         with pytest.raises(BusyError):
             opened.add(others, report=lambda _: opened.remove(1))
-        assert [each.state for each in opened.remove(1)] == ["removed"], "and the lock is free again"
+        assert [each.state for each in opened.remove(1)] == ["removed"], "the lock was not released"
 
 
 @pytest.mark.slow
-def test_readers_always_get_whole_answers(
+def test_readers_get_complete_results_during_writes(
     shared: Path, others: Path, photos: Path, tmp_path: Path, extractor: Extractor
 ) -> None:
     queries = describe(extractor, [Photo.load(path).pixels() for path in sorted(photos.iterdir())])
@@ -186,32 +186,32 @@ def test_readers_always_get_whole_answers(
     with (
         running(CHANGING, shared, others) as writer,
         running(READING, shared, tmp_path / "queries.pt", root) as reader,
-        Collection.open(shared, extractor=extractor) as mine,
+        Collection.open(shared, extractor=extractor) as collection,
         ThreadPoolExecutor(3) as pool,
     ):
-        readers = [pool.submit(read, mine) for _ in range(3)]
+        readers = [pool.submit(read, collection) for _ in range(3)]
         deadline = time.monotonic() + 300
-        # References come and go until all have seen it: on a busy machine a process is long in beginning.
+        # References are added and removed until all readers have noticed; on a busy machine a process starts slowly.
         while not ((shared / "seen").exists() and len(seen) > 1) and time.monotonic() < deadline:
             if reader.poll() is not None or writer.poll() is not None or any(each.done() for each in readers):
-                break  # what is wrong is reported below
+                break  # the error is reported below
             time.sleep(0.05)
         (shared / "enough").touch()
         _, reported = writer.communicate(timeout=300)
-        assert mine.add(others)[0].state == "added"  # in this process, beside its own readers
-        assert len(mine.remove(others)) == 12
+        assert collection.add(others)[0].state == "added"  # while threads of this process read
+        assert len(collection.remove(others)) == 12
         done.set()
         (shared / "stop").touch()
         for each in readers:
             each.result()
-        _, wrong = reader.communicate(timeout=300)
+        _, errors = reader.communicate(timeout=300)
     assert (writer.returncode, reported) == (0, "")
-    assert (reader.returncode, wrong) == (0, "")
-    assert (shared / "seen").exists() and len(seen) > 1, "references came and went while others searched"
+    assert (reader.returncode, errors) == (0, "")
+    assert (shared / "seen").exists() and len(seen) > 1, "no reader noticed an addition or removal"
     assert min(seen) == 4 and max(seen) <= 16
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="does not exist any more"), writer_lock(tmp_path / "nowhere"):
         pass
     assert not (tmp_path / "nowhere").exists()

@@ -1,4 +1,4 @@
-"""A collection that is quick to work with: a network that is no more than a picture, a small codebook, small photos."""
+"""A tiny network, codebook and photos for fast tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tiny_extractor() -> NetworkExtractor:
 
 @cache
 def tiny_codebook(spec: str = SPEC) -> Codebook:
-    """Learned from noise, which is what the photos are made of."""
+    """A codebook trained on noise, like the photos."""
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
     learned = describe(tiny_extractor(), list(squares)).numpy()
@@ -35,14 +35,14 @@ def tiny_codebook(spec: str = SPEC) -> Codebook:
 
 
 def tiny_photos(folder: Path, count: int, seed: int = 0) -> list[Path]:
-    """So many soft pictures of 64 × 48 pixels, PNG and JPEG files by turns."""
+    """Write smooth images of 64 × 48 pixels, alternating PNG and JPEG."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     paths = []
     for number in range(count):
         small = Image.fromarray(rng.integers(0, 256, (6, 6, 3), dtype=np.uint8))
-        made = BytesIO()
-        small.resize((64, 48), Image.Resampling.BICUBIC).save(made, "JPEG" if number % 2 else "PNG", quality=90)
+        buffer = BytesIO()
+        small.resize((64, 48), Image.Resampling.BICUBIC).save(buffer, "JPEG" if number % 2 else "PNG", quality=90)
         paths.append(folder / f"{number:04d}.{'jpg' if number % 2 else 'png'}")
-        paths[-1].write_bytes(made.getvalue())
+        paths[-1].write_bytes(buffer.getvalue())
     return paths

@@ -1,4 +1,4 @@
-"""Collections in Lance that are quick to work with: in a folder, and in a bucket."""
+"""Small collections in Lance: in a folder, and in a bucket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LANCE = "IVF8,PQ12x8"
 
 @pytest.fixture(params=["folder", "bucket"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a collection in Lance may be made."""
+    """A location for a new collection in Lance."""
     if request.param == "bucket":
         return f"{request.getfixturevalue('s3')}/photos.lance"
     return str(tmp_path / "photos.lance")
@@ -23,7 +23,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def opening() -> Callable[..., Collection]:
-    """Opens a collection of the tiny network."""
+    """A function that opens a collection with the tiny network."""
 
     def opened(where: str | Path, **options: object) -> Collection:
         return Collection.open(where, extractor=tiny_extractor(), **options)
@@ -33,20 +33,20 @@ def opening() -> Callable[..., Collection]:
 
 @pytest.fixture(autouse=True)
 def _in_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few they are, references are searched where Lance keeps them, as very many are."""
+    """Search in the dataset instead of in memory, although there are few references."""
     monkeypatch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", 0)
 
 
 @pytest.fixture
 def lake(address: str) -> Iterator[Collection]:
     """An empty collection in Lance, in a folder and in a bucket."""
-    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        yield made
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
+        yield collection
 
 
 @pytest.fixture
 def pond(tmp_path: Path) -> Iterator[Collection]:
-    """The same in a folder alone, for what goes on in its datasets wherever they lie."""
+    """An empty collection in Lance in a folder, for tests that do not depend on the storage."""
     where = tmp_path / "photos.lance"
-    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        yield made
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
+        yield collection

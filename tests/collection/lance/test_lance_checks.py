@@ -1,4 +1,4 @@
-"""What is wrong with a collection in Lance, or was left by a kill, is found, and repaired or passed over."""
+"""Checks and repairs of collections in Lance, damaged or after a kill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homing.errors import CollectionError
 from homing.indexes.lance import drop_index
 
 
-def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> None:
+def test_damage_is_found_and_repaired(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 8)
     done = lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
     catalog = lake.folder.catalog
@@ -42,11 +42,11 @@ def test_what_is_wrong_is_found_and_mended(lake: Collection, tmp_path: Path) -> 
         if "is not the file" not in finding.problem
     }
     assert repaired == {"index": True, "release": True}
-    (left,) = lake.check()
-    assert left.problem.endswith("is not the file that was released there")
+    (finding,) = lake.check()
+    assert finding.problem.endswith("is not the file that was released there")
 
 
-def test_settings_and_a_codebook_of_ours_are_put_back(tmp_path: Path) -> None:
+def test_settings_and_bundled_codebook_are_restored(tmp_path: Path) -> None:
     where = tmp_path / "c.lance"
     Collection.create(where).close()
     before = {name: (where / name).read_bytes() for name in ("collection.toml", "codebook")}
@@ -57,12 +57,12 @@ def test_settings_and_a_codebook_of_ours_are_put_back(tmp_path: Path) -> None:
         assert (where / name).read_bytes() == data and check(where) == []
 
 
-def test_lookups_that_are_damaged_are_built_anew(opening, tmp_path: Path) -> None:
+def test_damaged_lookup_indexes_are_rebuilt(opening, tmp_path: Path) -> None:
     photos, where = tiny_photos(tmp_path / "photos", 3), tmp_path / "c.lance"
-    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.activate(photos, tmp_path / "out", recipe=RECIPES[0])
-        assert isinstance(made, LanceCollection)
-        made.compact()
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        created.activate(photos, tmp_path / "out", recipe=RECIPES[0])
+        assert isinstance(created, LanceCollection)
+        created.compact()
     for name in ("references.lance", "releases.lance"):
         shutil.rmtree(where / name / "_indices")
     with opening(where) as opened:
@@ -74,13 +74,13 @@ def test_lookups_that_are_damaged_are_built_anew(opening, tmp_path: Path) -> Non
         assert {each.state for each in opened.add(photos)} == {"known"}
 
 
-def test_a_damaged_index_is_built_anew(opening, tmp_path: Path) -> None:
+def test_a_damaged_index_is_rebuilt(opening, tmp_path: Path) -> None:
     photos, where = tiny_photos(tmp_path / "photos", 8), tmp_path / "c.lance"
-    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.add(photos)
-        assert isinstance(made, LanceCollection)
-        made.compact()
-        before = made.search(photos[0], probes=8)
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        created.add(photos)
+        assert isinstance(created, LanceCollection)
+        created.compact()
+        before = created.search(photos[0], probes=8)
     for file in (where / "references.lance" / "_indices").glob("*/index.idx"):
         file.unlink()
     with opening(where) as opened:
@@ -91,7 +91,7 @@ def test_a_damaged_index_is_built_anew(opening, tmp_path: Path) -> None:
 
 
 def _give_other_cells(lake: Collection) -> None:
-    """As a run of Lance's own optimization does that trains anew."""
+    """Replace the cells, as Lance's own optimization does if it trains again."""
     dataset, arrays = lake.folder.catalog.references.latest(), as_arrays(lake.codebook)[0]
     words = arrays["codewords"]
     drop_index(dataset)
@@ -106,7 +106,7 @@ def _give_other_cells(lake: Collection) -> None:
     )
 
 
-def test_a_code_that_is_not_that_of_its_descriptor_is_found(pond: Collection, tmp_path: Path) -> None:
+def test_a_code_that_does_not_match_its_descriptor_is_found(pond: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
     pond.add(photo)
     catalog = pond.folder.catalog
@@ -118,22 +118,22 @@ def test_a_code_that_is_not_that_of_its_descriptor_is_found(pond: Collection, tm
     assert finding.part == "reference" and "does not match its descriptor" in finding.problem
 
 
-def test_references_that_a_killed_compaction_left_in_the_index_are_not_told(pond: Collection, tmp_path: Path) -> None:
+def test_removed_references_are_not_found_after_a_killed_compaction(pond: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 8)
     pond.add(photos)
     assert isinstance(pond, LanceCollection)
     pond.compact()
     pond.remove(photos[:3])
-    pond.folder.catalog.references.latest().optimize.compact_files()  # and then a kill
+    pond.folder.catalog.references.latest().optimize.compact_files()  # as in a killed compaction
     assert {match.photo for match in pond.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
 
 
-def test_what_a_killed_removal_leaves_is_a_passive_reference(pond: Collection, tmp_path: Path) -> None:
+def test_a_killed_removal_leaves_a_passive_reference(pond: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
     pond.activate(photo, tmp_path / "out", recipe=RECIPES[1])
     catalog, deleted = pond.folder.catalog, []
     delete_path = catalog.references.delete
-    catalog.references.delete = deleted.append  # the kill
+    catalog.references.delete = deleted.append  # as in a killed removal
     pond.remove(photo)
     assert deleted and pond.info().passive == pond.info().photos == 1
     catalog.references.delete = delete_path
@@ -141,10 +141,10 @@ def test_what_a_killed_removal_leaves_is_a_passive_reference(pond: Collection, t
 
 
 @pytest.mark.parametrize("name", ["references.lance", "releases.lance"])
-def test_datasets_that_are_damaged_are_told_as_a_finding(name: str, tmp_path: Path) -> None:
+def test_a_damaged_dataset_is_a_finding(name: str, tmp_path: Path) -> None:
     where = tmp_path / "c.lance"
-    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.activate(tiny_photos(tmp_path / "photos", 3), tmp_path / "out", recipe=RECIPES[0])
+    with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        created.activate(tiny_photos(tmp_path / "photos", 3), tmp_path / "out", recipe=RECIPES[0])
     newest = max((where / name / "_versions").glob("*.manifest"), key=lambda file: file.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:10])
     (found,) = check(where)
@@ -154,25 +154,25 @@ def test_datasets_that_are_damaged_are_told_as_a_finding(name: str, tmp_path: Pa
     assert found.part == "catalog" and not found.repaired
 
 
-def test_what_a_crash_left_in_an_out_folder_is_removed(pond: Collection, tmp_path: Path) -> None:
+def test_temporary_files_in_an_output_folder_are_removed(pond: Collection, tmp_path: Path) -> None:
     out = tmp_path / "out"
     pond.activate(tiny_photos(tmp_path / "photos", 2), out, recipe=RECIPES[0])
-    left = out / ".0123456789abcdef.tmp"
-    left.write_bytes(b"half a photo")
-    assert pond.check() == []  # somebody may just be writing it
-    os.utime(left, (0, 0))
+    temporary = out / ".0123456789abcdef.tmp"
+    temporary.write_bytes(b"half a photo")
+    assert pond.check() == []  # another process may be writing it
+    os.utime(temporary, (0, 0))
     assert [(each.problem, each.repaired) for each in pond.check(repair=True)] == [
-        (f"{left} is a temporary file that a crash left", True)
+        (f"{temporary} is a temporary file that a crash temporary", True)
     ]
-    assert not left.exists() and pond.check() == []
+    assert not temporary.exists() and pond.check() == []
 
 
-def test_a_place_where_nothing_lies_is_no_collection(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_a_collection(tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         check(tmp_path / "nothing.lance")
 
 
-def test_whoever_lacks_settings_or_a_codebook_is_told_how_to_mend_it(tmp_path: Path) -> None:
+def test_missing_settings_or_codebook_name_the_repair(tmp_path: Path) -> None:
     where = tmp_path / "c.lance"
     Collection.create(where).close()
     settings = (where / "collection.toml").read_bytes()

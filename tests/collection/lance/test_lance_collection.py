@@ -1,4 +1,4 @@
-"""A collection in Lance does what one in a folder does, wherever it lies."""
+"""A collection in Lance behaves like one in SQLite, in a folder and in a bucket."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from homing.indexes.lance import MAX_CODES_IN_MEMORY, unindexed_rows
 
 
 @pytest.fixture(autouse=True, params=[0, MAX_CODES_IN_MEMORY], ids=["in the dataset", "in memory"])
-def _in_the_dataset(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few references are searched in memory, very many where Lance keeps them: all that holds, holds for both."""
+def _search_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test with the search in memory, as for few references, and in the dataset, as for many."""
     monkeypatch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", request.param)
 
 
-def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> None:
+def test_search_results_equal_those_of_sqlite(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as folder:
         for collection in (lake, folder):
@@ -38,14 +38,14 @@ def test_the_same_answers_as_in_a_folder(lake: Collection, tmp_path: Path) -> No
             ]
         for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"probe_radius": 0.2}, {"variants": True}):
             for photo in photos[:6]:
-                there, here = lake.search(photo, k=5, **options), folder.search(photo, k=5, **options)
-                assert [(each.photo, each.state, each.compared) for each in there] == [
-                    (each.photo, each.state, each.compared) for each in here
+                in_lance, in_sqlite = lake.search(photo, k=5, **options), folder.search(photo, k=5, **options)
+                assert [(each.photo, each.state, each.compared) for each in in_lance] == [
+                    (each.photo, each.state, each.compared) for each in in_sqlite
                 ]
                 np.testing.assert_allclose(
-                    [(each.distance, each.false_match_probability) for each in there],
-                    [(each.distance, each.false_match_probability) for each in here],
-                    atol=2e-3,  # descriptors in a folder are rounded
+                    [(each.distance, each.false_match_probability) for each in in_lance],
+                    [(each.distance, each.false_match_probability) for each in in_sqlite],
+                    atol=2e-3,  # SQLite stores descriptors as fp16
                 )
         one, two = lake.info(), folder.info()
         assert (one.photos, one.activated, one.unchanged) == (two.photos, two.activated, two.unchanged)
@@ -60,7 +60,7 @@ def test_activating_does_not_change_the_index(pond: Collection, tmp_path: Path) 
     assert pond.folder.catalog.revision == before
 
 
-def test_references_leave_by_id_path_and_folder(lake: Collection, tmp_path: Path) -> None:
+def test_remove_by_id_path_and_folder(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 4) + tiny_photos(tmp_path / "photos" / "deep", 3, seed=1)
     lake.add(tmp_path / "photos")
     (first,) = lake.find(photos[0]).ids
@@ -74,11 +74,11 @@ def test_references_leave_by_id_path_and_folder(lake: Collection, tmp_path: Path
     assert all(match.photo in map(str, photos[2:4]) for match in lake.search(photos[0], k=10))
     with pytest.raises(NotFoundError):
         lake.folder.catalog.source_and_state(first)
-    assert lake.add(photos[0])[0].state == "added", "it may come back"
+    assert lake.add(photos[0])[0].state == "added", "a removed photo can be added again"
     assert lake.find(photos[0]).ids != [first], "under another id"
 
 
-def test_files_that_moved_or_changed_are_followed(pond: Collection, tmp_path: Path) -> None:
+def test_moved_and_changed_files(pond: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
     pond.add(photos)
     photos[0].rename(tmp_path / "photos" / "it's there.png")
@@ -100,7 +100,7 @@ def test_passive_photos_are_activated_later(pond: Collection, tmp_path: Path) ->
     assert pond.info().passive == 0 and pond.activate_passive(tmp_path / "out", recipe=RECIPES[0]) == []
 
 
-def test_versions_can_be_searched_as_they_were(lake: Collection, opening, tmp_path: Path) -> None:
+def test_search_an_earlier_version(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 4)
     lake.add(photos[:2])
     before = lake.info().version
@@ -108,10 +108,10 @@ def test_versions_can_be_searched_as_they_were(lake: Collection, opening, tmp_pa
     lake.remove(photos[0])
     assert isinstance(lake, LanceCollection)
     assert {each.number: each.photos for each in lake.versions()}[before] == 2
-    with opening(lake.folder.root, version=before) as then:
-        assert {match.photo for match in then.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
+    with opening(lake.folder.root, version=before) as earlier:
+        assert {match.photo for match in earlier.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
         with pytest.raises(CollectionError, match="is read-only; open the latest"):
-            then.remove(photos[1])
+            earlier.remove(photos[1])
     with pytest.raises(CollectionError, match=r"version 99 of .* does not exist, or was deleted"):
         opening(lake.folder.root, version=99)
     for number in (0, -1, 1 << 64):
@@ -120,7 +120,7 @@ def test_versions_can_be_searched_as_they_were(lake: Collection, opening, tmp_pa
     assert lake.info().photos == 3
 
 
-def test_compacting_changes_no_answer(lake: Collection, opening, tmp_path: Path) -> None:
+def test_compacting_does_not_change_results(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
     for first in range(0, 12, 3):
         lake.add(photos[first : first + 3])
@@ -145,7 +145,7 @@ def test_compacting_changes_no_answer(lake: Collection, opening, tmp_path: Path)
     assert unindexed_rows(lake.folder.catalog.references.dataset) == 0 and lake.check() == []
 
 
-def test_readers_see_what_others_add(lake: Collection, opening, tmp_path: Path) -> None:
+def test_readers_see_additions_of_other_processes(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 2)
     with opening(lake.folder.root) as reader:
         assert reader.search(photos[0]).matches == []
@@ -155,21 +155,21 @@ def test_readers_see_what_others_add(lake: Collection, opening, tmp_path: Path) 
         assert reader.search(photos[0]).matches == []
 
 
-def test_ids_that_can_be_none_name_none(pond: Collection, tmp_path: Path) -> None:
+def test_remove_ignores_impossible_ids(pond: Collection, tmp_path: Path) -> None:
     pond.add(tiny_photos(tmp_path / "photos", 1))
     assert [each.state for each in pond.remove([0, -3, 10**30, 1])] == ["removed", "failed", "failed", "failed"]
 
 
-def test_it_answers_all_that_a_catalog_is_asked() -> None:
-    of_snapshots = {
+def test_the_catalog_has_the_interface_of_the_sqlite_catalog() -> None:
+    sqlite_only = {
         *("codes", "codes_revision", "set_code", "removed_since"),
         *("get_metadata", "set_metadata", "create"),
     }
-    asked = {name for name in dir(Catalog) if not name.startswith("_")}
-    assert asked - of_snapshots <= set(dir(LanceCatalog))
+    names = {name for name in dir(Catalog) if not name.startswith("_")}
+    assert names - sqlite_only <= set(dir(LanceCatalog))
 
 
 @pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
-def test_out_must_not_lie_in_the_collection(lake: Collection, inside: str, tmp_path: Path) -> None:
+def test_output_inside_the_collection_is_rejected(lake: Collection, inside: str, tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="is inside the collection"):
         lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.root}{inside}")

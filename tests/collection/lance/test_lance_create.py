@@ -1,4 +1,4 @@
-"""Collections in Lance are made, opened and refused."""
+"""Create and open collections in Lance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from homing.collection.lance.table import Table
 from homing.errors import CollectionError, HomingError
 
 
-def test_it_opens_only_what_is_there(address: str, tmp_path: Path) -> None:
+def test_open_and_create_reject_wrong_locations(address: str, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
         Collection.open(address)
     Collection.create(address, codebook=tiny_codebook(LANCE)).close()
@@ -38,9 +38,9 @@ def test_it_opens_only_what_is_there(address: str, tmp_path: Path) -> None:
         Collection.open(tmp_path / "c.homing", version=2)
 
 
-def test_nothing_is_made_over_references_that_are_there(address: str, tmp_path: Path) -> None:
-    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.add(tiny_photos(tmp_path / "photos", 2))
+def test_create_does_not_overwrite_references(address: str, tmp_path: Path) -> None:
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        created.add(tiny_photos(tmp_path / "photos", 2))
     settings = (location(address) / "collection.toml").read_bytes()
     for book in (tiny_codebook(LANCE), tiny_codebook("IVF8,PQ6x8")):
         delete_path(location(address) / "collection.toml")
@@ -52,37 +52,37 @@ def test_nothing_is_made_over_references_that_are_there(address: str, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "references.lance.old/data/one.lance", "generation-2/codebook"])
-def test_nothing_is_made_where_other_files_lie(address: str, name: str) -> None:
-    write_file(location(address) / "codebook", tiny_codebook(LANCE).to_bytes(), new=True)  # as a killed init leaves
+def test_create_rejects_folders_with_other_files(address: str, name: str) -> None:
+    write_file(location(address) / "codebook", tiny_codebook(LANCE).to_bytes(), new=True)  # left by a killed init
     write_file(location(address) / name, b"mine", new=True)
     with pytest.raises(CollectionError, match="exists and is not empty; choose another name"):
         Collection.create(address, codebook=tiny_codebook(LANCE))
     assert sorted(list_names(location(address))) == sorted(["codebook", name.partition("/")[0]])
 
 
-def test_what_is_refused_leaves_nothing(tmp_path: Path) -> None:
+def test_a_rejected_create_leaves_nothing(tmp_path: Path) -> None:
     other, where = tmp_path / "other.lance", tmp_path / "photos.lance"
-    with Collection.create(other, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.add(tiny_photos(tmp_path / "photos", 1))
+    with Collection.create(other, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        created.add(tiny_photos(tmp_path / "photos", 1))
     shutil.copytree(other / "references.lance", where / "references.lance")
     with pytest.raises(CollectionError, match="already holds 1 rows"):
         Collection.create(where, codebook=tiny_codebook(LANCE))
     assert list_names(where) == ["references.lance"]
 
 
-def test_nothing_is_made_under_the_name_of_a_file(s3: str) -> None:
+def test_create_rejects_the_name_of_a_file(s3: str) -> None:
     write_file(location(f"{s3}/photos.lance"), b"mine", new=True)
     with pytest.raises(CollectionError, match="exists and is not empty; choose another name"):
         Collection.create(f"{s3}/photos.lance", codebook=tiny_codebook(LANCE))
 
 
-def test_a_folder_that_a_console_shows_as_empty_becomes_one(s3: str) -> None:
+def test_create_in_an_empty_bucket_folder(s3: str) -> None:
     boto3.client("s3").put_object(Bucket=s3.removeprefix("s3://"), Key="photos.lance/")
-    with Collection.create(f"{s3}/photos.lance", codebook=tiny_codebook(LANCE)) as made:
-        assert made.info().photos == 0
+    with Collection.create(f"{s3}/photos.lance", codebook=tiny_codebook(LANCE)) as created:
+        assert created.info().photos == 0
 
 
-def test_a_collection_whose_first_generation_is_forgotten_is_one_still(address: str) -> None:
+def test_create_rejects_a_collection_without_its_first_generation(address: str) -> None:
     Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()).close()
     migrate(address, tiny_codebook("IVF4,PQ12x8"), extractor=tiny_extractor())
     switch(address, extractor=tiny_extractor())
@@ -92,20 +92,20 @@ def test_a_collection_whose_first_generation_is_forgotten_is_one_still(address: 
 
 
 @pytest.mark.parametrize("wrong", ["s3://bucket/a%20b.lance", "s3://bucket/a#1.lance", "s3://", "memory://c.lance"])
-def test_addresses_that_lance_reads_otherwise_are_refused(wrong: str) -> None:
+def test_create_rejects_unsupported_addresses(wrong: str) -> None:
     with pytest.raises(CollectionError, match="is not an address of a collection"):
         Collection.create(wrong, codebook=tiny_codebook(LANCE))
 
 
 @pytest.mark.parametrize("wrong", ["\udcff.lance", "a\nb.lance", "a\x7fb.lance"])
-def test_names_that_lance_does_not_read_are_refused_and_nothing_is_left(tmp_path: Path, wrong: str) -> None:
+def test_create_rejects_names_that_lance_cannot_read(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(CollectionError, match="Lance accepts only names"):
         Collection.create(tmp_path / wrong, codebook=tiny_codebook(LANCE))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + ".lance"])
-def test_names_that_no_disk_has_are_refused(tmp_path: Path, name: str) -> None:
+def test_too_long_names_are_rejected(tmp_path: Path, name: str) -> None:
     for call in (
         Collection.open,
         partial(Collection.create, codebook=tiny_codebook(LANCE)),
@@ -117,21 +117,21 @@ def test_names_that_no_disk_has_are_refused(tmp_path: Path, name: str) -> None:
             call(tmp_path / name)
 
 
-def test_parts_that_a_killed_init_left_are_made_anew(address: str, tmp_path: Path) -> None:
+def test_create_completes_a_killed_init(address: str, tmp_path: Path) -> None:
     other = tiny_codebook("IVF8,PQ6x8")
     for name, schema in schemas(other).items():
         Table.create(location(address) / name, schema)
-    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        assert [each.state for each in made.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
+        assert [each.state for each in created.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
 
 
-def test_an_empty_folder_of_this_name_becomes_one(tmp_path: Path) -> None:
+def test_create_in_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "photos.lance").mkdir()
-    with Collection.create(tmp_path / "photos.lance", codebook=tiny_codebook(LANCE)) as made:
-        assert isinstance(made, LanceCollection)
+    with Collection.create(tmp_path / "photos.lance", codebook=tiny_codebook(LANCE)) as created:
+        assert isinstance(created, LanceCollection)
 
 
-def test_found_by_name_after_it_was_renamed(tmp_path: Path) -> None:
+def test_open_after_renaming(tmp_path: Path) -> None:
     Collection.create(tmp_path / "a.lance", codebook=tiny_codebook(LANCE)).close()
     (tmp_path / "a.lance").rename(tmp_path / "archive")
     with Collection.open(tmp_path / "archive", extractor=tiny_extractor()) as opened:

@@ -1,4 +1,4 @@
-"""A collection in Lance moves to another codebook; both answer side by side until it is switched."""
+"""Migrate a collection in Lance to another codebook. Both generations can be searched until the switch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homing.errors import CollectionError
 OTHER = "IVF4,PQ12x8"
 
 
-def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
+def test_both_generations_can_be_searched_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
     photos, root = tiny_photos(tmp_path / "photos", 10), str(lake.folder.root)
     done = lake.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
     lake.add(photos[5:9])
@@ -30,7 +30,7 @@ def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp
         assert following.search(photos[7], k=1)[0].photo == str(photos[7])
     assert lake.search(photos[7], k=1)[0].photo == str(photos[7])
 
-    lake.add(photos[9])  # meanwhile
+    lake.add(photos[9])  # between migration and switch
     lake.remove(photos[0])
     assert switch(root).photos == 9
     with opening(root) as now:
@@ -45,7 +45,7 @@ def test_both_generations_answer_until_the_switch(lake: Collection, opening, tmp
         assert now.info().previous_codebook is None and now.info().photos == 9
 
 
-def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> None:
+def test_migrating_twice_changes_nothing(lake: Collection, tmp_path: Path) -> None:
     photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
     first, second = (migrate(root, tiny_codebook(OTHER)) for _ in range(2))
@@ -56,7 +56,7 @@ def test_a_second_run_does_nothing_twice(lake: Collection, tmp_path: Path) -> No
         migrate(root, tiny_codebook(LANCE))
 
 
-def test_a_removed_photo_leaves_every_generation(lake: Collection, opening, tmp_path: Path) -> None:
+def test_remove_applies_to_every_generation(lake: Collection, opening, tmp_path: Path) -> None:
     photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.add(photos)
     migrate(root, tiny_codebook(OTHER))
@@ -72,7 +72,7 @@ def test_a_removed_photo_leaves_every_generation(lake: Collection, opening, tmp_
             assert {match.photo for match in before.search(photos[1], k=9)} == set(map(str, photos[2:]))
 
 
-def test_what_others_add_until_the_switch_is_carried_over(lake: Collection, opening, tmp_path: Path) -> None:
+def test_photos_added_until_the_switch_are_migrated(lake: Collection, opening, tmp_path: Path) -> None:
     photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
     lake.add(photos[:2])
     migrate(root, tiny_codebook(OTHER))
@@ -81,7 +81,7 @@ def test_what_others_add_until_the_switch_is_carried_over(lake: Collection, open
     assert switch(root).photos == 4
 
 
-def test_there_must_be_a_generation_to_switch_to(lake: Collection) -> None:
+def test_switch_needs_a_next_generation(lake: Collection) -> None:
     root = str(lake.folder.root)
     with pytest.raises(CollectionError, match="has no next generation"):
         switch(root)

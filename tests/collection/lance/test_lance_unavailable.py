@@ -1,4 +1,4 @@
-"""A server that goes away is reported in one line, at once, and nothing is taken for damage."""
+"""A storage server that stops is reported at once in one line, and not as damage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from homing.errors import StorageUnavailableError
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
-    """One of its own, as it is stopped."""
+    """A separate server, which the test stops."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -34,13 +34,13 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
     S3FileSystem.clear_instance_cache()
 
 
-def test_a_job_stops_when_nobody_answers(server: ThreadedMotoServer, tmp_path: Path) -> None:
+def test_a_job_stops_if_the_server_is_down(server: ThreadedMotoServer, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
     reported = []
     address = "s3://agency/photos.lance"
-    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as made:
-        made.add(photos[:2], report=reported.append)
+    with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
+        collection.add(photos[:2], report=reported.append)
         server.stop()
         with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*run the same command again"):
-            made.add(photos, report=reported.append)
+            collection.add(photos, report=reported.append)
     assert [each.state for each in reported] == ["added", "added"]

@@ -1,4 +1,4 @@
-"""Many write to one collection in Lance at once, and some of them are killed: each photo is there once."""
+"""Concurrent writers to one collection in Lance, some of them killed: each photo is stored once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
     return reported.split()
 
 
-def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path) -> None:
+def test_photos_added_by_several_processes_are_stored_once(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
     running = [_start(lake.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
     for each in running:
@@ -62,7 +62,7 @@ def test_what_several_add_at_once_is_there_once(lake: Collection, tmp_path: Path
     assert {lake.search(photo, k=1)[0].photo for photo in photos} == set(map(str, photos))
 
 
-def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_path: Path) -> None:
+def test_the_second_writer_removes_its_duplicates(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 5)
     with opening(lake.folder.root) as other:
         one, two = lake.folder.catalog, other.folder.catalog
@@ -71,7 +71,7 @@ def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_pa
             [str(photo) for photo in photos],
             *_described(lake, photos),
         )
-        # Both have looked before either has written.
+        # Both looked up the photos before either one wrote them.
         rows = two._new_rows(new, list(range(5)))
         first = one.add(new)
         two.references.append(rows)
@@ -83,7 +83,7 @@ def test_who_commits_second_takes_its_own_back(lake: Collection, opening, tmp_pa
         assert two.add(new) == [None] * 5
 
 
-def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening, tmp_path: Path) -> None:
+def test_simultaneous_inserts_leave_one_reference(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 30)
     hashes = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos]
     new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lake, photos))
@@ -98,9 +98,9 @@ def test_two_that_insert_at_the_same_instant_leave_one(lake: Collection, opening
     with ThreadPoolExecutor(3) as pool:
         reported = list(pool.map(add, others))
     assert lake.info().photos == 30 and lake.check() == []
-    there = list(lake.folder.catalog.ids_of(hashes).values())
-    for place, number in enumerate(there):  # each is reported as added once, by the one whose row stays
-        assert sorted(ids[place] or 0 for ids in reported) == [0, 0, number]
+    stored = list(lake.folder.catalog.ids_of(hashes).values())
+    for position, number in enumerate(stored):  # one writer reports each photo as added: the one whose row remains
+        assert sorted(ids[position] or 0 for ids in reported) == [0, 0, number]
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
@@ -108,7 +108,7 @@ def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, 
     return collection.codebook.encode(descriptors), descriptors.numpy()
 
 
-def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: Path) -> None:
+def test_photos_reported_by_killed_writers_are_stored(lake: Collection, opening, tmp_path: Path) -> None:
     rng, out = random.Random(0), tmp_path / "out"
     photos = tiny_photos(tmp_path / "photos", 40)
     (tmp_path / "go").touch()
@@ -121,9 +121,9 @@ def test_what_killed_writers_told_is_there(lake: Collection, opening, tmp_path: 
         time.sleep(rng.uniform(0, 0.5))
         running.kill()
         reported |= set(_end(running))
-    assert reported, "somebody got to work"
+    assert reported, "no photo was reported before the kills"
     for photo in reported:
-        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was reported, and is gone"
+        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was reported and is lost"
     done = lake.activate(photos, out, recipe=RECIPES[0])
     assert {each.state for each in done} <= {"activated", "unchanged"}
     with opening(lake.folder.root) as opened:
