@@ -1,4 +1,4 @@
-"""The `homing` command, and `python -m homing`: quiet even when stopped before it has begun."""
+"""The `homing` command and `python -m homing`. Ctrl-C prints no traceback, not even during imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as ended:
         if isinstance(ended, SystemExit) and ended.code != 130:
             raise
-        # Threads may be at work yet, and Python waits for them: another Ctrl-C would end in a traceback.
+        # Python waits for running threads at exit; a second Ctrl-C during this would print a traceback.
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
         sys.exit(130)
 

@@ -1,4 +1,4 @@
-"""What can go wrong, in words a user can act on."""
+"""Errors with one-line messages that users can act on."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from difflib import get_close_matches
 
 
 class HomingError(Exception):
-    """The root of all errors homing raises on purpose; its text is one line: expected, got, what to do."""
+    """Base of all errors that homing raises on purpose. The message is one line: expected, got, what to do."""
 
 
 class PhotoError(HomingError):
-    """One photo cannot be read, moved or written; other photos are not affected."""
+    """One photo cannot be read, activated or written. Other photos are not affected."""
 
 
 class UnsupportedError(PhotoError):
-    """A file is no photo, or one of a kind that is not read."""
+    """A file is not a photo, or has an unsupported format."""
 
 
 class TooLargeError(PhotoError):
-    """A photo has more pixels than are decoded."""
+    """A photo has more pixels than the limit."""
 
 
 class CodebookError(HomingError):
@@ -27,32 +27,32 @@ class CodebookError(HomingError):
 
 
 class CollectionError(HomingError):
-    """A collection is missing, damaged, or was asked for something it cannot do."""
+    """A collection is missing or damaged, or does not support the operation."""
 
 
 class StorageUnavailableError(HomingError):
-    """A collection cannot be reached: nothing is known to be wrong with it, and other photos would not fare better."""
+    """The storage of a collection cannot be reached. Every other photo would fail too."""
 
 
 class FormatError(CollectionError):
-    """A collection has a format of an earlier or a later homing."""
+    """A collection has the format of an earlier or later version of homing."""
 
 
 class BusyError(CollectionError):
-    """A collection is being changed by somebody else; nothing was done."""
+    """Another process or thread is changing the collection. Nothing was done."""
 
 
 class NotFoundError(CollectionError):
-    """A reference is no longer there."""
+    """A reference does not exist, or no longer."""
 
 
 def ran_out_of_memory(error: Exception) -> bool:
-    """Whether NumPy or PyTorch (which raises a plain RuntimeError for it) could not get the memory they asked for."""
+    """Whether NumPy or PyTorch, which raises a plain RuntimeError, could not allocate memory."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "memory" in str(error))
 
 
 class UnknownNameError(HomingError):
-    """A name that is in no registry; says what was probably meant and what there is."""
+    """A name is unknown. The message suggests a similar name and lists the available ones."""
 
     def __init__(self, kind: str, name: str, available: Iterable[str]) -> None:
         self._arguments = (kind, name, names := sorted(available))

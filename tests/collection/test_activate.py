@@ -138,7 +138,7 @@ def test_other_spellings_of_the_output_folder(
 
 
 def test_output_inside_the_collection_is_rejected(collection: Collection, photos: Path) -> None:
-    with pytest.raises(HomingError, match="is inside the collection"):
+    with pytest.raises(HomingError, match="lies inside the collection"):
         collection.activate(photos, collection.folder.path / "out")
 
 

@@ -111,7 +111,7 @@ def test_a_file_is_downloaded_once_and_pinned(server: Server, cached: Path) -> N
 
 def test_an_interrupted_download_continues(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
-    with pytest.raises(HomingError, match=r"broke after 0\.3 of 1\.6 MB; the same command continues"):
+    with pytest.raises(HomingError, match=r"broke after 0\.3 of 1\.6 MB; run the same command again"):
         extractors.fetch("tiny")
     assert not cached.exists() and not extractors.fetched()["tiny"]
     server.cut_at, reported = None, []
@@ -124,7 +124,7 @@ def test_an_interrupted_download_continues(server: Server, cached: Path) -> None
 
 def test_without_range_support_the_download_restarts(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
-    with pytest.raises(HomingError, match="the same command continues"):
+    with pytest.raises(HomingError, match="run the same command again"):
         extractors.fetch("tiny")
     server.cut_at, server.ranges = None, False
     extractors.fetch("tiny")
@@ -133,7 +133,7 @@ def test_without_range_support_the_download_restarts(server: Server, cached: Pat
 
 def test_parts_of_two_versions_are_never_combined(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
-    with pytest.raises(HomingError, match="the same command continues"):
+    with pytest.raises(HomingError, match="run the same command again"):
         extractors.fetch("tiny")
     server.cut_at, server.etag, server.data = None, '"second"', tiny(2)
     extractors.fetch("tiny")
@@ -187,10 +187,10 @@ def test_a_file_of_unexpected_size_is_refused(server: Server, cached: Path) -> N
                 file.write(b"x")
 
     server.cut_at = 300_000
-    with pytest.raises(HomingError, match="the same command continues"):
+    with pytest.raises(HomingError, match="run the same command again"):
         extractors.fetch("tiny")
     server.cut_at = None
-    with pytest.raises(HomingError, match="the same command continues"):
+    with pytest.raises(HomingError, match="run the same command again"):
         extractors.fetch("tiny", report=add_a_byte)
     assert not cached.exists()
     extractors.fetch("tiny")

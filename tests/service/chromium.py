@@ -1,4 +1,4 @@
-"""A real Chromium, Debian's package, that Playwright drives; what a page must never do is checked at the end."""
+"""A real Chromium, driven by Playwright. After each test, console errors and foreign requests fail it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, 
 PATH = shutil.which("chromium")
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 740}
 _TIMEOUT_MS = 60_000  # milliseconds: a busy machine may be slow
-_REFUSED = "Failed to load resource:"  # which a browser logs of what a service refuses, whatever a page does
+_REFUSED = "Failed to load resource:"  # logged by browsers for every error response
 
 Open = Callable[..., Page]
 
 
-@pytest.fixture(scope="module")  # no longer: while Playwright runs, this thread can run no event loop of its own
+@pytest.fixture(scope="module")  # not per session: while Playwright runs, this thread cannot run another event loop
 def chromium() -> Iterator[Browser]:
-    """The browser, for the tests of a file."""
+    """The browser for the tests of one file."""
     if PATH is None:
         pytest.skip("there is no Chromium to open the page in; Debian: apt-get install chromium")
     expect.set_options(timeout=_TIMEOUT_MS)
@@ -34,9 +34,9 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser) -> Iterator[Open]:
-    """Opens the page of the server at an address, in a tab of its own, with the options of a browser's context."""
+    """Open the page of a server in a new tab, with options of a browser context."""
     errors: list[str] = []
-    asked: list[str] = []
+    requested: list[str] = []
     origins: list[str] = []
     contexts = []
 
@@ -51,7 +51,7 @@ def open_page(chromium: Browser) -> Iterator[Open]:
         tab.set_default_timeout(_TIMEOUT_MS)
         tab.on("console", log)
         tab.on("pageerror", lambda error: errors.append(str(error)))
-        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("request", lambda request: requested.append(request.url))
         origins.append(address)
         tab.goto(f"{address}/#{view}")
         return tab
@@ -61,16 +61,16 @@ def open_page(chromium: Browser) -> Iterator[Open]:
         context.close()
     assert not errors
     origins += ["blob:", "data:"]
-    assert all(url.startswith(tuple(origins)) for url in asked), "the page asks nobody but the service"
+    assert all(url.startswith(tuple(origins)) for url in requested), "the page sent a request to another host"
 
 
 def choose_files(tab: Page, files: Path | list[Path], view: str = "search") -> None:
-    """Choose a picture, or several, as a person does who presses the button."""
+    """Choose pictures with the button of a view."""
     tab.set_input_files(f"#{view}-file", files)
 
 
 def drop_or_paste(tab: Page, by: str, *files: Path) -> None:
-    """Drop or paste pictures, as a browser tells a page of it."""
+    """Drop or paste pictures with the events of a browser."""
     event = "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})"
     if by == "paste":
         event = "new ClipboardEvent('paste', {clipboardData: data, bubbles: true})"
@@ -88,13 +88,13 @@ def drop_or_paste(tab: Page, by: str, *files: Path) -> None:
 
 
 def width_of(picture: Locator) -> int:
-    """How many pixels wide a picture came."""
+    """The natural width of a picture in pixels."""
     expect(picture).not_to_have_class("loading")
     return int(picture.evaluate("each => each.decode().then(() => each.naturalWidth)"))
 
 
 def check_accessibility(tab: Page) -> None:
-    """That axe finds nothing which keeps people out, and that nothing sticks out at the side."""
+    """Check with axe for violations, and for horizontal overflow."""
     expect(tab.locator("img.loading")).to_have_count(0)
     found = Axe().run(tab)
     assert found.violations_count == 0, found.generate_report()

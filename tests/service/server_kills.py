@@ -1,4 +1,4 @@
-"""A service that is killed while many use it, and what must hold afterwards."""
+"""A service that is killed under load, and the checks that follow."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.service.server_process import ServerProcess, serve
 from homing.collection import Collection
 
 CLIENTS = 6
-MAX_LIFETIME = 2.0  # seconds that a server lives after it has acknowledged something
-TIMEOUT = 120  # seconds that an answer may take
+MAX_LIFETIME = 2.0  # seconds until the kill, after the first acknowledgement
+TIMEOUT = 120  # seconds per response
 RECIPE = "paper-fast"
 
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """What a client was told: this photo is that reference, and this the hash of the file to release of it, if any."""
+    """An acknowledged photo: the id of its reference, and the hash of its released file, if any."""
 
     photo: Path
     id: int
@@ -40,18 +40,20 @@ class Acknowledged:
 
 
 class CrashTest:
-    """A collection whose servers end again and again."""
+    """A collection whose servers are ended repeatedly."""
 
     def __init__(self, folder: Path, collection: Path, seed: int = 0) -> None:
-        """Over this collection, which is changed; new photos come into the folder."""
+        """The collection is changed; new photos are written into the folder."""
         self.folder, self.collection, self.rng = folder, collection, random.Random(seed)
         self.acknowledged: list[Acknowledged] = []
         self.seen: Counter[str] = Counter()
         self._batches = 0
 
     def run_and_signal(self, by: signal.Signals) -> list[str]:
-        """Let clients work on a server for a moment, end it by a signal, and verify; gives what was left unanswered
-        of that which it had accepted."""
+        """Let clients use a server for a moment, end it by a signal, and verify.
+
+        Returns the accepted requests that were not answered.
+        """
         with serve(self.collection) as served:
             clients = [_Client(served, self._photos(), self.rng.getrandbits(32)) for _ in range(CLIENTS)]
             for client in clients:
@@ -73,7 +75,7 @@ class CrashTest:
         return [line for client in clients for line in client.unanswered]
 
     def verify(self) -> None:
-        """Everything acknowledged is there, in the catalog, on disk and in the index; nothing is left to repair."""
+        """Check that all acknowledged photos are in the catalog, on disk and in the index, without other findings."""
         with Collection.open(self.collection) as collection:
             catalog = collection.folder.catalog
             numbers = set(collection.index.contents()[0].tolist())
@@ -81,7 +83,7 @@ class CrashTest:
                 sha256 = hashlib.sha256(each.photo.read_bytes()).hexdigest()
                 assert catalog.find(sha256) == each.id and each.id in numbers, f"{each.photo} is lost"
                 kept = self.collection / "uploads" / sha256 / each.photo.name
-                assert kept.read_bytes() == each.photo.read_bytes(), f"{each.photo} was not kept"
+                assert kept.read_bytes() == each.photo.read_bytes(), f"{each.photo} was not stored"
                 if each.released is not None:
                     file = self.collection / "uploads" / "released" / sha256 / each.photo.name
                     assert hashlib.sha256(file.read_bytes()).hexdigest() == each.released, (
@@ -93,7 +95,7 @@ class CrashTest:
         self._verify_leftovers()
 
     def _verify_leftovers(self) -> None:
-        """Unreported uploads are found when they are old, and removed; nothing else is."""
+        """Check that stale unacknowledged uploads are found and removed, and nothing else."""
         for each in self.collection.glob("uploads/**/*"):
             os.utime(each, (0, 0))
         with Collection.open(self.collection) as collection:
@@ -110,7 +112,7 @@ class CrashTest:
 
 
 class _Client(threading.Thread):
-    """Adds, activates and searches until nobody answers any more."""
+    """Adds, activates and searches until the server is gone."""
 
     def __init__(self, served: ServerProcess, photos: list[Path], seed: int) -> None:
         super().__init__()
@@ -122,7 +124,7 @@ class _Client(threading.Thread):
         self.statuses: Counter[str] = Counter()
 
     def run(self) -> None:
-        """Until the server is gone."""
+        """Send requests until the server is gone."""
         with closing(HTTPConnection(urlsplit(self._address).netloc, timeout=TIMEOUT)) as connection:
             while self._photos:
                 work = self._rng.choice((self._add, self._add, self._activate, self._search))
@@ -133,7 +135,7 @@ class _Client(threading.Thread):
                     if self._accepted:
                         self.unanswered.append(f"{work.__name__}: {error!r}")
                     return
-                except AssertionError as error:  # in a thread, where nobody else would hear of it
+                except AssertionError as error:  # the thread would hide it
                     self.wrong.append(str(error))
                     return
 
@@ -157,7 +159,7 @@ class _Client(threading.Thread):
         self._answered(connection, "/v1/search", 200, files=files)
 
     def _answered(self, connection: HTTPConnection, path: str, expected: int, **form: Any) -> tuple[Message, bytes]:
-        """What is answered. The server tells when it accepts a request: what comes as it ends, it need not answer."""
+        """The response to a request. Requests that the server has not accepted when it ends need no response."""
         request = httpx.Request("POST", f"{self._address}{path}", **form)
         body = request.read()
         connection.putrequest("POST", path)
@@ -167,9 +169,9 @@ class _Client(threading.Thread):
         connection.endheaders()
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            if not (some := connection.sock.recv(1000)):
+            if not (received := connection.sock.recv(1000)):
                 raise ConnectionError("it was not accepted")
-            head += some
+            head += received
         assert head.startswith(b"HTTP/1.1 100 "), head
         self._accepted = True
         connection.send(body)

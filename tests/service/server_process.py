@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_TIMEOUT = 300  # seconds that a server takes to begin or to end, at most
+START_TIMEOUT = 300  # maximum seconds to start or stop a server
 
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A server, and where it listens."""
+    """A running server and its address."""
 
     process: subprocess.Popen[bytes]
     address: str
@@ -24,14 +24,14 @@ class ServerProcess:
 
 @contextmanager
 def serve(folder: Path, *options: str) -> Iterator[ServerProcess]:
-    """A server over a collection that listens by now, and is stopped afterwards if it still runs.
+    """Start a server for a collection, wait until it listens, and stop it afterwards if it still runs.
 
-    What it says lies in a file beside the folder.
+    Its output is in a log file next to the folder.
     """
     command = [sys.executable, "-m", "homing", "serve", str(folder), "--port", "0", *options]
     log = folder.with_suffix(".log")
-    with log.open("wb") as said:  # no pipe, which fills up where nobody reads it
-        process = subprocess.Popen(command, stderr=said)
+    with log.open("wb") as output:  # a pipe that nobody reads would fill up
+        process = subprocess.Popen(command, stderr=output)
     try:
         yield ServerProcess(process, _address(process, log))
     finally:
@@ -43,10 +43,10 @@ def serve(folder: Path, *options: str) -> Iterator[ServerProcess]:
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Where a server listens, once it says so."""
+    """The address of a server, read from its log once it listens."""
     end = time.monotonic() + START_TIMEOUT
     while process.poll() is None and time.monotonic() < end:
         if found := re.search(r"at (http://\S+)\n", log.read_text()):
             return found[1]
         time.sleep(0.02)
-    raise RuntimeError(f"homing serve does not listen: {log.read_text().strip() or 'it says nothing'}")
+    raise RuntimeError(f"homing serve does not listen: {log.read_text().strip() or 'its log is empty'}")

@@ -1,4 +1,4 @@
-"""The page for everybody: keyboard alone, screen readers, light and dark, phone and workspace."""
+"""Accessibility of the page: keyboard, screen readers, light and dark, phone and desktop."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Activating on the page: before and after, figures, which copies are found, and the file to release."""
+"""Activate on the page: before and after, quality, which copies are found, and the file to release."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from homing.extractors import Extractor
 
 
 def activate(tab: Page, file: Path, recipe: str = "homing") -> Locator:
-    """What the page says of a picture that it activated."""
+    """Activate a picture on the page and return the result element."""
     choose_files(tab, file, "activate")
     expect(tab.locator("#activate-name")).to_have_text(file.name)
     expect(tab.get_by_label("Recipe")).to_have_value("homing")
@@ -32,11 +32,11 @@ def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server
     release = activate(tab, photos / "flower.jpg")
     (listed,) = own_server.client.get("/v1/photos?name=flower").json()["photos"]
     assert listed["state"] == "activated"
-    (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
+    (stored,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
 
     expect(release).to_contain_text("Ready to release")
-    expect(release).to_contain_text(f"{kept['quality']['psnr']:.1f} dB")
-    expect(release).to_contain_text(f"{kept['quality']['linf']:.0f} of 255")
+    expect(release).to_contain_text(f"{stored['quality']['psnr']:.1f} dB")
+    expect(release).to_contain_text(f"{stored['quality']['linf']:.0f} of 255")
     expect(release.get_by_role("row")).to_have_count(15)
     rows = release.get_by_role("row").all_inner_texts()
     found = [sum(row.split("\t")[column].strip() == "found" for row in rows[1:]) for column in (1, 2)]
@@ -55,7 +55,7 @@ def test_a_picture_is_activated_shown_and_downloaded(open_page: Open, own_server
     with tab.expect_download() as download:
         release.get_by_role("button", name="Download").click()
     assert download.value.suggested_filename == "flower.jpg"
-    assert hashlib.sha256(download.value.path().read_bytes()).hexdigest() == kept["sha256"]
+    assert hashlib.sha256(download.value.path().read_bytes()).hexdigest() == stored["sha256"]
 
 
 def test_the_slider_moves_by_keyboard(open_page: Open, own_server: Server, photos: Path) -> None:
@@ -83,16 +83,16 @@ def test_an_unchanged_picture_shows_the_reason(open_page: Open, own_server: Serv
     tab = open_page(own_server.address, "activate")
     release = activate(tab, tmp_path / "nothing.png")
     (listed,) = own_server.client.get("/v1/photos?name=nothing").json()["photos"]
-    (kept,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
-    assert kept["state"] == "unchanged"
+    (stored,) = own_server.client.get(f"/v1/photos/{listed['id']}").json()["releases"]
+    assert stored["state"] == "unchanged"
     expect(release).to_contain_text("Released unchanged")
-    expect(release.locator(".lead")).to_contain_text(kept["reason"])
+    expect(release.locator(".lead")).to_contain_text(stored["reason"])
 
 
 def test_found_before_is_measured_on_the_uploaded_photo(
     open_page: Open, template: Path, extractor: Extractor, photos: Path, tmp_path: Path
 ) -> None:
-    """Though the file that the reference was added from is another one by now."""
+    """The file that the reference was added from has changed."""
     shutil.copytree(template, tmp_path / "own.homing")
     shutil.copy(photos / "camera.png", tmp_path / "first.png")
     with Collection.open(tmp_path / "own.homing", extractor=extractor) as collection:

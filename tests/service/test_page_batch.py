@@ -1,4 +1,4 @@
-"""Several pictures at once on the page: of each its best match, and on demand all that is known of it."""
+"""Search for several pictures on the page: the best match of each, and details on request."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.service.conftest import Server
 
 @pytest.fixture
 def incoming(copy: Path, photos: Path, tmp_path: Path) -> list[Path]:
-    """What came in: a distractor, a letter, and copies of two references."""
+    """Four files: an unrelated photo, a text file, and copies of two references."""
     (tmp_path / "letter.jpg").write_text("Dear editor")
     with Image.open(photos / "chelsea.png") as cat:
         cat.convert("RGB").save(tmp_path / "cat.jpg", quality=50)
@@ -20,7 +20,7 @@ def incoming(copy: Path, photos: Path, tmp_path: Path) -> list[Path]:
 
 
 def shown_texts(tab: Page) -> dict[str, str]:
-    """What is said of each picture, by its name, in the order it is shown in."""
+    """The text of each picture by name, in the order shown."""
     rows = [row.locator("p").all_inner_texts() for row in tab.locator(".each li").all()]
     return {name: words for name, words, *_ in rows}
 
@@ -35,11 +35,11 @@ def test_each_picture_shows_its_best_match(open_page: Open, server: Server, inco
     expect(tab.locator("#results h2")).to_have_text("2 of 4 pictures have a match")
     expect(tab.locator("#results .lead")).to_contain_text("1 picture could not be searched for.")
     expect(tab.locator("#announcer")).to_have_text("2 of 4 pictures have a match")
-    said = shown_texts(tab)
+    texts = shown_texts(tab)
     copies = {"copy.jpg": "rocket.jpg", "cat.jpg": "chelsea.png"}
-    assert {name: said[name] for name in copies} == {name: f"Match: {of}" for name, of in copies.items()}
-    assert said["letter.jpg"].startswith("Not a photo") and said["camera.png"] == "No match in this collection"
-    assert set(list(said)[:2]) == set(copies) and list(said)[2:] == ["letter.jpg", "camera.png"]
+    assert {name: texts[name] for name in copies} == {name: f"Match: {of}" for name, of in copies.items()}
+    assert texts["letter.jpg"].startswith("Not a photo") and texts["camera.png"] == "No match in this collection"
+    assert set(list(texts)[:2]) == set(copies) and list(texts)[2:] == ["letter.jpg", "camera.png"]
     for row in tab.locator(".each li").all()[:2]:
         assert [width_of(picture) > 100 for picture in row.locator("img").all()] == [True, True]
     expect(tab.get_by_role("button", name="Details")).to_have_count(3)
@@ -71,13 +71,13 @@ def test_uncertain_matches_are_counted_separately(
     open_page: Open, server: Server, copy: Path, photos: Path, tmp_path: Path
 ) -> None:
     with Image.open(photos / "rocket.jpg") as rocket:
-        for side in range(250, 20, -10):  # until so little is left that it might be of anything
+        for side in range(250, 20, -10):  # until the crop is too small for a certain match
             rocket.crop((200, 50, 200 + side, 50 + side)).save(tmp_path / "part.jpg", quality=60)
             matches = server.post("/v1/search", tmp_path / "part.jpg").json()["matches"]
             if matches[0]["verdict"] == "possible":
                 break
         else:
-            raise AssertionError("every part is certain or nothing")
+            raise AssertionError("no crop has an uncertain match")
     tab = open_page(server.address)
     choose_files(tab, [tmp_path / "part.jpg", photos / "camera.png"])
     expect(tab.locator("#results h2")).to_have_text("None of 2 pictures has a match")
@@ -91,15 +91,15 @@ def test_uncertain_matches_are_counted_separately(
 def test_many_pictures_are_sent_in_several_requests(
     open_page: Open, server: Server, copy: Path, tmp_path: Path
 ) -> None:
-    """Also where one is refused together with those that it came with."""
-    asked = []
+    """Also if one is rejected together with the others of its request."""
+    requests = []
     many = [*tiny_photos(tmp_path / "many", 18), copy]
     (tmp_path / ".hidden.jpg").write_bytes(copy.read_bytes())
     tab = open_page(server.address)
-    tab.on("request", lambda request: asked.append(request.url) if "/v1/search" in request.url else None)
+    tab.on("request", lambda request: requests.append(request.url) if "/v1/search" in request.url else None)
     choose_files(tab, many)
     expect(tab.locator("#results h2")).to_have_text("1 of 19 pictures has a match")
-    assert len(asked) == 2 and next(iter(shown_texts(tab))) == "copy.jpg"
+    assert len(requests) == 2 and next(iter(shown_texts(tab))) == "copy.jpg"
     choose_files(tab, [many[0], tmp_path / ".hidden.jpg", copy])
     expect(tab.locator("#results h2")).to_have_text("1 of 3 pictures has a match")
     assert list(shown_texts(tab)) == ["copy.jpg", ".hidden.jpg", "0000.png"]

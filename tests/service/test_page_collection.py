@@ -1,4 +1,4 @@
-"""The collection on the page: counts, names, pages, and leaving."""
+"""The collection on the page: counts, names, paging and removal."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from homing.collection._locks import uploads_lock
 
 
 def fill(server: Server, photos: Path, count: int) -> None:
-    """Put so many small crops of a photo into the collection, called crop-00.jpg and so on."""
+    """Add `count` small crops of a photo, named crop-00.jpg and so on."""
     files = []
     with Image.open(photos / "rocket.jpg") as rocket:
         for number in range(count):
@@ -90,14 +90,14 @@ def test_a_late_response_does_not_close_the_dialog_of_another_photo(open_page: O
         tab.evaluate("""() => {
             const before = window.fetch;
             const gate = new Promise((open) => (window.goOn = open));
-            window.fetch = async (...asked) => { await gate; return before(...asked); };
+            window.fetch = async (...request) => { await gate; return before(...request); };
         }""")
         dialog = tab.get_by_role("dialog")
         dialog.get_by_role("button", name="Remove").click()
         tab.keyboard.press("Escape")
         tab.get_by_role("button", name="Remove rocket.jpg").click()
         tab.evaluate("window.goOn()")
-        expect(tab.locator("#collection-notice").get_by_role("alert")).to_contain_text("somebody else")
+        expect(tab.locator("#collection-notice").get_by_role("alert")).to_contain_text("another process")
     expect(dialog).to_be_visible()
     expect(tab.locator("#remove-title")).to_have_text("Remove rocket.jpg?")
     expect(dialog.get_by_role("alert")).to_be_empty()

@@ -1,4 +1,4 @@
-"""Two pictures compared on the page: beside each other, and in turn at the same place."""
+"""Compare two pictures on the page: side by side, and flipped at one position."""
 
 import shutil
 from pathlib import Path
@@ -14,14 +14,14 @@ from homing.extractors import Extractor
 
 
 def compare(tab: Page, copy: Path) -> Locator:
-    """The dialog that compares a copy of rocket.jpg with it."""
+    """Open the dialog that compares rocket.jpg with a copy of it."""
     choose_files(tab, copy)
     tab.get_by_role("button", name="Compare with rocket.jpg").click()
     return tab.get_by_role("dialog", name="Your picture and rocket.jpg")
 
 
 def shown(dialog: Locator) -> list[str]:
-    """The captions of the pictures that are to be seen, once the two were laid over each other."""
+    """The captions of the visible pictures, once the two are aligned."""
     expect(dialog.get_by_role("radio", name="Difference")).to_be_visible()
     return [each.inner_text() for each in dialog.locator("figcaption").all() if each.is_visible()]
 

@@ -1,4 +1,4 @@
-"""A service that asks for keys, on the page: asked for once, kept until the tab is closed, refused in words."""
+"""The page of a service with keys: asks once, keeps the key until the tab is closed, shows errors."""
 
 from pathlib import Path
 

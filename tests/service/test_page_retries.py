@@ -1,4 +1,4 @@
-"""A service that is busy is waited for, and the page says so."""
+"""The page retries while the service is busy, and says so."""
 
 from pathlib import Path
 

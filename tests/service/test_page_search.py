@@ -1,4 +1,4 @@
-"""Searching on the page: a picture comes in three ways, and the answer is in words."""
+"""Search on the page: choose, drop or paste a picture."""
 
 from pathlib import Path
 
@@ -49,13 +49,13 @@ def test_variants_are_searched_for_on_request(open_page: Open, server: Server, p
     with Image.open(photos / "chelsea.png") as cat:
         cat.convert("RGB").transpose(Image.Transpose.ROTATE_180).save(tmp_path / "turned.jpg")
     tab = open_page(server.address)
-    asked = []
-    tab.on("request", lambda request: asked.append(request.url))
+    requests = []
+    tab.on("request", lambda request: requests.append(request.url))
     choose_files(tab, tmp_path / "turned.jpg")
     expect(tab.locator("#results h2")).to_be_visible()
     tab.get_by_label("rotated and mirrored").check()
     expect(tab.locator("#results h2")).to_have_text("Match: chelsea.png")
-    assert [url for url in asked if "variants=true" in url]
+    assert [url for url in requests if "variants=true" in url]
 
 
 def test_a_file_that_is_no_photo_shows_one_line(open_page: Open, server: Server, copy: Path, tmp_path: Path) -> None:

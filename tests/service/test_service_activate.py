@@ -1,4 +1,4 @@
-"""Activating over HTTP: the file to release, its report, and comparing."""
+"""Activate and compare over HTTP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def activation_server(
 
 @pytest.fixture(scope="module")
 def beach(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A photo with metadata that no server knows."""
+    """A photo with metadata that is in no collection."""
     path = tmp_path_factory.mktemp("beach") / "beach.jpg"
     with Image.open(photos / "flower.jpg") as flower:
         exif = Image.Exif()

@@ -21,7 +21,7 @@ from homing.errors import HomingError, NotFoundError, PhotoError, UnsupportedErr
 
 @pytest.fixture
 def client(server: Server) -> Iterator[homing.Client]:
-    """A client; what a test adds is gone afterwards."""
+    """A client. References added by a test are removed afterwards."""
     with homing.Client(server.address) as client:
         yield client
         for each in client.photos():
@@ -74,11 +74,11 @@ def test_rotated_copies_are_found_with_variants(client: homing.Client, photos: P
 def test_search_each_yields_matches_or_errors(client: homing.Client, photos: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no photo")
     names = [photos / "rocket.jpg", tmp_path / "notes.txt", tmp_path / "gone.jpg", photos / "flower.jpg"]
-    rocket, notes, gone, flower = client.search_each(names, k=1)
+    rocket, notes, missing, flower = client.search_each(names, k=1)
     assert isinstance(rocket, SearchResult) and rocket[0].photo == "rocket.jpg"
     assert isinstance(flower, SearchResult) and flower[0].photo == "flower.jpg"
     assert isinstance(notes, PhotoError) and str(notes).startswith(f"{tmp_path}/notes.txt: ")
-    assert isinstance(gone, PhotoError) and "cannot be read" in str(gone)
+    assert isinstance(missing, PhotoError) and "cannot be read" in str(missing)
 
 
 def test_many_photos_are_sent_in_several_requests(client: homing.Client, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_many_photos_are_sent_in_several_requests(client: homing.Client, tmp_pat
 def test_add_returns_library_outcomes(client: homing.Client, tmp_path: Path) -> None:
     first, second = tiny_photos(tmp_path / "new", 2)
     (tmp_path / "new" / "cut.png").write_bytes(first.read_bytes()[:200])
-    (tmp_path / "new" / f"{'long' * 60}.png").write_bytes(first.read_bytes())  # for which a request is refused whole
+    (tmp_path / "new" / f"{'long' * 60}.png").write_bytes(first.read_bytes())  # rejects the whole request
     outcomes = {each.photo: each for each in client.add(tmp_path / "new")}
     assert outcomes[first].state == outcomes[second].state == "added" and isinstance(outcomes[first], homing.Outcome)
     cut, long = outcomes[tmp_path / "new" / "cut.png"], outcomes[tmp_path / "new" / f"{'long' * 60}.png"]
@@ -133,7 +133,7 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
     files = tiny_photos(tmp_path / "new", 4)
     first, *_ = client.add(files)
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "0001.png").write_bytes((photos / "camera.png").read_bytes())  # one name, other bytes
+    (tmp_path / "other" / "0001.png").write_bytes((photos / "camera.png").read_bytes())  # same name, other bytes
     assert first.id is not None
     outcomes = client.remove([first.id, files[1], tmp_path / "new", tmp_path / "other"])
     reported = {(each.state, str(each.photo)) for each in outcomes}
@@ -148,7 +148,7 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
 
 @pytest.mark.slow
 def test_outcomes_are_reported_and_remain_if_the_connection_is_lost(own_process: Process, tmp_path: Path) -> None:
-    paths = tiny_photos(tmp_path / "many", 40)  # which go in two requests
+    paths = tiny_photos(tmp_path / "many", 40)  # sent in two requests
     reported: list[homing.Outcome] = []
 
     def report(outcome: homing.Outcome) -> None:
@@ -161,7 +161,7 @@ def test_outcomes_are_reported_and_remain_if_the_connection_is_lost(own_process:
         assert reported == outcomes and [each.photo for each in outcomes] == paths
         assert [each.state for each in outcomes] == ["added"] * 32 + ["failed"] * 8
         assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_process.address} cannot be reached")
-        with pytest.raises(HomingError, match="cannot be reached"):  # where nothing came of it there is nothing to tell
+        with pytest.raises(HomingError, match="cannot be reached"):  # without any outcome it is raised
             client.add(paths)
     with homing.Collection.open(own_process.folder) as collection:
         assert collection.info().photos == 3 + 32

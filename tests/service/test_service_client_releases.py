@@ -1,4 +1,4 @@
-"""homing.Client: what is released, compared, and allowed to whom, by a real server."""
+"""homing.Client: releases, comparisons and roles, against a real server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homing.extractors import Extractor
 
 @pytest.fixture(scope="module")
 def released(template: Path, extractor: Extractor, tmp_path_factory: pytest.TempPathFactory) -> Iterator[homing.Client]:
-    """A client of a server of these tests' own."""
+    """A client of a separate server for these tests."""
     folder = shutil.copytree(template, tmp_path_factory.mktemp("released") / "own.homing")
     with running_server(folder, extractor) as served, homing.Client(served.address) as client:
         yield client
@@ -60,7 +60,7 @@ def test_repeated_activation_is_idempotent_and_keeps_other_files(
 def test_folders_are_activated_in_order_under_their_relative_names(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
-    """As the library does it: the same outcomes, the same files."""
+    """Outcomes and files equal those of the library."""
     for name in ("a", "b"):
         (tmp_path / "in" / name).mkdir(parents=True)
     shutil.copy(photos / "chelsea.png", tmp_path / "in/a/cat.png")
@@ -82,9 +82,9 @@ def test_folders_are_activated_in_order_under_their_relative_names(
 def test_a_file_has_the_requested_format_whatever_was_released_last(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
-    asked = [None, "png", None]  # the third is not done again
+    formats = [None, "png", None]  # the third call reuses the first release
     files = []
-    for number, format in enumerate(asked):
+    for number, format in enumerate(formats):
         (outcome,) = released.activate(
             photos / "flower.jpg", tmp_path / str(number), recipe="homing-fast", format=format
         )

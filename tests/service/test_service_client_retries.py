@@ -1,4 +1,4 @@
-"""homing.Client and a server that is busy."""
+"""Retries of homing.Client while the server is busy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from homing.errors import HomingError
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long a client has waited, each time, from now on."""
+    """The seconds of each wait of the client."""
     seconds: list[float] = []
 
     def sleep(each: float) -> None:
@@ -37,7 +37,7 @@ def test_the_client_retries_when_the_service_is_busy(low_memory_address: str, co
         wait_until(lambda: waits != [])
         connections.close()
         assert found.result()[0].photo == "rocket.jpg"
-        assert set(waits) == {1}  # as long as it said
+        assert set(waits) == {1}  # as in Retry-After
 
 
 def test_retries_are_limited(

@@ -1,4 +1,4 @@
-"""What is wrong on the service's side: told as such, in a line, with the trace in the log alone."""
+"""Errors of the service itself: one line in the response, the traceback in the log only."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_a_failed_start_is_one_line(template: Path, tmp_path: Path) -> None:
     (folder / "index.faiss").unlink(missing_ok=True)
     threads = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=START_TIMEOUT
-    )  # some were begun
+    )  # some threads were started
     (folder / "uploads").rmdir()
     (folder / "uploads").touch()
     early = subprocess.run(command, capture_output=True, text=True, check=False, timeout=START_TIMEOUT)
-    for done, word in ((threads, "--repair"), (early, "uploads cannot be kept")):
+    for done, word in ((threads, "--repair"), (early, "uploads cannot be saved")):
         assert done.returncode == 2 and word in done.stderr, done.stderr
         assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
 
@@ -88,12 +88,12 @@ def test_connections_before_listening_are_refused() -> None:
 
 
 def log_of(server: Server) -> list[str]:
-    """What the audit log says was done."""
+    """The actions in the audit log."""
     return [json.loads(line)["action"] for line in (server.folder / "audit.jsonl").read_text().splitlines()]
 
 
 def uploads(server: Server, photo: Path) -> Path:
-    """The folder that an upload is kept in."""
+    """The folder that stores an upload."""
     return server.folder / "uploads" / hashlib.sha256(photo.read_bytes()).hexdigest()
 
 
@@ -127,9 +127,9 @@ def test_a_reference_without_its_released_file_is_in_the_audit_log(own_process: 
 def test_a_removed_reference_with_an_undeletable_file_is_in_the_audit_log(own_server: Server, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "new", 1)
     (outcome,) = own_server.post("/v1/photos", photo).json()["outcomes"]
-    kept = uploads(own_server, photo) / photo.name
-    kept.unlink()
-    kept.mkdir()
+    stored = uploads(own_server, photo) / photo.name
+    stored.unlink()
+    stored.mkdir()
     answer = own_server.client.delete(f"/v1/photos/{outcome['id']}")
     assert answer.status_code == 500 and "cannot be removed" in answer.json()["detail"]
     assert own_server.client.get(f"/v1/photos/{outcome['id']}").status_code == 404

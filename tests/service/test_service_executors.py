@@ -1,4 +1,4 @@
-"""What takes long holds up nobody who asks for something else."""
+"""Slow requests do not block other requests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from homing.service.executors import Executors
 
 
 def test_slow_file_reads_do_not_block_other_work() -> None:
-    come = threading.Event()
+    release = threading.Event()
 
     async def ask(executors: Executors) -> None:
-        far = [asyncio.ensure_future(executors.read(lambda: come.wait(10 * TIMEOUT))) for _ in range(32)]
+        slow = [asyncio.ensure_future(executors.read(lambda: release.wait(10 * TIMEOUT))) for _ in range(32)]
         work = [executors.lookup(int), executors.search(int), executors.browse(int), executors.decode("a.jpg", 1, int)]
         assert await asyncio.wait_for(asyncio.gather(*work), TIMEOUT) == [0] * 4
-        assert not any(each.done() for each in far)
-        come.set()
-        await asyncio.gather(*far)
+        assert not any(each.done() for each in slow)
+        release.set()
+        await asyncio.gather(*slow)
 
     with closing(Executors()) as executors:
         asyncio.run(ask(executors))

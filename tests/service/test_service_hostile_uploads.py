@@ -1,4 +1,4 @@
-"""Uploads that mean harm, or are too much: each is refused in one line, and nothing of it is kept."""
+"""Malicious and oversized uploads are rejected in one line, and nothing of them is stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def archive() -> bytes:
 
 
 def bomb(width: int, height: int) -> bytes:
-    """A PNG whose header states many pixels, with nearly nothing behind it."""
+    """A PNG whose header states many pixels, almost without data."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -43,7 +43,7 @@ def bomb(width: int, height: int) -> bytes:
 
 
 def scans(count: int) -> bytes:
-    """A progressive JPEG, white, that goes over its pixels so many times."""
+    """A white progressive JPEG with `count` scans."""
 
     def segment(marker: int, data: bytes) -> bytes:
         return struct.pack(">BBH", 0xFF, marker, 2 + len(data)) + data
@@ -110,13 +110,15 @@ def test_bad_uploads_are_not_compared(server: Server, photos: Path, what: str, f
 
 
 def test_trailing_pictures_are_accepted(server: Server) -> None:
-    """As phones write them: a preview, or a gain map, after the picture itself."""
+    """Phones write a preview or a gain map after the picture itself."""
     assert server.post("/v1/search", ("phone.jpg", jpeg() + jpeg())).status_code == 200
 
 
 def test_a_jpeg_of_many_scans_is_accepted(server: Server) -> None:
     assert server.post("/v1/search", ("scanned.jpg", scans(100))).status_code == 200
-    assert server.post("/v1/search", ("scanned.jpg", scans(100) + scans(100))).status_code == 200  # and one behind it
+    assert (
+        server.post("/v1/search", ("scanned.jpg", scans(100) + scans(100))).status_code == 200
+    )  # with another JPEG after it
 
 
 def test_uncompressed_pixels_are_not_mistaken_for_a_script(server: Server, photos: Path) -> None:
@@ -192,7 +194,7 @@ def test_unusual_charsets_do_not_break_the_service(server: Server, charset: str)
 
 
 def test_an_oversized_file_is_refused_while_it_is_sent(server: Server) -> None:
-    """It is refused while most of it, which never comes, is still to be sent."""
+    """It is rejected before most of it, which is never sent."""
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": "190000000"}
     part = b'--b\r\nContent-Disposition: form-data; name="photo"; filename="large.jpg"\r\n\r\n'
     with closing(HTTPConnection(urlsplit(server.address).netloc, timeout=TIMEOUT)) as connection:

@@ -1,4 +1,4 @@
-"""Health, what is held, headers and the page."""
+"""Health, contents, headers and the page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_response_has_the_security_headers(server: Server, path: str) -> N
     ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)]
 )
 def test_cross_site_requests_are_refused_even_without_an_origin(server: Server, site: str, status: int) -> None:
-    """As browsers ask for a picture that such a page shows."""
+    """Like browsers' requests for pictures on a page of another site."""
     assert server.client.get("/v1/info", headers={"Sec-Fetch-Site": site}).status_code == status
 
 
@@ -58,7 +58,7 @@ def test_a_wrong_method_names_the_allowed_ones(server: Server) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1/photos/1/thumbnail", "/nowhere"])
 def test_head_requests_are_answered(server: Server, path: str) -> None:
-    """As those ask who watch whether a service lives."""
+    """As sent by monitoring tools."""
     whole, head = server.client.get(path), server.client.head(path)
     assert head.status_code == whole.status_code and head.content == b"" != whole.content
     assert head.headers["content-length"] == str(len(whole.content))

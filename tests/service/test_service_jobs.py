@@ -80,15 +80,15 @@ def test_metrics_count_requests_stages_batches_and_references(own_server: Server
     for _ in range(3):
         own_server.post("/v1/search", photos / "camera.png")
     own_server.client.get("/nowhere")
-    own_server.client.request("BREW", "/v1/search")  # whatever somebody may think of, it is counted as one
+    own_server.client.request("BREW", "/v1/search")  # unknown methods are counted as one
     text = own_server.client.get("/metrics").text
     samples = {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    asked = ("homing_requests_total", ("method", "POST"), ("route", "/v1/search"), ("status", "200"))
-    assert samples[asked] == 3
+    labels = ("homing_requests_total", ("method", "POST"), ("route", "/v1/search"), ("status", "200"))
+    assert samples[labels] == 3
     assert samples["homing_requests_total", ("method", "any"), ("route", "none"), ("status", "404")] == 1
     assert samples["homing_requests_total", ("method", "any"), ("route", "/v1/search"), ("status", "405")] == 1
     for stage in ("decode", "network", "search"):

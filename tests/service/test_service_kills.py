@@ -1,4 +1,4 @@
-"""Servers that end under load, at random instants: nothing acknowledged is lost, all that was accepted is answered."""
+"""Servers killed or stopped under load: acknowledged photos are kept, accepted requests are answered."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_accepted_requests_are_answered_before_shutdown(crash_test: CrashTest) -
 
 def test_old_leftover_uploads_are_found_after_a_kill(crash_test: CrashTest, photos: Path) -> None:
     uploads = crash_test.collection / "uploads"
-    rocket = hashlib.sha256((photos / "rocket.jpg").read_bytes()).hexdigest()  # which is a reference
+    rocket = hashlib.sha256((photos / "rocket.jpg").read_bytes()).hexdigest()  # a reference
     old = [uploads / ("a" * 64), uploads / "released" / ("b" * 64), uploads / rocket, uploads / "notes"]
     for folder in (*old, young := uploads / ("c" * 64)):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""More than is done at once is refused, and says when to come again."""
+"""Requests beyond the limits are rejected with Retry-After."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from homing.service.writer import Writer
 
 @pytest.fixture
 def start_limited(start_in_process: StartInProcess) -> Callable[..., httpx.Client]:
-    """Starts a server with limits of its own."""
+    """Start a server with given limits."""
     return lambda **options: start_in_process(**options)[0]
 
 
@@ -73,7 +73,7 @@ def test_slow_uploads_do_not_block_others(start_limited, copy: Path) -> None:
 
 @pytest.fixture(scope="module")
 def short_timeout_server(start_shared_server: Start, tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """A server for which requests must have come within a second."""
+    """A server that must receive requests within one second."""
     return start_shared_server(tmp_path_factory.mktemp("short_timeout_server") / "c.homing", "--limit", "seconds=1")
 
 
@@ -92,23 +92,23 @@ def test_a_slow_request_head_times_out(short_timeout_server: Server) -> None:
         (short_timeout_server.client.base_url.host, short_timeout_server.client.base_url.port), timeout=0.1
     ) as slow:
         slow.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
-        with suppress(ConnectionError):  # which a byte sent at the last moment makes of the end
+        with suppress(ConnectionError):  # if a byte is sent just as the server closes the connection
             while time.monotonic() < end:
                 with suppress(TimeoutError):
                     assert slow.recv(1) == b""
                     break
                 slow.sendall(b"x")
-    assert time.monotonic() < end, "it goes on and on"
+    assert time.monotonic() < end, "the connection is never closed"
 
 
-def test_timeouts_start_anew_for_each_request(short_timeout_server: Server) -> None:
+def test_timeouts_restart_with_each_request(short_timeout_server: Server) -> None:
     with closing(HTTPConnection(short_timeout_server.client.base_url.netloc.decode(), timeout=60)) as connection:
         connection.connect()
         first = connection.sock
         for _ in range(2):
             connection.request("GET", "/healthz")
             assert connection.getresponse().read() == b'{"status":"ok"}'
-            time.sleep(1.5)  # which is more than a head may take, and less than a connection is kept for
+            time.sleep(1.5)  # longer than a request head may take, shorter than the keep-alive
         assert connection.sock is first
     head = "POST /v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
     head += "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
@@ -121,7 +121,7 @@ def test_timeouts_start_anew_for_each_request(short_timeout_server: Server) -> N
 
 def test_an_endless_request_head_is_refused(short_timeout_server: Server) -> None:
     address = (short_timeout_server.client.base_url.host, short_timeout_server.client.base_url.port)
-    # What was not read any more resets the connection.
+    # The server resets the connection, because it does not read the rest.
     with socket.create_connection(address, timeout=60) as large, suppress(ConnectionError):
         large.sendall(b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 100_000)
         assert large.recv(100).startswith(b"HTTP/1.1 400 ")
@@ -171,9 +171,9 @@ def test_pixels_are_limited(start_limited, photos: Path) -> None:
 def test_requests_of_a_key_are_rate_limited(start_limited, tmp_path: Path) -> None:
     key, other = (new_key(tmp_path / "keys.toml", name, "search") for name in ("one", "two"))
     client = start_limited(keys=Keys.read(tmp_path / "keys.toml"), per_minute=2)
-    asked = [client.get("/v1/jobs/none", headers={"Authorization": f"Bearer {key}"}) for _ in range(3)]
-    assert [answer.status_code for answer in asked] == [403, 403, 429]  # which count too
-    assert 1 <= int(asked[-1].headers["retry-after"]) <= 30
+    responses = [client.get("/v1/jobs/none", headers={"Authorization": f"Bearer {key}"}) for _ in range(3)]
+    assert [answer.status_code for answer in responses] == [403, 403, 429]  # failed requests count too
+    assert 1 <= int(responses[-1].headers["retry-after"]) <= 30
     assert client.get("/v1/info", headers={"Authorization": f"Bearer {other}"}).status_code == 200
 
 
@@ -242,7 +242,7 @@ def test_a_failing_batch_raises_and_later_ones_succeed() -> None:
     batcher = Batcher(tiny_extractor(), capacity=20, on_batch=on_batch)
     first = batcher.submit(torch.rand(1, 3, 48, 48))
     begun.wait(TIMEOUT)
-    pair = [batcher.submit(torch.rand(1, 3, side, side)) for side in (48, 40)]  # which fit into no batch together
+    pair = [batcher.submit(torch.rand(1, 3, side, side)) for side in (48, 40)]  # different sizes cannot be in one batch
     go_on.set()
     for broken in pair:
         with pytest.raises(RuntimeError):

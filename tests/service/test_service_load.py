@@ -1,4 +1,4 @@
-"""The load benchmark, in small: many clients at once are all answered, and with the right photo."""
+"""The load benchmark with few requests: all concurrent clients get the right photo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collections under odd paths, copied and moved: what was kept of uploads stays, and is found."""
+"""Collections at unusual paths, copied and moved: stored uploads remain and are found."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from homing.collection._locks import uploads_lock, writer_lock
 from homing.extractors import Extractor
 
 
-def kept(server: Server, photo: Path) -> Path:
-    """Where the service keeps an upload."""
+def stored_path(server: Server, photo: Path) -> Path:
+    """The path of a stored upload."""
     return server.folder / "uploads" / hashlib.sha256(photo.read_bytes()).hexdigest() / photo.name
 
 
@@ -27,7 +27,7 @@ def test_uploads_are_kept_when_the_collection_path_is_not_normalized(
     (photo,) = tiny_photos(tmp_path / "new", 1)
     with running_server(tmp_path / "beside" / ".." / "holiday.homing", extractor) as server:
         (outcome,) = server.post("/v1/photos", photo).json()["outcomes"]
-        assert outcome["state"] == "added" and kept(server, photo).read_bytes() == photo.read_bytes()
+        assert outcome["state"] == "added" and stored_path(server, photo).read_bytes() == photo.read_bytes()
         assert server.client.get(f"/v1/photos/{outcome['id']}/thumbnail").status_code == 200
     with Collection.open(server.folder) as collection:
         assert collection.check() == []
@@ -77,23 +77,23 @@ def test_uploads_are_kept_in_a_copied_collection(own_server: Server, extractor: 
     own_server.post("/v1/photos", photo)
     with running_server(shutil.copytree(own_server.folder, tmp_path / "copied.homing"), extractor) as copied:
         (again,) = copied.post("/v1/photos", photo).json()["outcomes"]
-        assert again["state"] == "known" and kept(copied, photo).is_file()
+        assert again["state"] == "known" and stored_path(copied, photo).is_file()
         copied.post("/v1/photos", ("other.png", photo.read_bytes()))
-        assert list(kept(copied, photo).parent.iterdir()) == [kept(copied, photo)]
+        assert list(stored_path(copied, photo).parent.iterdir()) == [stored_path(copied, photo)]
 
 
 def test_two_services_do_not_delete_each_others_uploads(own_server: Server, tmp_path: Path) -> None:
-    """As another one is between keeping a file and writing it into the catalog, the same file comes here."""
+    """Another service has stored a file but not recorded it when the same file is uploaded here."""
     photo, known = tiny_photos(tmp_path / "new", 2)
     (outcome,) = own_server.post("/v1/photos", known).json()["outcomes"]
     with uploads_lock(own_server.folder), writer_lock(own_server.folder):
-        kept(own_server, photo).parent.mkdir()
-        shutil.copy(photo, kept(own_server, photo))
+        stored_path(own_server, photo).parent.mkdir()
+        shutil.copy(photo, stored_path(own_server, photo))
         answers = [own_server.post(path, photo) for path in ("/v1/photos", "/v1/activate")]
         answers.append(own_server.client.delete(f"/v1/photos/{outcome['id']}"))
         assert [answer.status_code for answer in answers] == [409] * 3
-        assert kept(own_server, photo).read_bytes() == photo.read_bytes()
-    with uploads_lock(own_server.folder):  # the other is about to keep the file again
+        assert stored_path(own_server, photo).read_bytes() == photo.read_bytes()
+    with uploads_lock(own_server.folder):  # the other service is about to store the file again
         assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 409
     assert own_server.post("/v1/photos", photo).status_code == 201
     assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 204

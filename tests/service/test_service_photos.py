@@ -1,4 +1,4 @@
-"""References come, are looked at, and go, over HTTP."""
+"""Add, list, show and remove references over HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from homing.collection import Collection
 
 @pytest.fixture
 def new(tmp_path: Path, server: Server) -> Iterator[Path]:
-    """A photo that no server knows; what a test makes of it is gone afterwards."""
+    """A photo that is in no collection. A reference that a test makes of it is removed afterwards."""
     (path,) = tiny_photos(tmp_path / "new", 1, seed=hash(tmp_path) % 2**32)
     yield path
     for each in server.client.get("/v1/photos").json()["photos"]:
@@ -91,7 +91,7 @@ def test_pagination_lists_each_reference_once_newest_first(own_server: Server, t
 def test_references_are_filtered_by_name(server: Server) -> None:
     found = server.client.get("/v1/photos", params={"name": "OCKET"}).json()
     assert [each["photo"] for each in found["photos"]] == ["rocket.jpg"] and found["total"] == 1
-    for odd in ("%", "_", "!", "photos", "'"):  # not of the folder, nor of the language that is asked in
+    for odd in ("%", "_", "!", "photos", "'"):  # not matched in folder names, not special in SQL
         assert server.client.get("/v1/photos", params={"name": odd}).json()["photos"] == []
 
 

@@ -1,4 +1,4 @@
-"""How a service ends, and one that cannot begin."""
+"""Shutdown of a service, and a failed start."""
 
 from __future__ import annotations
 

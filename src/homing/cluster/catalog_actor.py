@@ -57,10 +57,10 @@ def open_catalog_actor(collection: str, handler: Callable[[Collection], Handler]
     """Start a catalog actor with a handler of the collection; yields a proxy of the handler."""
     ray = load_extra("ray", "ray")
     strategies = load_extra("ray.util.scheduling_strategies", "ray")
-    here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    driver_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor = (
         ray.remote(CatalogActor)
-        .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=here)
+        .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=driver_node)
         .remote(collection, handler)
     )
     try:

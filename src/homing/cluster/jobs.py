@@ -38,7 +38,7 @@ def add(
     """Add photos, as found by `homing.photo.find_photos`, to the collection at this path or address.
 
     Each photo is in the catalog when it is reported, with the id that `Collection.add` would give it. Returns the
-    throughput of each stage. After an interruption, the same call continues.
+    throughput of each stage. Call again to resume an interrupted job.
     """
     where, photos = stored_path(location(collection)), [_shareable(item.path) for item in found]
     with Collection.open(where) as opened, opened.lock_for_writing(), (resources or Resources()).start() as workers:

@@ -67,11 +67,11 @@ class _Batch:
     def after(self, stage: Stage) -> _Batch:
         """The batch after a stage; outcomes are set aside."""
         started = time.perf_counter()
-        came = stage.function(self.items) if self.items else []
+        results = stage.function(self.items) if self.items else []
         took = Throughput(stage.name, len(self.items), time.perf_counter() - started)
         return _Batch(
-            [item for item in came if not isinstance(item, Outcome)],
-            [*self.outcomes, *(item for item in came if isinstance(item, Outcome))],
+            [item for item in results if not isinstance(item, Outcome)],
+            [*self.outcomes, *(item for item in results if isinstance(item, Outcome))],
             [*self.took, took],
         )
 
@@ -184,7 +184,7 @@ def _user_error(error: Exception, ray: Any) -> HomingError | None:
     if isinstance(error, ray.exceptions.RayTaskError):
         return None
     return HomingError(
-        f"Ray failed: {str(error).splitlines()[0]}; finished photos are kept, the same command continues"
+        f"Ray failed: {str(error).splitlines()[0]}; finished photos are saved, run the same command again to resume"
     )
 
 

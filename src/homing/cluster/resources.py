@@ -73,8 +73,8 @@ class Resources:
             ray.shutdown()
 
     def _workers(self, ray: Any) -> Workers:
-        there = ray.cluster_resources()
-        cpus, most = there.get("CPU", 0.0), int(there.get("GPU", 0))
+        available = ray.cluster_resources()
+        cpus, most = available.get("CPU", 0.0), int(available.get("GPU", 0))
         gpus = most if self.gpus is None else self.gpus
         if gpus > most:
             raise HomingError(f"{gpus} GPUs requested, {most} available")

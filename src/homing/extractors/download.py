@@ -124,7 +124,7 @@ def _receive(response: http.client.HTTPResponse, part: Path, done: int, size: in
     if (done := part.stat().st_size) != size:
         raise HomingError(
             f"the connection to {response.url} broke after {done / 1e6:.1f} of {size / 1e6:.1f} MB; "
-            "the same command continues from there"
+            "run the same command again to resume"
         )
 
 

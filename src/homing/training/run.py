@@ -1,4 +1,4 @@
-"""The folder of one training run: checkpoint, record and curves. The same command continues it."""
+"""The folder of one training run: checkpoint, record and curves. Running the command again resumes it."""
 
 from __future__ import annotations
 

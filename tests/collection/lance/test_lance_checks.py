@@ -162,7 +162,7 @@ def test_temporary_files_in_an_output_folder_are_removed(pond: Collection, tmp_p
     assert pond.check() == []  # another process may be writing it
     os.utime(temporary, (0, 0))
     assert [(each.problem, each.repaired) for each in pond.check(repair=True)] == [
-        (f"{temporary} is a temporary file that a crash temporary", True)
+        (f"{temporary} is a temporary file that a crash left", True)
     ]
     assert not temporary.exists() and pond.check() == []
 

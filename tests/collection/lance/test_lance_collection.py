@@ -171,5 +171,5 @@ def test_the_catalog_has_the_interface_of_the_sqlite_catalog() -> None:
 
 @pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
 def test_output_inside_the_collection_is_rejected(lake: Collection, inside: str, tmp_path: Path) -> None:
-    with pytest.raises(HomingError, match="is inside the collection"):
+    with pytest.raises(HomingError, match="lies inside the collection"):
         lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.root}{inside}")
