@@ -37,10 +37,10 @@ def installed(*arguments: object, code: int = 0, **environment: str) -> Done:
 def homing(*arguments: object, code: int = 0) -> Done:
     """Run the command in a fork, which saves the seconds of its imports."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        child, answers = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
-        if not select.select([answers], [], [], TIMEOUT)[0]:
+        child, replies = _begin(arguments, *(f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in (out, err)))
+        if not select.select([replies], [], [], TIMEOUT)[0]:
             os.kill(child, signal.SIGKILL)
-        ended = int(answers.readline())
+        ended = int(replies.readline())
         out.seek(0)
         err.seek(0)
         return _expected(Done(arguments, ended, out.read(), err.read()), code)
@@ -48,13 +48,13 @@ def homing(*arguments: object, code: int = 0) -> Done:
 
 def killed(*arguments: object, ready: Callable[[], bool]) -> None:
     """Run the command in a fork and kill it once `ready` returns true, if it still runs."""
-    child, answers = _begin(arguments, os.devnull, os.devnull)
-    while not select.select([answers], [], [], 0.002)[0]:
+    child, replies = _begin(arguments, os.devnull, os.devnull)
+    while not select.select([replies], [], [], 0.002)[0]:
         if ready():
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(child, signal.SIGKILL)
             break
-    answers.readline()
+    replies.readline()
 
 
 def _begin(arguments: tuple[object, ...], *files: str) -> tuple[int, IO[bytes]]:
@@ -75,16 +75,16 @@ def _expected(done: Done, code: int) -> Done:
 
 @cache
 def _fork_server() -> subprocess.Popen[bytes]:
-    """A process that reads one order a line, and writes the pid of the child and later its exit code."""
+    """A process that reads one command per line, and writes the pid of the child and later its exit code."""
     command = [sys.executable, "-m", "tests.cli.commands"]
     root = Path(__file__).parents[2]
     process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    atexit.register(process.communicate)  # which lets it end
+    atexit.register(process.communicate)  # closes its stdin, which ends it
     return process
 
 
 def _serve_forks() -> None:
-    """Fork for every order; returns in the child, set up as a shell would have started it."""
+    """Fork for every command. Returns in the child, set up as a shell would start it."""
     import timm  # noqa: F401  # slow to import
 
     import homing.cli

@@ -18,10 +18,10 @@ def cat(tmp_path: Path) -> Path:
 
 def activate(cat: Path, out: str, *options: object) -> dict:
     folder = cat.parents[1]
-    said = homing(
+    output = homing(
         "activate", folder / "c.homing", cat, "--out", folder / out, "--recipe", "paper-fast", *options, "--json"
     )
-    (outcome,) = json.loads(said)
+    (outcome,) = json.loads(output)
     assert outcome["state"] == "activated", outcome
     return outcome
 
@@ -38,7 +38,7 @@ def test_budget_by_name_and_strength(cat: Path) -> None:
 
 
 def test_linf_psnr_is_rounded_to_a_whole_bound(cat: Path) -> None:
-    """With nearly all pixels at their bound: 48.1 dB at one step of 8 bits, 42.1 at two, 38.6 at three."""
+    """With nearly all pixels at the bound, PSNR is 48.1 dB for 1/255, 42.1 for 2/255 and 38.6 for 3/255."""
     assert 40 <= activate(cat, "linf", "--budget", "linf", "--psnr", 40)["psnr"] < 43
 
 

@@ -1,4 +1,4 @@
-"""`homing activate --report`, and the lines about photos that were not simply activated."""
+"""`homing activate --report`, and the lines about photos with notes, errors or unchanged pixels."""
 
 import csv
 import json
@@ -49,7 +49,7 @@ def outcomes(job: tuple[Path, str]) -> list[Outcome]:
 
 
 @pytest.mark.slow
-def test_only_photos_worth_telling_get_a_line(job: tuple[Path, str]) -> None:
+def test_only_photos_with_remarks_get_a_line(job: tuple[Path, str]) -> None:
     folder, stderr = job
     lines = stderr.splitlines()
     assert not any("<b>cat&.png" in line for line in lines)
@@ -112,12 +112,12 @@ def test_large_jobs_have_pictures_of_photos_with_remarks_only(
 
 
 def test_a_missing_file_is_named_in_place_of_pictures(job: tuple[Path, str], outcomes: list[Outcome]) -> None:
-    (gone,) = (outcome for outcome in outcomes if Path(outcome.photo).name == "small.webp")
-    moved = Path(str(gone.released)).rename(job[0] / "moved.webp")
+    (renamed,) = (outcome for outcome in outcomes if Path(outcome.photo).name == "small.webp")
+    moved = Path(str(renamed.released)).rename(job[0] / "moved.webp")
     try:
-        write_report([gone], job[0] / "missing.html")
+        write_report([renamed], job[0] / "missing.html")
     finally:
-        moved.rename(str(gone.released))
+        moved.rename(str(renamed.released))
     page = (job[0] / "missing.html").read_text()
     assert "data:image/jpeg" not in page and "No pictures: " in page
 

@@ -45,17 +45,17 @@ def _seconds(argument: str) -> float:
 
 
 def test_activate_json_has_state_quality_and_file(used: Path, photos: Path) -> None:
-    said = json.loads((used / "activate.json").read_text())
-    assert {Path(each["photo"]).name for each in said} == {path.name for path in photos.iterdir()}
-    for each in said:
+    output = json.loads((used / "activate.json").read_text())
+    assert {Path(each["photo"]).name for each in output} == {path.name for path in photos.iterdir()}
+    for each in output:
         assert each["state"] == "activated"
         assert each["psnr"] >= 43.8
         assert Path(each["released"]).is_file()
 
 
 def test_activate_skips_photos_of_an_earlier_job(used: Path, photos: Path) -> None:
-    said = homing("activate", used / "c.homing", photos, "--out", used / "released").stdout
-    assert said.startswith("4 activated (all by an earlier job). Mean of")
+    output = homing("activate", used / "c.homing", photos, "--out", used / "released").stdout
+    assert output.startswith("4 activated (all by an earlier job). Mean of")
 
 
 def test_an_edited_copy_is_found(used: Path, photos: Path, tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_an_edited_copy_is_found(used: Path, photos: Path, tmp_path: Path) -> No
 
 def test_compare_measures_and_draws_the_difference(used: Path, photos: Path, tmp_path: Path) -> None:
     arguments = [photos / "chelsea.png", used / "released" / "chelsea.png"]
-    said = json.loads(homing("compare", *arguments, "--out", tmp_path / "new" / "picture.png", "--json").stdout)
-    assert said["psnr"] == pytest.approx(43.8, abs=0.2)
-    assert 0.9 < said["ssim"] < 1
-    assert 1 <= said["linf"] < 30
+    output = json.loads(homing("compare", *arguments, "--out", tmp_path / "new" / "picture.png", "--json").stdout)
+    assert output["psnr"] == pytest.approx(43.8, abs=0.2)
+    assert 0.9 < output["ssim"] < 1
+    assert 1 <= output["linf"] < 30
     with Image.open(tmp_path / "new" / "picture.png") as picture:
         assert picture.width > 3 * 451
     assert json.loads(homing("compare", arguments[0], arguments[0], "--json").stdout)["psnr"] is None
@@ -164,7 +164,7 @@ def _bomb(path: Path) -> None:
         ),
     ],
 )
-def test_a_wrong_call_gets_one_line_and_exit_code_2(
+def test_a_wrong_call_is_one_line_and_exit_code_2(
     used: Path, photos: Path, tmp_path: Path, arguments: list[str], line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -220,9 +220,9 @@ def test_a_job_stopped_by_ctrl_c_can_be_continued(photos: Path, tmp_path: Path) 
     while _count(tmp_path) == 0 and time.monotonic() < deadline:
         time.sleep(0.05)
     job.send_signal(signal.SIGINT)
-    _, said = job.communicate(timeout=300)
+    _, output = job.communicate(timeout=300)
     assert job.returncode == 130
-    assert "run the same command to continue" in said
+    assert "run the same command to continue" in output
     done = _count(tmp_path)
     assert 0 < done < 200
     again = homing("add", tmp_path / "c.homing", many)

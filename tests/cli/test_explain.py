@@ -69,14 +69,16 @@ def test_edits_agree_with_a_search(explanation: dict) -> None:
     assert all((each["false_match_probability"] is not None) == each["default"] for each in explanation["edits"])
 
 
-def test_neighbors_lie_in_the_same_cell(workspace: Path, photos: Path, explanation: dict) -> None:
+def test_neighbors_are_in_the_same_cell(workspace: Path, photos: Path, explanation: dict) -> None:
     assert str(photos / "rocket.jpg") not in [match["photo"] for match in explanation["neighbors"]]
     with Collection.open(workspace / "c.homing") as collection:
         numbers = {collection.folder.distractors.name(n): n for n in range(len(collection.folder.distractors))}
-        some = [numbers[match["photo"]] for match in explanation["neighbors"] if match["state"] == "distractor"]
-        assert some
-        kept = collection.folder.distractors.codes[some][:, :2].copy().view(np.uint16)  # the cell stands first
-        assert set(kept.ravel().tolist()) == {explanation["cell"]}
+        positions = [numbers[match["photo"]] for match in explanation["neighbors"] if match["state"] == "distractor"]
+        assert positions
+        stored = (
+            collection.folder.distractors.codes[positions][:, :2].copy().view(np.uint16)
+        )  # the cell number is first
+        assert set(stored.ravel().tolist()) == {explanation["cell"]}
 
 
 def test_a_reference_by_id_or_released_file(workspace: Path, explanation: dict) -> None:
@@ -109,7 +111,7 @@ def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser)
             box = each.bounding_box()
             assert box and box["x"] >= 0 and box["x"] + box["width"] <= 390, each
         for each in tab.locator("h1, p").all():
-            assert each.evaluate("each => each.scrollWidth <= each.clientWidth"), "a name is cut"
+            assert each.evaluate("each => each.scrollWidth <= each.clientWidth"), "a name is cut off"
 
 
 def test_a_passive_photo_has_no_release(workspace: Path, photos: Path) -> None:
@@ -131,7 +133,7 @@ def test_missing_files_are_reported(photos: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_changed_files_are_neither_shown_nor_edited(photos: Path, tmp_path: Path) -> None:
-    """Another photo of another size, then no photo at all, where the original was."""
+    """The original is replaced by a photo of another size, then by a file that is not a photo."""
     source, out = tmp_path / "<b>it&.jpg", tmp_path / "out"
     source.write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", tmp_path / "c.homing")

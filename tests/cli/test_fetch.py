@@ -9,17 +9,17 @@ from tests.cli.commands import installed
 
 
 def test_fetch_without_internet_names_address_and_option(tmp_path: Path) -> None:
-    nobody = {"https_proxy": "http://127.0.0.1:9", "HOMING_CACHE": str(tmp_path)}
-    (line,) = installed("extractors", "fetch", "dino_r50", code=2, **nobody).stderr.splitlines()
+    no_internet = {"https_proxy": "http://127.0.0.1:9", "HOMING_CACHE": str(tmp_path)}
+    (line,) = installed("extractors", "fetch", "dino_r50", code=2, **no_internet).stderr.splitlines()
     assert "https://dl.fbaipublicfiles.com/dino/dino_resnet50_pretrain/" in line and "--file FILE" in line
     assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_timm_model_without_internet_is_one_error_line(photos: Path, tmp_path: Path) -> None:
     """timm itself retries for a minute and prints more."""
-    nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
-    asked = ("codebook", "train", photos, "--extractor", "timm:resnet10t", "--out", tmp_path / "b.codebook")
-    (line,) = installed(*asked, code=2, **nobody).stderr.splitlines()
+    no_internet = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    command = ("codebook", "train", photos, "--extractor", "timm:resnet10t", "--out", tmp_path / "b.codebook")
+    (line,) = installed(*command, code=2, **no_internet).stderr.splitlines()
     assert "cannot get the weights of timm model 'resnet10t'" in line and f"bring the folder {tmp_path}" in line
 
 

@@ -85,8 +85,8 @@ def test_a_second_ctrl_c_stops_at_once(photos: Path, tmp_path: Path) -> None:
         time.sleep(1)
         assert job.poll() is None, "the photos in progress are finished first"
         job.send_signal(signal.SIGINT)
-        _, said = job.communicate(timeout=300)
+        _, output = job.communicate(timeout=300)
     assert job.returncode == 130
-    assert said in ("", "homing: interrupted; finished work is kept, run the same command to continue\n")
+    assert output in ("", "homing: interrupted; finished work is kept, run the same command to continue\n")
     with Collection.open(tmp_path / "c.homing") as opened:
         assert opened.check() == []

@@ -38,7 +38,7 @@ def test_filters_by_state_and_name(collection: Path) -> None:
     assert [Path(each["photo"]).name for each in listed(collection, "--name", "FLOW")] == ["flower.jpg"]
 
 
-def test_pages_follow_each_other(collection: Path) -> None:
+def test_after_lists_the_next_page(collection: Path) -> None:
     first = listed(collection, "--limit", 3)
     rest = listed(collection, "--after", first[-1]["id"])
     assert [*first, *rest] == listed(collection)

@@ -1,4 +1,4 @@
-"""Migrating, exporting and importing as a person or a script calls them; a process that is killed on the way."""
+"""`homing migrate`, `export` and `import`, and migrations that are killed."""
 
 import json
 import random
@@ -83,17 +83,17 @@ def test_photos_at_an_address_are_added_found_and_removed(photos: Path, tmp_path
 
 
 def test_switch_without_missing_photos_needs_leave_missing(photos: Path, tmp_path: Path) -> None:
-    gone, collection = tmp_path / "gone.jpg", tmp_path / "c"
-    gone.write_bytes((photos / "flower.jpg").read_bytes())
+    missing, collection = tmp_path / "missing.jpg", tmp_path / "c"
+    missing.write_bytes((photos / "flower.jpg").read_bytes())
     homing("init", collection)
-    homing("add", collection, gone, photos / "chelsea.png")
-    gone.unlink()
+    homing("add", collection, missing, photos / "chelsea.png")
+    missing.unlink()
     assert "1 are missing" in homing("migrate", collection, "--codebook", "imagenet-lite0", code=1).stdout
     assert "--leave-missing" in homing("migrate", collection, "--switch", code=2).stderr
     assert "1 photos" in homing("migrate", collection, "--switch", "--leave-missing").stdout
 
 
-def test_a_migration_killed_at_any_time_continues(tmp_path: Path) -> None:
+def test_a_killed_migration_is_resumed(tmp_path: Path) -> None:
     count = 30_000
     path, book = tmp_path / "c", train("IVF16,PQ8x8")
     rows = descriptors(count, seed=1)
@@ -103,39 +103,39 @@ def test_a_migration_killed_at_any_time_continues(tmp_path: Path) -> None:
     new = train("PQ8x8")
     new.write(tmp_path / "new.codebook")
     building = ("migrate", path, "--codebook", tmp_path / "new.codebook")
-    draw, done = random.Random(0), 0
+    rng, done = random.Random(0), 0
     for _ in range(4):
-        wanted = draw.randrange(done, count)
-        killed(*building, ready=lambda wanted=wanted: carried(path) > wanted)
-        assert carried(path) >= done, "what was carried over stays"
-        done = min(carried(path), count - 1)
-        assert answers(path, rows) == (book.fingerprint, count, "/7.jpg")
+        until = rng.randrange(done, count)
+        killed(*building, ready=lambda until=until: migrated_count(path) > until)
+        assert migrated_count(path) >= done, "migrated references were lost"
+        done = min(migrated_count(path), count - 1)
+        assert search_outcome(path, rows) == (book.fingerprint, count, "/7.jpg")
     homing(*building)
     for which, fingerprints in (
         ("--switch", {book.fingerprint, new.fingerprint}),
         ("--delete-previous", {new.fingerprint}),
     ):
         for _ in range(3):
-            moment = time.monotonic() + draw.uniform(0, 0.5)
+            moment = time.monotonic() + rng.uniform(0, 0.5)
             killed("migrate", path, which, ready=lambda moment=moment: time.monotonic() > moment)
-            fingerprint, *others = answers(path, rows)
-            assert fingerprint in fingerprints, "one of the two, whole"
+            fingerprint, *others = search_outcome(path, rows)
+            assert fingerprint in fingerprints, "the collection is in a state between the two generations"
             assert others == [count, "/7.jpg"]
-        subprocess.run([HOMING, "migrate", str(path), which], check=False)  # which says so, if it is done already
-    assert answers(path, rows)[0] == new.fingerprint
+        subprocess.run([HOMING, "migrate", str(path), which], check=False)  # fails if it is done already
+    assert search_outcome(path, rows)[0] == new.fingerprint
     assert sorted(each.name for each in path.iterdir()) == ["current", "generation-2", "snapshot.lock", "writer.lock"]
 
 
-def answers(path: Path, rows: Tensor) -> tuple[str, int, str]:
-    """The codebook, the size, and what the eighth photo finds."""
+def search_outcome(path: Path, rows: Tensor) -> tuple[str, int, str]:
+    """The codebook, the number of references, and the match of the eighth photo."""
     with Collection.open(path) as opened:
         assert len(opened.index) == opened.info().photos
         (match,) = opened.search_descriptors(rows[7:8], k=1)[0]
         return opened.codebook.fingerprint, len(opened.index), match.photo
 
 
-def carried(path: Path) -> int:
-    """How many references the next generation has."""
+def migrated_count(path: Path) -> int:
+    """The number of references of the next generation."""
     file = path / "generation-2" / "catalog.sqlite"
     if not file.is_file():
         return 0

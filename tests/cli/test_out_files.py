@@ -38,8 +38,8 @@ def test_files_of_other_kinds_are_not_overwritten(
 
 
 def test_explain_escapes_file_names(workspace: Path) -> None:
-    said = homing("explain", workspace / "c.homing", workspace / "two\nlines\x1b[31m.jpg", "--no-edits")
-    assert r"two\nlines\x1b[31m.jpg" in said
+    output = homing("explain", workspace / "c.homing", workspace / "two\nlines\x1b[31m.jpg", "--no-edits")
+    assert r"two\nlines\x1b[31m.jpg" in output
 
 
 def test_a_huge_probe_radius_is_no_overflow(workspace: Path) -> None:

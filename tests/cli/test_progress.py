@@ -12,7 +12,7 @@ from homing.cli._progress import ProgressLog, start_command
 
 
 class Clock:
-    """A clock that moves on by hand."""
+    """A clock that tests set."""
 
     def __init__(self) -> None:
         self.now = 1000.0

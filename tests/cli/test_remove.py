@@ -1,4 +1,4 @@
-"""`homing remove`, and what `add` and `activate` say of photos that moved, changed or are still passive."""
+"""`homing remove`, and the output of `add` and `activate` for moved, changed and passive photos."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from homing import collection as collection_package
 
 @pytest.fixture
 def workspace(photos: Path, tmp_path: Path) -> Path:
-    """A folder with photos of its own and a collection of them."""
+    """A folder with photos and a collection of them."""
     shutil.copytree(photos, tmp_path / "photos")
     homing("init", tmp_path / "c.homing")
     homing("add", tmp_path / "c.homing", tmp_path / "photos")
@@ -23,17 +23,17 @@ def workspace(photos: Path, tmp_path: Path) -> Path:
 
 
 def on_a_terminal(answer: bytes, *arguments: object) -> str:
-    """The output of a command on a terminal where this answer is typed."""
+    """The output of a command on a terminal where this reply is typed."""
     outer, inner = pty.openpty()
     job = subprocess.Popen(
         [HOMING, *map(str, arguments)], stdin=inner, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     os.write(outer, answer)
-    said, _ = job.communicate(timeout=300)
+    output, _ = job.communicate(timeout=300)
     os.close(inner)
     os.close(outer)
-    assert job.returncode == 0, said
-    return said.decode()
+    assert job.returncode == 0, output
+    return output.decode()
 
 
 def test_remove_counts_references_and_keeps_released_files(workspace: Path) -> None:
@@ -64,22 +64,22 @@ def test_remove_by_the_id_of_a_match(workspace: Path) -> None:
 
 
 def test_errors_are_one_line_and_an_empty_name_is_refused(workspace: Path) -> None:
-    said = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
-    assert said.splitlines()[0] == "failed    '': an empty name selects no reference"
-    assert said.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
-    assert len(said.splitlines()) == 2
+    output = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
+    assert output.splitlines()[0] == "failed    '': an empty name selects no reference"
+    assert output.splitlines()[1].startswith(r"failed    two\nlines\x1b[31m: no reference")
+    assert len(output.splitlines()) == 2
 
 
 @pytest.mark.slow
 def test_remove_asks_for_confirmation_on_a_terminal_only(workspace: Path) -> None:
     what = ("remove", workspace / "c.homing", workspace / "photos")
-    asked = on_a_terminal(b"n\n", *what)
-    assert "Remove 4 references from" in asked and "Nothing was removed." in asked
+    output = on_a_terminal(b"n\n", *what)
+    assert "Remove 4 references from" in output and "Nothing was removed." in output
     assert json.loads(homing("info", workspace / "c.homing", "--json").stdout)["photos"] == 4
     assert "4 references removed." in on_a_terminal(b"y\n", *what)
     homing("add", workspace / "c.homing", workspace / "photos")
-    said = on_a_terminal(b"", *what, "--yes")
-    assert "Remove 4" not in said and "4 references removed." in said
+    output = on_a_terminal(b"", *what, "--yes")
+    assert "Remove 4" not in output and "4 references removed." in output
 
 
 def test_add_counts_moved_and_replaced_photos(workspace: Path, photos: Path) -> None:
@@ -107,7 +107,7 @@ def test_activate_counts_replaced_releases(workspace: Path) -> None:
     first = json.loads(homing(*what, "--recipe", "paper-fast", "--json").stdout)
     assert [each["overwrote"] for each in first] == [False]
     before = (workspace / "out" / "flower.jpg").read_bytes()
-    assert "replaced" not in homing(*what, "--recipe", "paper-fast").stdout, "it is not done again"
+    assert "replaced" not in homing(*what, "--recipe", "paper-fast").stdout, "the photo was released again"
     done = homing(*what, "--recipe", "homing-fast")
     assert done.stdout.startswith("1 activated, 1 of them replaced an earlier release. Mean of")
     assert (workspace / "out" / "flower.jpg").read_bytes() != before
@@ -120,9 +120,9 @@ def test_delete_previous_asks_for_confirmation_on_a_terminal_only(workspace: Pat
     what = ("migrate", workspace / "c.homing", "--delete-previous")
     collection_package.migrate(workspace / "c.homing", "imagenet-lite0")
     collection_package.switch(workspace / "c.homing")
-    asked = on_a_terminal(b"n\n", *what)
-    assert "Delete all generations before" in asked and "Nothing was deleted." in asked
+    output = on_a_terminal(b"n\n", *what)
+    assert "Delete all generations before" in output and "Nothing was deleted." in output
     assert (workspace / "c.homing" / "collection.toml").is_file()
-    said = on_a_terminal(b"", *what, "--yes")
-    assert "Delete all" not in said and "Deleted the previous generations" in said
+    output = on_a_terminal(b"", *what, "--yes")
+    assert "Delete all" not in output and "Deleted the previous generations" in output
     assert not (workspace / "c.homing" / "collection.toml").is_file()

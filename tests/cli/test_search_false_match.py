@@ -20,13 +20,13 @@ def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_verdict_and_false_match_probability_of_a_copy(used: Path, photos: Path) -> None:
-    said = homing("search", used, photos / "flower.jpg")
-    verdict, headings, first, *_ = said.splitlines()
+    output = homing("search", used, photos / "flower.jpg")
+    verdict, headings, first, *_ = output.splitlines()
     photo = photos / "flower.jpg"
     assert re.fullmatch(rf"{re.escape(str(photo))}: match: {re.escape(str(photo))}, false match .*1 in .*", verdict)
     assert headings.split() == ["photo", "distance", "compared", "false", "match", "state"]
     assert first.split()[:4] == ["1", str(photo), "0.000", "descriptor"]
-    assert "Searched 2 references, all 4,096 cells, the nearest 100 compared again by descriptors." in said
+    assert "Searched 2 references, all 4,096 cells, the nearest 100 compared again by descriptors." in output
     (answer,) = json.loads(homing("search", used, photos / "flower.jpg", "--json"))
     assert answer["verdict"] == "match"
     first, second = answer["matches"]
@@ -38,9 +38,9 @@ def test_verdict_and_false_match_probability_of_a_copy(used: Path, photos: Path)
 
 def test_max_false_match_hides_other_matches(used: Path, photos: Path) -> None:
     copy, unrelated = photos / "flower.jpg", photos / "rocket.jpg"
-    said = homing("search", used, copy, unrelated, "--max-false-match", "1e-3")
-    assert said.count("flower.jpg") == 3  # the query and its match, which is also in the table
-    assert "rocket.jpg: no match: no reference has a false-match probability of 0.001 or less" in said
+    output = homing("search", used, copy, unrelated, "--max-false-match", "1e-3")
+    assert output.count("flower.jpg") == 3  # the query and its match, which is also in the table
+    assert "rocket.jpg: no match: no reference has a false-match probability of 0.001 or less" in output
     answers = json.loads(homing("search", used, copy, unrelated, "--max-false-match", "1e-3", "--json"))
     assert [(answer["verdict"], len(answer["matches"])) for answer in answers] == [("match", 1), ("none", 0)]
 

@@ -1,4 +1,4 @@
-"""`homing search --html`: a page of queries beside their matches."""
+"""`homing search --html`: a page with queries and their matches."""
 
 import base64
 import io
@@ -29,10 +29,10 @@ def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_copy_is_aligned_with_its_match(workspace: Path, photos: Path) -> None:
-    said = homing(
+    output = homing(
         "search", workspace / "c.homing", workspace / "crop.png", "-k", 2, "--html", workspace / "pages" / "page.html"
     )
-    assert f"The page: {workspace / 'pages' / 'page.html'}" in said
+    assert f"The page: {workspace / 'pages' / 'page.html'}" in output
     page = (workspace / "pages" / "page.html").read_text()
     assert "with the frame of the query" in page
     assert page.count("data:image/jpeg") == 4  # query, match, aligned match, difference

@@ -1,4 +1,4 @@
-"""`homing search`: options that find more."""
+"""`homing search`: options that find more edited copies."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from homing.errors import HomingError
 
 @pytest.fixture(scope="module")
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A collection of four photos, and beside it a copy on its side."""
+    """A folder with a collection of four photos, and a copy rotated by 90 degrees."""
     folder = tmp_path_factory.mktemp("options")
     homing("init", folder / "c.homing", "--with-distractors")
     homing("add", folder / "c.homing", photos)

@@ -1,4 +1,4 @@
-"""A real Ray on this machine, small, and a collection whose network is quick."""
+"""A small real Ray on this machine, and a codebook for a tiny network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["book", "bucket", "folder", "ray"]
 
 @pytest.fixture(scope="session")
 def ray() -> Iterator[None]:
-    """Ray on two cores, which all jobs of these tests use; it takes our word that there is a GPU beside them."""
+    """Ray with two cores and one declared GPU, shared by all tests."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What jobs on Ray are tried with: a network in a file, which every process loads by its name, and what must hold."""
+"""Helpers of the cluster tests: a network in a file, which every process loads by its name, and checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY = 150 * 2**20  # for objects
 
 
 def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
-    """Learned from noise, for a network that scales photos down to 6 × 6 pixels."""
+    """A codebook trained on noise, for a network that scales photos down to 6 × 6 pixels."""
     network = extractors.load(str(small_network(folder)), "cpu")
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = torch.nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
@@ -25,14 +25,14 @@ def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
 
 
 def references(collection: Collection) -> list[tuple[int, str, str, bytes, bytes]]:
-    """All that a collection holds of its references: ids, hashes, sources, codes, descriptors."""
+    """The rows of all references: ids, hashes, sources, codes, descriptors."""
     return collection.folder.catalog._fetch_all(
         "SELECT id, sha256, source, code, vector FROM photos JOIN descriptors ON photo = id ORDER BY id"
     )
 
 
 def verify_releases(collection: Collection, photos: list[Path], out: Path) -> None:
-    """Every photo is exactly once in the collection and in the out folder, and each file is the recorded one."""
+    """Check that each photo is once in the collection and in the output folder, and each file is the recorded one."""
     catalog = collection.folder.catalog
     assert sorted(row[2] for row in references(collection)) == sorted(map(str, photos))
     assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)
@@ -40,8 +40,8 @@ def verify_releases(collection: Collection, photos: list[Path], out: Path) -> No
         number = catalog.find(hashlib.sha256(photo.read_bytes()).hexdigest())
         assert number is not None
         row = catalog.last_release(number)
-        assert row is not None, f"{photo} is not noted as released"
+        assert row is not None, f"{photo} is not recorded as released"
         assert row.path == str(out / photo.name)
-        assert hashlib.sha256((out / photo.name).read_bytes()).hexdigest() == row.sha256, f"{photo} is half written"
-    # What a kill leaves half written is hidden, and found as such.
+        assert hashlib.sha256((out / photo.name).read_bytes()).hexdigest() == row.sha256, f"{photo} is incomplete"
+    # A kill may leave temporary files, which are findings of the part 'file'.
     assert [finding for finding in collection.check() if finding.part != "file"] == []

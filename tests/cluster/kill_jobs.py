@@ -1,4 +1,4 @@
-"""Jobs on Ray whose workers are killed at random instants, or who are killed themselves, and what must hold."""
+"""Jobs on Ray that are killed at random times, or whose workers are, and the checks that follow."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from homing.collection import Collection
 ROOT = Path(__file__).parents[2]
 MAX_KILL_INTERVAL = 5.0  # seconds between two kills
 TIMEOUT = 600
-WORKERS = ("ray::MapWorker", "ray::MapBatches", "ray::CatalogActor")  # those that are at work for us
+WORKERS = ("ray::MapWorker", "ray::MapBatches", "ray::CatalogActor")  # the processes of a job
 
 
 class KillScenario:
-    """A collection, photos, and jobs that release them while somebody kills."""
+    """A collection, photos, and jobs that release them during kills."""
 
     def __init__(self, folder: Path, photos: int, seed: int = 0) -> None:
         self.folder, self.rng = folder, random.Random(seed)
@@ -33,7 +33,7 @@ class KillScenario:
         Collection.create(self.collection_path, codebook=small_codebook(folder)).close()
 
     def start(self) -> subprocess.Popen[str]:
-        """A job that activates all photos; it is at work when this returns."""
+        """Start a job that activates all photos, and wait until it has released one."""
         arguments = [
             "cluster",
             "activate",
@@ -58,11 +58,11 @@ class KillScenario:
         return job
 
     def kill_workers(self, kills: int) -> None:
-        """Run a job, and kill so many of its workers; it must end well all the same."""
+        """Run a job and kill `kills` of its workers. The job must succeed."""
         job = self.start()
         while kills and job.poll() is None:
             time.sleep(self.rng.uniform(0, MAX_KILL_INTERVAL))
-            workers = {number: name for number, name in _below(job.pid).items() if name.startswith(WORKERS)}
+            workers = {number: name for number, name in _descendants(job.pid).items() if name.startswith(WORKERS)}
             if workers and job.poll() is None:
                 number = self.rng.choice(sorted(workers))
                 os.kill(number, signal.SIGKILL)
@@ -71,21 +71,21 @@ class KillScenario:
         self._end(job)
 
     def kill_job(self) -> None:
-        """Run a job, and kill it as a whole while it works; what it began ends with it."""
+        """Kill a running job, and check that its child processes end too."""
         job = self.start()
         time.sleep(self.rng.uniform(0, 1))
-        begun = _below(job.pid)
+        children = _descendants(job.pid)
         job.kill()
         job.communicate()
         self.killed["job"] += 1
-        _wait(lambda: not any(_is_alive(number) for number in begun), "processes of a killed job live on")
+        _wait(lambda: not any(_is_alive(number) for number in children), "processes of a killed job still run")
 
     def finish(self) -> None:
-        """Run the job undisturbed, to its end."""
+        """Run a job to its end without kills."""
         self._end(self.start())
 
     def verify(self) -> None:
-        """Every photo is there exactly once."""
+        """Check that each photo is released exactly once."""
         with Collection.open(self.collection_path) as collection:
             verify_releases(collection, self.paths, self.out)
 
@@ -101,14 +101,14 @@ class KillScenario:
         assert job.returncode == 0, reported
 
 
-def _below(process: int) -> dict[int, str]:
-    """The processes that one began, and those that they began, with their names."""
+def _descendants(process: int) -> dict[int, str]:
+    """The names of all descendants of a process, by process id."""
     parents, names = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat, command = (folder / "stat").read_text(), (folder / "cmdline").read_text()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it just ended
+            continue  # the process has just ended
         parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
         names[int(folder.name)] = command.replace("\0", " ").strip()
     found, more = set[int](), {process}
@@ -125,8 +125,8 @@ def _is_alive(process: int) -> bool:
         return False
 
 
-def _wait(until, else_told: str) -> None:
+def _wait(until, message: str) -> None:
     deadline = time.monotonic() + TIMEOUT
     while not until():
-        assert time.monotonic() < deadline, else_told
+        assert time.monotonic() < deadline, message
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Photos that Ray activates are released as by one process: exactly once, and nothing of others is written over."""
+"""Jobs on Ray release photos like one process: exactly once, without overwriting other files."""
 
 import hashlib
 import json
@@ -42,22 +42,24 @@ def activated(photos: Path, collection_path: Path, out: Path, gpus: int = 0) -> 
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_every_photo_is_released_once_and_not_again(collection_path: Path, tmp_path: Path, gpus: int) -> None:
+def test_every_photo_is_released_once(collection_path: Path, tmp_path: Path, gpus: int) -> None:
     paths = tiny_photos(tmp_path / "photos", 40)
     first = activated(tmp_path / "photos", collection_path, tmp_path / "out", gpus)
     assert {outcome.state for outcome in first.values()} <= {"activated", "unchanged"}
     assert sum(outcome.state == "activated" for outcome in first.values()) > 20
     with Collection.open(collection_path) as collection:
         verify_releases(collection, paths, tmp_path / "out")
-        alone = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
+        on_one_machine = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
         again = {name: replace(outcome, before=True) for name, outcome in first.items()}
-        assert {outcome.photo.name: outcome for outcome in alone} == again, "one machine takes it for its own"
+        assert {outcome.photo.name: outcome for outcome in on_one_machine} == again, (
+            "one machine does not know the releases of the job"
+        )
     when = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()}
     assert activated(tmp_path / "photos", collection_path, tmp_path / "out") == again
     assert {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()} == when
 
 
-def test_what_goes_wrong_with_one_photo_stops_no_other(collection_path: Path, tmp_path: Path) -> None:
+def test_a_failed_photo_does_not_stop_the_others(collection_path: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 4)
     (tmp_path / "photos" / "0050.jpg").write_text("no photo")
     (tmp_path / "out").mkdir()
@@ -69,11 +71,11 @@ def test_what_goes_wrong_with_one_photo_stops_no_other(collection_path: Path, tm
     assert sorted(name for name, outcome in reported.items() if outcome.state == "failed") == ["0002.png", "0050.jpg"]
 
 
-def test_a_file_that_a_killed_worker_left_is_taken_for_what_it_is(collection_path: Path, tmp_path: Path) -> None:
+def test_a_file_written_by_a_killed_worker_is_recognized(collection_path: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
     activated(tmp_path / "photos", collection_path, tmp_path / "out")
     with Collection.open(collection_path) as collection, collection.folder.catalog._transaction() as change:
-        change.execute("UPDATE releases SET written = 0")  # as if it had died before it said so
+        change.execute("UPDATE releases SET written = 0")  # as if the worker was killed before it recorded them
     reported = activated(tmp_path / "photos", collection_path, tmp_path / "out")
     assert {outcome.state for outcome in reported.values()} <= {"activated", "unchanged"}
     with Collection.open(collection_path) as collection:

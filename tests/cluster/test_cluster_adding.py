@@ -1,4 +1,4 @@
-"""Photos that Ray adds are those that one process adds."""
+"""Jobs on Ray add the same references as one process."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("ray")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Forty photos, one of them twice, and one that is none."""
+    """Forty photos, a duplicate of one, and a file that is not a photo."""
     paths = tiny_photos(tmp_path / "photos", 40)
     (tmp_path / "photos" / "0050.png").write_bytes(paths[0].read_bytes())
     (tmp_path / "photos" / "0051.jpg").write_text("no photo")
@@ -39,8 +39,8 @@ def added(photos: Path, collection: Path, gpus: int = 0) -> list[Outcome]:
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp_path: Path, gpus: int) -> None:
-    for photo in photos.iterdir():  # real ones, too
+def test_references_equal_those_of_one_machine(folder: Path, photos: Path, tmp_path: Path, gpus: int) -> None:
+    for photo in photos.iterdir():  # real photos too
         (folder / photo.name).write_bytes(photo.read_bytes())
     with Collection.create(tmp_path / "one.homing") as one:
         reported = one.add(folder)
@@ -48,17 +48,17 @@ def test_the_references_are_those_of_one_machine(folder: Path, photos: Path, tmp
     Collection.create(tmp_path / "many.homing").close()
     outcomes = added(folder, tmp_path / "many.homing", gpus)
     with Collection.open(tmp_path / "many.homing") as many:
-        made = references(many)
-        assert [row[:4] for row in made] == [row[:4] for row in expected]
+        on_ray = references(many)
+        assert [row[:4] for row in on_ray] == [row[:4] for row in expected]
         assert len(expected) == 44
-        # With which others a photo is described decides the last bits of its descriptor.
-        vectors = (np.frombuffer(b"".join(row[4] for row in rows), np.float16) for rows in (made, expected))
+        # The last bits of a descriptor depend on the other photos of the batch.
+        vectors = (np.frombuffer(b"".join(row[4] for row in rows), np.float16) for rows in (on_ray, expected))
         np.testing.assert_allclose(*vectors, atol=1e-3)
         assert many.check() == []
     assert sorted(outcomes, key=lambda each: each.photo) == sorted(reported, key=lambda each: each.photo)
 
 
-def test_what_was_added_is_known_and_what_is_new_is_added(folder: Path, tmp_path: Path, book: Codebook) -> None:
+def test_only_new_photos_are_added(folder: Path, tmp_path: Path, book: Codebook) -> None:
     Collection.create(tmp_path / "c.homing", codebook=book).close()
     first = added(folder, tmp_path / "c.homing")
     assert sorted(each.state for each in first) == ["added"] * 40 + ["failed", "known"]
@@ -70,7 +70,7 @@ def test_what_was_added_is_known_and_what_is_new_is_added(folder: Path, tmp_path
         assert len(references(collection)) == 40
 
 
-def test_the_command_names_failures_and_tells_what_each_stage_took(
+def test_the_command_names_failures_and_prints_the_time_of_each_stage(
     folder: Path, tmp_path: Path, book: Codebook
 ) -> None:
     Collection.create(tmp_path / "c.homing", codebook=book).close()
@@ -88,7 +88,7 @@ def test_the_command_names_failures_and_tells_what_each_stage_took(
     assert '"known": 41' in done.stdout
 
 
-def test_what_ray_says_of_dead_workers_is_no_part_of_the_answer(
+def test_log_messages_of_ray_are_not_on_stdout(
     folder: Path, tmp_path: Path, book: Codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ray._private.worker import print_to_stdstream
@@ -107,7 +107,7 @@ def test_what_ray_says_of_dead_workers_is_no_part_of_the_answer(
     assert "A worker died" in done.stderr
 
 
-def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
+def test_impossible_jobs_are_rejected_in_one_line(folder: Path, tmp_path: Path, book: Codebook) -> None:
     collection_path = tmp_path / "c.homing"
     with (
         Collection.create(collection_path, codebook=book) as collection,
@@ -127,10 +127,10 @@ def test_what_cannot_be_is_refused_in_one_line(folder: Path, tmp_path: Path, boo
     ("address", "says"),
     [
         ("127.0.0.1:9", "[Errno 111] Connection refused"),
-        ("127.0.0.1:99999999999999999999", "a port is a number up to 65535, got 99999999999999999999"),
+        ("127.0.0.1:99999999999999999999", "a port must be at most 65535, got 99999999999999999999"),
     ],
 )
-def test_a_cluster_that_is_not_there_is_said_in_one_line(
+def test_an_unreachable_cluster_is_one_error_line(
     folder: Path, tmp_path: Path, book: Codebook, address: str, says: str
 ) -> None:
     Collection.create(tmp_path / "c.homing", codebook=book).close()
@@ -143,7 +143,7 @@ def test_a_cluster_that_is_not_there_is_said_in_one_line(
     assert f"cannot connect to Ray at {address}: {says}" in line
 
 
-def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:
+def test_a_missing_library_names_its_extra(folder: Path) -> None:
     code = (
         "import sys; sys.modules['ray'] = None\nfrom homing.cli import main\n"
         f"sys.argv = ['homing', 'cluster', 'add', {str(folder)!r}, '--collection', 'c.homing']\nmain()"
@@ -153,14 +153,14 @@ def test_a_missing_library_is_named_with_what_installs_it(folder: Path) -> None:
     assert done.stderr.splitlines() == ["homing: ray is missing; get it: pip install 'homing[ray]'"]
 
 
-def test_a_collection_in_lance_is_filled_by_jobs(folder: Path, tmp_path: Path) -> None:
+def test_jobs_fill_a_collection_in_lance(folder: Path, tmp_path: Path) -> None:
     book = small_codebook(tmp_path, "IVF8,PQ12x8")
     for name in ("c.homing", "c.lance"):
         Collection.create(tmp_path / name, codebook=book).close()
         assert sorted(each.state for each in added(folder, tmp_path / name)) == ["added"] * 40 + ["failed", "known"]
     assert {each.state for each in added(folder, tmp_path / "c.lance")} == {"known", "failed"}
-    with Collection.open(tmp_path / "c.homing") as here, Collection.open(tmp_path / "c.lance") as there:
-        assert there.info().photos == 40 and there.check() == []
+    with Collection.open(tmp_path / "c.homing") as in_sqlite, Collection.open(tmp_path / "c.lance") as in_lance:
+        assert in_lance.info().photos == 40 and in_lance.check() == []
         for photo in sorted(folder.glob("000*")):
-            same = [[match.photo for match in each.search(photo, k=5, probes=8)] for each in (here, there)]
+            same = [[match.photo for match in each.search(photo, k=5, probes=8)] for each in (in_sqlite, in_lance)]
             assert same[0] == same[1]

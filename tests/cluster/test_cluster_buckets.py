@@ -1,4 +1,4 @@
-"""Photos in a bucket are read and released by workers, who find its server and its keys in their environment."""
+"""Workers read and release photos in a bucket, with the server and keys from their environment."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from homing.activation import recipe_named
 from homing.collection import Collection
 
 
-def test_a_bucket_is_released_into_a_bucket_by_a_collection_in_lance_there(bucket: str, tmp_path: Path) -> None:
+def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path) -> None:
     lake = bucket.replace("photos", "references.lance")
     Collection.create(lake, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()
     out = bucket.replace("photos", "released")
@@ -33,7 +33,7 @@ def test_a_bucket_is_released_into_a_bucket_by_a_collection_in_lance_there(bucke
     with Collection.open(lake) as collection:
         outcomes = collection.activate(bucket, out, recipe=recipe_named("paper-fast"))
         assert [outcome.state == "failed" for outcome in outcomes] == [False, False, False, True]
-        assert f"{collection.info().activated} activated" in done.stdout, "nothing was left to do"
+        assert f"{collection.info().activated} activated" in done.stdout, "the second job released photos again"
         for name in NAMES[:3]:
             released = location(f"{out}/{name}").read_bytes()
             assert collection.folder.catalog.find_released(hashlib.sha256(released).hexdigest()) is not None

@@ -1,4 +1,4 @@
-"""A worker waits for the files of one batch while it computes another, and never computes two."""
+"""A worker reads the files of one batch while it computes another, and never computes two at once."""
 
 import threading
 import time
@@ -10,11 +10,11 @@ from homing.cluster.ray_pipeline import Stage, _Batch, _pack, _unpack, _Worker
 from homing.cluster.resources import Resources
 
 
-def test_a_worker_waits_for_files_of_several_batches_and_computes_one_at_a_time() -> None:
+def test_a_worker_reads_several_batches_and_computes_one_at_a_time() -> None:
     together, core = threading.Barrier(2, timeout=30), threading.Lock()
 
     def read(items: list[int]) -> list[int]:
-        together.wait()  # breaks if the other batch is not read meanwhile
+        together.wait()  # times out unless the other batch is read at the same time
         return items
 
     def compute(items: list[int]) -> list[int]:
@@ -32,7 +32,7 @@ def test_a_worker_waits_for_files_of_several_batches_and_computes_one_at_a_time(
 
 
 @pytest.mark.usefixtures("ray")
-def test_workers_never_take_more_than_there_is() -> None:
+def test_workers_never_use_more_than_the_available_cores() -> None:
     for count in (1, 2, 3, 7):
         with Resources(workers=count, gpus=0).start() as workers:
             assert workers.count == count and workers.cpus <= 1

@@ -1,4 +1,4 @@
-"""Estimates are what one would work out by hand from the rates."""
+"""Estimates equal figures computed by hand from the rates."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,7 +9,7 @@ from homing.activation import RECIPES
 from homing.errors import HomingError, UnknownNameError
 from homing.estimate import Estimate, EstimateRequest, Prices, estimate, load_rates
 
-# 240 hours of work, 24 of the one writer, and 86.4 seconds to build the index.
+# 240 hours of work, 24 of the single writer, and 86.4 seconds to build the index.
 OWN = EstimateRequest(photos=86_400_000, gpu="h200", rates={"activate": 100, "record": 1000, "index": 1e6})
 
 
@@ -17,7 +17,7 @@ def hours(result: Estimate) -> dict[str, float]:
     return {stage.name: stage.hours for stage in result.stages}
 
 
-def test_rates_of_ones_own_are_all_that_counts() -> None:
+def test_given_rates_replace_measured_ones() -> None:
     result = estimate(OWN)
     assert hours(result) == pytest.approx({"activate": 240, "record": 24, "index": 0.024})
     assert {stage.basis for stage in result.stages} == {"given"}
@@ -32,24 +32,24 @@ def test_rates_of_ones_own_are_all_that_counts() -> None:
         (5.001, 2, 120.024, True),
         (5, 3, 80.024, True),
         (2, 6, 40.024, True),
-        (0.5, 10, 24.024, False),  # as many as the one writer keeps up with
+        (0.5, 10, 24.024, False),  # as many as the single writer keeps up with
         (0.0001, 10, 24.024, False),  # less than the index takes
     ],
 )
-def test_machines_for_the_days_wanted(days: float, machines: int, took: float, meets_deadline: bool) -> None:
+def test_machines_for_a_deadline(days: float, machines: int, took: float, meets_deadline: bool) -> None:
     result = estimate(replace(OWN, days=days))
     assert (result.machines, result.bottleneck, result.meets_deadline) == (machines, "activate", meets_deadline)
     assert result.hours == pytest.approx(took)
     assert result.max_machines == 10
 
 
-def test_a_slow_writer_limits_and_more_machines_do_not_help() -> None:
+def test_a_slow_writer_limits_the_number_of_machines() -> None:
     result = estimate(replace(OWN, days=1, rates={"activate": 2000, "record": 100, "index": 1e6}))
     assert (result.machines, result.max_machines, result.bottleneck, result.meets_deadline) == (1, 1, "record", False)
 
 
-def test_activating_as_measured_worked_out_by_hand() -> None:
-    """791.6 ms a photo of 0.18 megapixels on 2 cores (docs/reference/performance.md): 1,000,000 take 219.89 hours."""
+def test_hours_of_activation() -> None:
+    """791.6 ms per photo of 0.18 megapixels on 2 cores (docs/reference/performance.md): 219.89 hours per million."""
     result = estimate(EstimateRequest(photos=1_000_000, megapixels=0.18))
     assert result.stages[0].hours == pytest.approx(791.6 / 3600 * 1000)
     assert result.stages[0].basis == "measured"
@@ -59,8 +59,8 @@ def test_activating_as_measured_worked_out_by_hand() -> None:
     )
 
 
-def test_larger_photos_worked_out_by_hand() -> None:
-    """2 × (3.731 − 0.454) / 11.8 core-seconds a megapixel, and 0.0032 / 0.18 to decode it, over the cores."""
+def test_hours_of_larger_photos() -> None:
+    """2 × (3.731 − 0.454) / 11.8 core-seconds per megapixel, and 0.0032 / 0.18 to decode it, divided by the cores."""
     more = 11.82 * (2 * 3.277 / 11.8 + 0.0032 / 0.18)
     for gpu, seconds, cores in (("none", 0.7916, 2), ("h200", 0.034, 16)):
         (stage, *_) = estimate(EstimateRequest(photos=1, megapixels=12, gpu=gpu)).stages
@@ -75,12 +75,12 @@ def test_twice_the_photos_take_twice_the_hours_and_bytes(gpu: str, recipe: str) 
     assert hours(two) == pytest.approx({name: 2 * each for name, each in hours(one).items()})
     assert two.hours == pytest.approx(2 * one.hours)
     for small, large in zip(one.storage, two.storage, strict=True):
-        if small.name != "process that searches":  # which is there once, as the centers of cells are
+        if small.name != "process that searches":  # which has a constant part, the cell centers
             assert large.bytes == pytest.approx(2 * small.bytes, rel=0.02)
 
 
-def test_recipes_lie_between_those_measured_by_their_work() -> None:
-    """homing-max takes 452 passes more than homing, at what those from paper to homing took: 29.8 ms each."""
+def test_recipes_are_interpolated_by_network_passes() -> None:
+    """homing-max has 452 passes more than homing; from paper to homing each took 29.8 ms."""
     seconds = {
         name: estimate(EstimateRequest(photos=1, megapixels=0.18, recipe=name)).stages[0].seconds for name in RECIPES
     }
@@ -90,7 +90,7 @@ def test_recipes_lie_between_those_measured_by_their_work() -> None:
     )
 
 
-def test_cores_share_the_work() -> None:
+def test_time_falls_with_cores() -> None:
     for recipe in ("homing", "passive"):
         few, many = (estimate(EstimateRequest(photos=1000, cores=cores, recipe=recipe)) for cores in (2, 64))
         shared = [name for name in hours(few) if name not in ("record", "index")]
@@ -98,7 +98,7 @@ def test_cores_share_the_work() -> None:
         assert hours(few)["record"] == hours(many)["record"]
 
 
-def test_costs_by_hand_and_in_order() -> None:
+def test_cost_items_and_their_order() -> None:
     prices = Prices(gpu_hour=3.5, core_hour=0.05, terabyte_month=20)
     result = estimate(replace(OWN, prices=prices, photo_bytes=1_000_000))
     found = {(item.name, item.unit): (item.cost, item.period) for item in result.cost_items}
@@ -110,10 +110,10 @@ def test_costs_by_hand_and_in_order() -> None:
     assert result.cost_items[0].name == "released files"
 
 
-def test_no_price_no_cost() -> None:
+def test_items_without_a_price_have_no_cost() -> None:
     assert {item.cost for item in estimate(OWN).cost_items} == {None}
-    half = estimate(replace(OWN, prices=Prices(terabyte_month=20)))
-    assert [item.cost is None for item in half.cost_items] == [False, False, False, True, True]
+    partly_priced = estimate(replace(OWN, prices=Prices(terabyte_month=20)))
+    assert [item.cost is None for item in partly_priced.cost_items] == [False, False, False, True, True]
 
 
 def test_queries_keep_cores_busy() -> None:
@@ -131,7 +131,7 @@ def test_queries_keep_cores_busy() -> None:
         ({"recipe": "homming"}, "did you mean 'homing'"),
         ({"engine": "fais"}, "did you mean 'faiss'"),
         ({"rates": {"activated": 3}}, "did you mean 'activate'"),
-        ({"rates": {"decode": 3}}, "unknown stage 'decode'"),  # activating decodes, and was measured as a whole
+        ({"rates": {"decode": 3}}, "unknown stage 'decode'"),  # activation includes decoding
         ({"rates": {"activate": 0}}, "above 0"),
         ({"photos": 0}, "at least 1"),
         ({"photos": 2.5}, "whole number"),
@@ -150,13 +150,13 @@ def test_queries_keep_cores_busy() -> None:
         ({"gpu": "h200", "cores": 64}, "16 cores"),
     ],
 )
-def test_wrong_requests_are_refused_in_one_line(wrong: dict[str, object], says: str) -> None:
+def test_wrong_requests_are_rejected_in_one_line(wrong: dict[str, object], says: str) -> None:
     with pytest.raises((HomingError, UnknownNameError), match=says) as raised:
         EstimateRequest(**{"photos": 10} | wrong)  # type: ignore[arg-type]
     assert "\n" not in str(raised.value)
 
 
-def test_the_largest_numbers_make_an_estimate_of_numbers() -> None:
+def test_the_largest_numbers_give_finite_estimates() -> None:
     most, whole = 1e18, 10**18
     sizes = {"megapixels": most, "photo_bytes": whole, "cells": whole, "code_bytes": whole, "queries_per_second": most}
     prices = Prices(gpu_hour=most, core_hour=most, terabyte_month=most)

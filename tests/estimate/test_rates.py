@@ -1,4 +1,4 @@
-"""Every rate stands in the docs, next to the command that measured it."""
+"""Every rate is in the docs, next to the command that measured it."""
 
 import re
 import runpy
@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("rate", load_rates().values(), ids=lambda rate: rate.name)
-def test_a_rate_stands_on_its_page(rate: Rate) -> None:
+def test_a_rate_is_on_its_page(rate: Rate) -> None:
     page = (DOCS / rate.page).read_text()
     assert rate.command in page
     for figure in rate.figures:
@@ -23,10 +23,10 @@ def test_a_rate_stands_on_its_page(rate: Rate) -> None:
     assert all(number > 0 for number in rate.numbers)
 
 
-def test_every_machine_has_what_an_estimate_asks_for() -> None:
+def test_every_machine_has_the_rates_of_an_estimate() -> None:
     for machine in rates_under("machines"):
         assert set(rates_under(f"activate.{machine}")) <= set(RECIPES)
-        assert len(rates_under(f"activate.{machine}")) >= 2  # a line needs two points
+        assert len(rates_under(f"activate.{machine}")) >= 2  # interpolation needs two points
         assert f"add.{machine}" in load_rates()
 
 
@@ -38,12 +38,12 @@ def test_units(unit: str, figure: str, seconds: float) -> None:
     assert rate.seconds == pytest.approx(seconds)
 
 
-def test_scale_md_shows_where_every_rate_comes_from() -> None:
+def test_scale_md_lists_the_source_of_every_rate() -> None:
     page = (DOCS / "reference" / "scale.md").read_text()
     assert all(command in page for command in {rate.command for rate in load_rates().values()})
 
 
-def test_scale_md_tells_what_estimates_say_now() -> None:
-    """If not: python benchmarks/scale_results.py."""
+def test_scale_md_has_the_current_estimates() -> None:
+    """To update it: python benchmarks/scale_results.py."""
     results = runpy.run_path(str(DOCS.parent / "benchmarks" / "scale_results.py"))
     assert results["extrapolated_table"]() in (DOCS / "reference" / "scale.md").read_text()

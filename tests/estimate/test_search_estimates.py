@@ -1,4 +1,4 @@
-"""Searches and storage of an estimate, beside those of a real index and those that were measured."""
+"""Estimated searches and storage, compared with a real index and with measurements."""
 
 import numpy as np
 import pytest
@@ -22,16 +22,16 @@ def index() -> FaissIndex:
     return result
 
 
-def test_probes_are_those_of_an_index(index: FaissIndex) -> None:
+def test_probes_equal_those_of_an_index(index: FaissIndex) -> None:
     assert latency(ONE, len(index), 4096, None).probes == index.default_nprobe()
 
 
-def test_storage_is_that_of_an_index(index: FaissIndex) -> None:
+def test_storage_equals_that_of_an_index(index: FaissIndex) -> None:
     (snapshot,) = (part for part in storage(EstimateRequest(photos=len(index))) if part.name == "snapshot of the index")
     assert snapshot.bytes == pytest.approx(len(index.to_bytes()), rel=0.02)
 
 
-def test_storage_is_that_measured() -> None:
+def test_storage_is_close_to_measurements() -> None:
     rates = rates_under("search.faiss")
     for references, disk, memory in zip(
         *(rates[name].numbers for name in ("references", "disk", "memory")), strict=True
@@ -39,11 +39,11 @@ def test_storage_is_that_measured() -> None:
         found = {
             part.where: part.bytes / 1e6 for part in storage(EstimateRequest(photos=int(references), recipe="passive"))
         }
-        assert found["disk"] == pytest.approx(disk, rel=0.05)  # the last on disk is the snapshot
+        assert found["disk"] == pytest.approx(disk, rel=0.05)  # the last item on disk is the snapshot
         assert found["memory"] == pytest.approx(memory, rel=0.1)
 
 
-def test_the_parts_of_the_catalog_are_as_measured_together() -> None:
+def test_the_parts_of_the_catalog_sum_to_the_measured_size() -> None:
     for recipe, kind in (("homing", "activated"), ("passive", "passive")):
         parts = storage(EstimateRequest(photos=1000, recipe=recipe))
         together = sum(part.bytes for part in parts if part.name.startswith("catalog"))
@@ -54,19 +54,19 @@ def test_the_parts_of_the_catalog_are_as_measured_together() -> None:
 
 
 @pytest.mark.parametrize("engine", sorted({name.partition(".")[0] for name in rates_under("search")}))
-def test_the_line_goes_through_what_was_measured(engine: str) -> None:
+def test_the_latency_model_fits_the_measurements(engine: str) -> None:
     rates, found = rates_under(f"search.{engine}"), latency_model(engine)
     assert found.code_ms > 0
-    for way in ("one", "default"):
+    for search in ("one", "default"):
         each = (
-            rates[name].numbers for name in ("references", *(f"{way}_{name}" for name in ("probes", "codes", "p50")))
+            rates[name].numbers for name in ("references", *(f"{search}_{name}" for name in ("probes", "codes", "p50")))
         )
         for references, probes, codes, p50 in zip(*each, strict=True):
             if engine == "faiss" or references > MAX_CODES_IN_MEMORY:
                 assert found.milliseconds(int(probes), codes, 4096) == pytest.approx(p50, rel=0.4)
 
 
-def test_few_references_in_lance_are_searched_as_fast_as_in_memory() -> None:
+def test_small_collections_in_lance_are_searched_in_memory() -> None:
     lance, faiss = (EstimateRequest(photos=10**9, engine=engine) for engine in ("lance", "faiss"))
     for probes in (1, None):
         assert latency(lance, MAX_CODES_IN_MEMORY, 4096, probes) == latency(faiss, MAX_CODES_IN_MEMORY, 4096, probes)
@@ -76,8 +76,8 @@ def test_few_references_in_lance_are_searched_as_fast_as_in_memory() -> None:
         )
 
 
-def test_a_search_grows_with_the_codes_it_looks_at() -> None:
-    """One probe of n references looks at n / 4096 codes: the line of the largest is ten times as steep."""
+def test_latency_grows_with_scanned_codes() -> None:
+    """One probe of n references scans n / 4096 codes, so the term per code dominates for large n."""
     times = [latency(ONE, 10**power, 4096, 1).p50_ms for power in (7, 8, 9)]
     assert (times[2] - times[1]) == pytest.approx(10 * (times[1] - times[0]))
     assert latency(ONE, 10**9, 65_536, 1).codes_scanned == pytest.approx(
@@ -85,21 +85,21 @@ def test_a_search_grows_with_the_codes_it_looks_at() -> None:
     )
 
 
-def test_what_is_measured_and_what_is_not() -> None:
+def test_basis_of_latencies() -> None:
     largest = int(max(rates_under("search.faiss")["references"].numbers))
     assert latency(ONE, largest, 4096, 1).basis == "measured"
     assert latency(ONE, largest + 1, 4096, 1).basis == "extrapolated"
     assert latency(ONE, 10_000, 65_536, 1).basis == "extrapolated"
 
 
-def test_other_cells_are_shown_where_one_probe_looks_at_too_many_codes() -> None:
+def test_more_cells_are_listed_if_one_probe_scans_too_many_codes() -> None:
     assert {each.cells for each in latencies(EstimateRequest(photos=10**7))} == {4096}
     assert {each.cells for each in latencies(ONE)} == {4096, 65_536, 262_144}
     assert {each.probes for each in latencies(EstimateRequest(photos=10**6, probes=16))} == {16}
     assert any("trained" in each for each in estimate(ONE).assumptions)
 
 
-def test_choosing_a_cell_takes_the_faster_way() -> None:
+def test_cell_choice_uses_the_faster_method() -> None:
     counts, flat, graph = (load_rates()[f"cells.{name}"].numbers for name in ("counts", "flat", "graph"))
     for count, all_centers, along in zip(counts, flat, graph, strict=True):
         assert cell_choice_ms(int(count)) == pytest.approx(min(all_centers, along))
