@@ -1,3 +1,3 @@
-"""Imported before any test: homing comes first, because it tells OpenMP how to wait before PyTorch loads it."""
+"""Imports homing before any test, because it sets OpenMP's wait policy, which PyTorch reads when it loads OpenMP."""
 
 import homing  # noqa: F401

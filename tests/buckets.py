@@ -1,4 +1,4 @@
-"""Buckets on a real S3 server on this machine; a process of tests has one server for all of them."""
+"""Buckets on a real S3 server on this machine, one server per test process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fsspec import AbstractFileSystem
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[AbstractFileSystem]:
-    """A server, which everything finds that asks the environment, as a file system."""
+    """A server, as a file system. The environment has its address and keys."""
     from moto.server import ThreadedMotoServer
     from s3fs import S3FileSystem
 

@@ -1,4 +1,4 @@
-"""What many tests need: the default network and codebook, real photos, and a bucket."""
+"""Fixtures for many tests: the default network and codebook, real photos, and a bucket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def codebook() -> Codebook:
 
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of four real photos: color and gray, PNG and JPEG. Not to be changed."""
+    """A folder of four real photos: color and gray, PNG and JPEG. Tests must not change it."""
     folder = tmp_path_factory.mktemp("photos")
     for package, names in REAL.items():
         for name in names:
@@ -53,7 +53,7 @@ def collection(tmp_path: Path, extractor: Extractor) -> Collection:
 
 @pytest.fixture(scope="session")
 def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of torchvision's with an AlexNet of random weights for LPIPS; its classifier, unused, takes no room."""
+    """A torchvision cache with a random AlexNet for LPIPS; the unused classifier is left out to save space."""
     from torchvision.models import AlexNet_Weights, alexnet
 
     folder = tmp_path_factory.mktemp("torch")
@@ -66,7 +66,7 @@ def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class FakeExtractor:
-    """The two things training a codebook asks of an extractor."""
+    """The attributes of an extractor that training a codebook needs."""
 
     name, fingerprint = "random", "f" * 64
 
@@ -83,7 +83,7 @@ def train(spec: str, dim: int = 32) -> Codebook:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the fixtures that they need; what else takes long is marked where it stands."""
+    """Mark tests by the fixtures that they use. Slow tests are marked individually."""
     markers = {"chromium": pytest.mark.browser, "ray": pytest.mark.cluster}
     for item in items:
         for fixture in markers.keys() & set(getattr(item, "fixturenames", ())):
@@ -91,5 +91,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _same_numbers() -> None:
+def _seed_pytorch() -> None:
     torch.manual_seed(0)

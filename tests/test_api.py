@@ -24,7 +24,7 @@ RECIPE = homing.Recipe(name="quick", summary="for tests", steps=1, lr=10.0)
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> list[Path]:
+def paths(tmp_path: Path) -> list[Path]:
     return tiny_photos(tmp_path / "photos", 3)
 
 
@@ -38,7 +38,7 @@ def pixels(path: Path) -> torch.Tensor:
     return homing.Photo.load(path).pixels()
 
 
-def test_dir_lists_exactly_the_public_names_and_all_of_them_are_there() -> None:
+def test_dir_lists_exactly_the_public_names_and_each_exists() -> None:
     assert dir(homing) == sorted(homing.__all__)
     assert len(set(homing.__all__)) == len(homing.__all__)
     for name in homing.__all__:
@@ -61,7 +61,7 @@ def test_help_lists_the_public_names() -> None:
 
 
 def test_importing_homing_is_light() -> None:
-    """PyTorch is imported with the first name that needs it; a service's libraries only with the service's names."""
+    """PyTorch is imported with the first name that needs it, server libraries only with names of the service."""
     code = (
         "import sys, homing; dir(homing); homing.errors if 'errors' in dir(homing) else homing.HomingError;"
         "heavy = {'torch', 'faiss', 'numpy', 'PIL', 'fastapi', 'timm', 'kornia'};"
@@ -71,7 +71,7 @@ def test_importing_homing_is_light() -> None:
     assert done.stdout.split("\n")[:2] == ["set()", "set()"]
 
 
-def test_packages_are_reached_without_an_import_of_their_own() -> None:
+def test_packages_are_attributes_of_homing() -> None:
     code = (
         "import homing; homing.objectives.CellMargin; homing.edits.parse; homing.edits.differentiable.random_edits;"
         "homing.perception.JND; homing.collection.migrate; homing.extractors.load; homing.collection.check"
@@ -79,7 +79,7 @@ def test_packages_are_reached_without_an_import_of_their_own() -> None:
     subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
 
-def test_a_pil_image_is_activated_as_its_file_is(photos: Path, tmp_path: Path) -> None:
+def test_a_pil_image_gives_the_result_of_its_file(photos: Path, tmp_path: Path) -> None:
     image = Image.open(photos / "chelsea.png")
     result = homing.activate(image, recipe="paper-fast")
     assert result.state == "activated"
@@ -101,36 +101,36 @@ def test_an_array_finds_the_photo(photos: Path, tmp_path: Path) -> None:
     assert result.best.photo == str(photos / "flower.jpg")
 
 
-def test_a_photo_without_a_collection_is_released_as_with_one(
-    collection: homing.Collection, made: list[Path], tmp_path: Path
+def test_activate_without_a_collection_gives_the_same_file(
+    collection: homing.Collection, paths: list[Path], tmp_path: Path
 ) -> None:
-    (outcome,) = collection.activate(made[0], tmp_path / "out", recipe=RECIPES[1])
-    for photo in (made[0], str(made[0]), made[0].read_bytes(), BytesIO(made[0].read_bytes())):
+    (outcome,) = collection.activate(paths[0], tmp_path / "out", recipe=RECIPES[1])
+    for photo in (paths[0], str(paths[0]), paths[0].read_bytes(), BytesIO(paths[0].read_bytes())):
         result = homing.activate(photo, recipe=RECIPES[1], extractor=tiny_extractor(), codebook=tiny_codebook())
         assert result.data == outcome.released.read_bytes()
         assert (result.state, result.quality.psnr) == (outcome.state, outcome.psnr)
 
 
-def test_a_list_gives_a_list_in_which_what_cannot_be_read_has_its_error(made: list[Path], tmp_path: Path) -> None:
+def test_a_list_has_the_error_of_an_unreadable_photo(paths: list[Path], tmp_path: Path) -> None:
     settings = {"recipe": RECIPES[0], "extractor": tiny_extractor(), "codebook": tiny_codebook()}
-    results = homing.activate([made[0], tmp_path / "nothing.jpg", made[1]], **settings)
+    results = homing.activate([paths[0], tmp_path / "nothing.jpg", paths[1]], **settings)
     assert [isinstance(each, homing.Activation) for each in results] == [True, False, True]
     assert isinstance(results[1], PhotoError) and "nothing.jpg" in str(results[1])
     with pytest.raises(PhotoError, match=r"nothing\.jpg: cannot be read"):
         homing.activate(tmp_path / "nothing.jpg", **settings)
     with pytest.raises(PhotoError, match="got None"):
-        homing.activate([made[0], None], **settings)
+        homing.activate([paths[0], None], **settings)
 
 
-def test_names_and_values_are_taken_alike(made: list[Path], tmp_path: Path) -> None:
+def test_names_and_values_are_equivalent(paths: list[Path], tmp_path: Path) -> None:
     tiny_codebook().write(tmp_path / "tiny.codebook")
     for codebook in (tmp_path / "tiny.codebook", str(tmp_path / "tiny.codebook"), tiny_codebook()):
-        homing.activate(made[0], recipe=RECIPES[0], extractor=tiny_extractor(), codebook=codebook)
+        homing.activate(paths[0], recipe=RECIPES[0], extractor=tiny_extractor(), codebook=codebook)
         path = tmp_path / f"{type(codebook).__name__}.homing"
         homing.Collection.create(path, codebook=codebook, extractor=tiny_extractor()).close()
     for wrong in ({"recipe": "homingg"}, {"codebook": "homing-2"}, {"extractor": "homing-2"}):
         with pytest.raises(HomingError, match="did you mean"):
-            homing.activate(made[0], **wrong)
+            homing.activate(paths[0], **wrong)
     with pytest.raises(HomingError, match="did you mean"):
         homing.Collection.open(tmp_path / "str.homing", extractor="homing-2")
     with homing.Collection.create(tmp_path / "default", extractor="homing-1") as opened:
@@ -138,14 +138,14 @@ def test_names_and_values_are_taken_alike(made: list[Path], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("wrong", [5, None, torch.nn.Identity()])
-def test_what_is_no_extractor_or_codebook_is_refused(wrong: object) -> None:
+def test_wrong_extractors_and_codebooks_are_rejected(wrong: object) -> None:
     with pytest.raises(HomingError, match="an extractor is given by name, file or as an Extractor"):
         homing.load_extractor(wrong)
     with pytest.raises(HomingError, match="a codebook is given by name, file or as a Codebook"):
         homing.load_codebook(wrong)
 
 
-def test_descriptors_are_those_of_the_extractor(photos: Path) -> None:
+def test_describe_equals_the_extractor(photos: Path) -> None:
     net = homing.load_extractor()
     paths = sorted(photos.iterdir())
     wanted = torch.cat([net(net.resize(pixels(path))[None]) for path in paths])
@@ -161,28 +161,28 @@ def test_tensors_have_the_psnr_of_the_budget(photos: Path, budget: homing.Budget
     images = torch.stack([pixels(photos / name)[:, :256, :256] for name in ("chelsea.png", "flower.jpg")])
     recipe = replace(homing.RECIPES["homing-fast"], name="quick", budget=budget)
     net, book = homing.load_extractor(), homing.load_codebook()
-    moved = homing.activate_images(images, net, book, recipe=recipe)
-    assert moved.shape == images.shape and moved.dtype == images.dtype
-    assert moved.min() >= 0 and moved.max() <= 1
-    for before, after in zip(images, moved, strict=True):
+    activated = homing.activate_images(images, net, book, recipe=recipe)
+    assert activated.shape == images.shape and activated.dtype == images.dtype
+    assert activated.min() >= 0 and activated.max() <= 1
+    for before, after in zip(images, activated, strict=True):
         assert measure(before, after).psnr == pytest.approx(budget.psnr, abs=0.01)
-    originals, now = homing.describe(images, net), homing.describe(moved, net)
+    originals, now = homing.describe(images, net), homing.describe(activated, net)
     objective = homing.objectives.objective_for(book, originals, recipe.objective)
     assert (objective(now) < objective(originals)).all()
 
 
 def test_white_images_have_the_psnr_of_the_budget_too() -> None:
-    """Half of the change is clipped there."""
+    """Half of the change is clipped."""
     image = torch.ones(1, 3, 64, 64)
     image[:, :, 20:40, 20:40] = torch.rand(3, 20, 20, generator=torch.Generator().manual_seed(0))
-    moved = homing.activate_images(image, recipe=RECIPE)
-    assert 43.79 <= measure(image[0], moved[0]).psnr < 50
+    activated = homing.activate_images(image, recipe=RECIPE)
+    assert 43.79 <= measure(image[0], activated[0]).psnr < 50
 
 
 def test_a_list_of_tensors_may_differ_in_size(photos: Path) -> None:
     images = [pixels(photos / "chelsea.png")[:, :100], pixels(photos / "flower.jpg")[:, :, :150].double()]
-    moved = homing.activate_images(images, recipe=RECIPE)
-    assert [(each.shape, each.dtype) for each in moved] == [(each.shape, each.dtype) for each in images]
+    activated = homing.activate_images(images, recipe=RECIPE)
+    assert [(each.shape, each.dtype) for each in activated] == [(each.shape, each.dtype) for each in images]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +199,6 @@ def test_a_list_of_tensors_may_differ_in_size(photos: Path) -> None:
         (torch.rand(1, 3, 16, 64), "at least 32×32"),
     ],
 )
-def test_what_are_no_images_is_refused(wrong: object, line: str) -> None:
+def test_wrong_images_are_rejected(wrong: object, line: str) -> None:
     with pytest.raises(HomingError, match=line):
         homing.activate_images(wrong, recipe=RECIPE)

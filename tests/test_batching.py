@@ -1,4 +1,4 @@
-"""Pictures of one size are worked on together on a GPU; here on the CPU, which otherwise takes them one by one."""
+"""Batching by image size, as on a GPU; tested on the CPU, which otherwise processes images one by one."""
 
 import dataclasses
 from pathlib import Path
@@ -20,13 +20,13 @@ in_stacks_of_three = pytest.mark.usefixtures("three_per_stack")
 
 @pytest.fixture
 def three_per_stack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a GPU, three pictures at most."""
+    """Stacks of at most three images, as on a GPU."""
     monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
 
 
 @pytest.fixture
 def two_sizes(photos: Path, tmp_path: Path) -> list[Photo]:
-    """Photos of two sizes, in turn; of several samplings and tables, one of them gray, one coarse."""
+    """Photos of two alternating sizes, with several subsamplings and tables; one is gray, one coarse."""
     files = []
     for number, (name, settings) in enumerate(
         [
@@ -49,9 +49,9 @@ def test_results_keep_the_order_of_the_images() -> None:
     more = [torch.tensor([[[10.0 * number]]]) for number in range(9)]
     sizes = []
 
-    def work(some: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
-        sizes.append(len(some))
-        return some.mean(dim=(1, 2, 3)) + others.flatten()
+    def work(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(first))
+        return first.mean(dim=(1, 2, 3)) + second.flatten()
 
     assert [float(each) for each in map_by_shape(work, pictures, more)] == [11.0 * number for number in range(9)]
     assert sorted(sizes) == [1, 2, 3, 3]
@@ -64,10 +64,10 @@ def test_similar_sizes_are_padded_to_one_size() -> None:
     rows = [torch.tensor([[[5.0 + number]]]) for number in range(4)]
     stacks = []
 
-    def work(some: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
-        stacks.append(some.shape)
-        inside = torch.arange(some.shape[2])[:, None] < heights
-        return (some * inside).sum(dim=(1, 2, 3))
+    def work(padded: torch.Tensor, heights: torch.Tensor) -> torch.Tensor:
+        stacks.append(padded.shape)
+        inside = torch.arange(padded.shape[2])[:, None] < heights
+        return (padded * inside).sum(dim=(1, 2, 3))
 
     results = map_by_shape(work, pictures, rows, size_multiple=4)
     assert [float(each) for each in results] == [float(each.sum()) for each in pictures]
@@ -95,7 +95,7 @@ def test_qualities_are_those_of_each_photo(two_sizes: list[Photo]) -> None:
         assert together.linf == alone.linf
 
 
-def test_photos_are_released_as_if_each_were_alone(
+def test_a_batch_gives_the_files_of_single_photos(
     two_sizes: list[Photo], extractor, codebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = dataclasses.replace(RECIPES["homing-fast"], steps=1)

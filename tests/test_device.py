@@ -1,4 +1,4 @@
-"""The machine: what the process asks of it."""
+"""Memory of the process."""
 
 import platform
 import subprocess
@@ -22,6 +22,6 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 @pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc")
 def test_a_network_on_a_cpu_reuses_its_memory() -> None:
-    """Fresh pages of 4 kB: some 80,000 for 16 photos, if what layers free goes back."""
+    """Without tuning malloc, 16 photos need about 80,000 fresh pages of 4 kB, since layers return their memory."""
     done = subprocess.run([sys.executable, "-c", DESCRIBING], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 30_000

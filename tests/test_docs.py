@@ -1,4 +1,4 @@
-"""What the docs say is there is there, and what is there is in the docs."""
+"""The docs are complete, and their commands, names and figures are valid."""
 
 import json
 import re
@@ -34,7 +34,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 @pytest.fixture
 def workspace(photos: Path, tmp_path: Path) -> Path:
-    """A folder as a reader of the README has it: photos/beach.jpg and a copy of it."""
+    """A folder as in the README: photos/beach.jpg and a copy of it."""
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "beach.jpg").write_bytes((photos / "flower.jpg").read_bytes())
     with Image.open(photos / "flower.jpg") as flower:
@@ -47,7 +47,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def block(command: str) -> str:
-    """The block of the README in which this command stands."""
+    """The block of the README that contains this command."""
     (found,) = (each for each in blocks(README, "sh") if command in each)
     return found
 
@@ -113,7 +113,7 @@ def test_every_block_of_the_readme_is_tested() -> None:
     assert len(re.findall("^```[a-z]", README, re.MULTILINE)) == len(tested) + 1
 
 
-def test_the_figures_of_the_readme_are_those_of_the_docs() -> None:
+def test_the_figures_of_the_readme_equal_those_of_the_docs() -> None:
     results = (ROOT / "docs" / "reference" / "results.md").read_text()
     demo = dict(re.findall(r"^([a-z]+[-.0-9a-z]*) +(\d\.\d\d +\d\.\d\d) ", results, re.MULTILINE))
     rows = re.findall(r"^\| \**([a-z]+[-.0-9]*)\** +\| (\d\.\d\d) \| (\d\.\d\d) \|$", README, re.MULTILINE)
@@ -143,14 +143,14 @@ def test_the_tutorials_commands_run(workspace: Path) -> None:
 
 
 def commands_in(page: Path) -> Iterator[list[str]]:
-    """Every homing command line in a page's blocks of code and spans of code, without comments."""
+    """The homing commands in a page's code blocks and code spans, without comments."""
     text = re.sub(r"\\\n\s*", " ", page.read_text())
     for line in re.findall(r"^(?:    )?(homing [^\n]+)", text, re.MULTILINE) + re.findall(r"`(homing [^`]+)`", text):
         with suppress(ValueError):  # an apostrophe in prose
             yield shlex.split(re.sub(r"\s#.*|\s·.*", "", line))
 
 
-def test_commands_in_the_docs_have_the_options_they_are_given() -> None:
+def test_options_of_commands_in_the_docs_exist() -> None:
     root = get_command(app)
     for page in PAGES:
         for words in commands_in(page):
@@ -183,12 +183,12 @@ def test_the_page_of_json_has_every_command_that_prints_it() -> None:
     assert documented == printed
 
 
-def test_extras_are_got_in_one_way() -> None:
+def test_extras_are_installed_in_one_way() -> None:
     _, _, extras = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")
     known = set(re.findall(r"^([a-z0-9]+) = ", extras.partition("\n[")[0], re.MULTILINE))
-    asked = [each for page in PAGES for each in re.findall(r"pip install ([^`\n]*\[[^`\n]*)", page.read_text())]
-    assert asked
-    for each in asked:
+    requested = [each for page in PAGES for each in re.findall(r"pip install ([^`\n]*\[[^`\n]*)", page.read_text())]
+    assert requested
+    for each in requested:
         named = re.match(r"-e '\.\[([a-z0-9,]+)\]'", each)
         assert named and set(named[1].split(",")) <= known, each
 
@@ -208,12 +208,12 @@ def test_every_setting_of_a_recipe_is_documented() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_a_target(page: Path) -> None:
     for address in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert address.startswith("https://") or (page.parent / address).exists(), address
 
 
-def test_the_defaults_of_training_are_those_in_the_docs() -> None:
+def test_the_docs_have_the_defaults_of_training() -> None:
     rows = re.findall(
         r"^\| (`--[^|]*) \| ([^|]*) \|", (ROOT / "docs" / "how-to" / "training.md").read_text(), re.MULTILINE
     )
@@ -242,7 +242,7 @@ def test_prose_wraps_at_120() -> None:
             assert len(line) <= 120 or line.startswith(("|", "    ")), f"{page.name}: {line}"
 
 
-def test_the_page_of_the_python_names_documents_all_of_them() -> None:
+def test_the_python_reference_documents_every_name() -> None:
     page = (ROOT / "docs" / "reference" / "python.md").read_text()
     parts, packages = page.split("## Packages")
     documented = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", parts, re.MULTILINE)
@@ -251,7 +251,7 @@ def test_the_page_of_the_python_names_documents_all_of_them() -> None:
     assert {*documented} == {name for name in homing.__all__ if name not in modules}
 
 
-def test_files_that_pages_name_exist() -> None:
+def test_files_named_in_the_docs_exist() -> None:
     for page in PAGES:
         for name in re.findall(
             r"\b((?:tests|tools|benchmarks|examples|src)/[\w./-]+\.(?:py|toml|ipynb))", page.read_text()

@@ -1,4 +1,4 @@
-"""Work ahead: in order, bounded, and errors come out where they belong."""
+"""Ordered maps in threads and processes: order, bounds and errors."""
 
 import gc
 import os
@@ -42,7 +42,7 @@ def test_a_killed_worker_gets_one_line() -> None:
         list(parallel_map(die, list(range(MIN_ITEMS_FOR_PROCESSES))))
 
 
-def test_no_more_is_started_than_needed() -> None:
+def test_the_number_of_started_items_is_bounded() -> None:
     started = []
     results = prefetch_map(started.append, range(1000), threads=3)
     next(results)
@@ -51,19 +51,19 @@ def test_no_more_is_started_than_needed() -> None:
 
 
 def test_pipelined_map_works_in_order_while_it_fetches_the_next_items() -> None:
-    started, taken = threading.Event(), threading.Event()
+    started, fetched = threading.Event(), threading.Event()
     busy: list[int] = []
 
     def items() -> Iterator[int]:
         yield 0
-        assert started.wait(10)  # the first is being worked on
-        taken.set()
+        assert started.wait(10)  # the first item is being processed
+        fetched.set()
         yield from range(1, 6)
 
     def work(item: int) -> int:
         busy.append(item)
         started.set()
-        assert taken.wait(10)  # the next came meanwhile
+        assert fetched.wait(10)  # the next item was fetched at the same time
         assert len(busy) == 1
         busy.clear()
         return 2 * item
@@ -107,7 +107,7 @@ def test_a_worker_may_garbage_collect_abandoned_results() -> None:
     def work(number: int) -> int:
         if number:
             cleared.wait(1)
-            gc.collect()  # here, as it may happen anywhere
+            gc.collect()  # a garbage collection can happen anywhere
         return number
 
     results = prefetch_map(work, range(3), threads=2, persistent=True)
@@ -119,7 +119,7 @@ def test_a_worker_may_garbage_collect_abandoned_results() -> None:
     assert list(prefetch_map(double, range(3), threads=2, persistent=True)) == [0, 2, 4]
 
 
-# Ctrl-C while the main thread is just taking a lock of the pool: raised there, nobody would give the lock back.
+# Ctrl-C while the main thread acquires a lock of the pool: an exception at this point would leave it locked.
 INTERRUPT_WHILE_LOCKING = """
 import os, signal, sys, threading
 from homing._io.parallel import prefetch_map
@@ -146,7 +146,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_leaves_no_lock_of_the_pool_shut() -> None:
+def test_ctrl_c_leaves_no_lock_of_the_pool_locked() -> None:
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPT_WHILE_LOCKING], capture_output=True, text=True, timeout=60, check=False
     )

@@ -122,7 +122,7 @@ def test_the_gradient_is_that_of_the_mean_over_the_samples(small: NetworkExtract
 
 
 def test_copies_get_the_copy_loss(small: NetworkExtractor, inputs: Views) -> None:
-    """Here nothing: then the gradient is that of the photo itself, shared out among the views."""
+    """With a copy loss of zero, the gradient is that of the photo itself, divided by the number of views."""
 
     class OfPhotos(TowardsOthers):
         def copy_loss(self, descriptors: torch.Tensor) -> torch.Tensor:

@@ -43,7 +43,9 @@ def test_changes_stay_within_the_budget(images, extractor, codebook) -> None:
 
 def test_an_image_constraint_holds_for_the_image_and_not_for_each_pixel(images, extractor, codebook) -> None:
     recipe = replace(QUICK, steps=4, constraint="image", budget=JND(psnr=40.0))
-    images = [extractor.resize(image) for image in images]  # larger, a pattern is smooth between the network's pixels
+    images = [
+        extractor.resize(image) for image in images
+    ]  # a pattern for a larger image is smooth between the network's pixels
     for image, change in zip(images, changes(images, extractor, codebook, recipe), strict=True):
         assert change.square().mean().log10().item() == pytest.approx(-4.0, abs=1e-3)
         assert (change.abs() > recipe.budget.pixel_bound(image)).any()
@@ -69,8 +71,8 @@ def test_optimization_is_deterministic(images, extractor, codebook) -> None:
 
 
 def test_one_step_is_the_papers_step(images, extractor, codebook) -> None:
-    """Adam's first step has length `lr` whatever the gradient, so delta is lr · sign: written out by hand."""
-    image = extractor.resize(images[0])  # at the network's own size nothing is resized
+    """Adam's first step has length `lr` for any gradient, so delta is lr · sign."""
+    image = extractor.resize(images[0])  # at the network's input size nothing is resized
     original = describe(extractor, [image])
     pixel_bound = QUICK.budget.pixel_bound(image)
     delta = torch.zeros_like(image, requires_grad=True)
@@ -78,7 +80,7 @@ def test_one_step_is_the_papers_step(images, extractor, codebook) -> None:
     (changed - codebook.reconstruct(original)).square().sum().backward()
     expected = pixel_bound * torch.tanh(-delta.grad.sign())
     (ours,) = changes([image], extractor, codebook, Recipe(name="one", summary="", steps=1, budget=JND(alpha=3.0)))
-    clear = delta.grad.abs() > delta.grad.abs().median()  # where neither rounding nor Adam's epsilon matters
+    clear = delta.grad.abs() > delta.grad.abs().median()  # pixels where neither rounding nor Adam's epsilon matters
     assert delta.grad.abs().median() > 0
     agree = torch.isclose(ours[clear], expected[clear], atol=1e-3, rtol=0.05)
     assert agree.float().mean() > 0.99
@@ -101,7 +103,7 @@ def test_every_recipe_has_a_summary_and_a_budget(name: str) -> None:
 
 
 def loss_decrease(images, extractor, codebook, network, recipe: Recipe) -> torch.Tensor:
-    """By how much the loop, run on a network, lowers what the reference says of each photo."""
+    """The decrease of each photo's loss on the reference, for a change optimized on `network`."""
     reference = objective_for(codebook, describe(extractor, images), recipe.objective)
     target = objective_for(codebook, describe(network, images).to(network.device), recipe.objective)
     changed = optimize(images, extractor=network, objective=target, recipe=recipe)
@@ -111,7 +113,7 @@ def loss_decrease(images, extractor, codebook, network, recipe: Recipe) -> torch
 
 @pytest.mark.parametrize("how", ["half", "compiled"])
 def test_half_precision_and_compilation_gain_what_the_reference_gains(images, extractor, codebook, how: str) -> None:
-    """Within a tenth. What a GPU does, on the CPU."""
+    """Within a tenth; tests what a GPU does on the CPU."""
     network = extractors.load(extractor.name, device="cpu")
     if how == "half":
         network._half = True
@@ -128,7 +130,7 @@ def test_half_precision_and_compilation_gain_what_the_reference_gains(images, ex
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", ["paper", "homing-fast"])
 def test_a_gpu_gives_the_changes_of_a_cpu(images, extractor, codebook, name: str, compiled: bool) -> None:
-    """In half precision, and compiled, it gains the same within a tenth."""
+    """In half precision and compiled, the gain is the same within a tenth."""
     gpu = extractors.load(extractor.name, device="cuda")
     if compiled:
         gpu = gpu.compiled()
@@ -138,7 +140,7 @@ def test_a_gpu_gives_the_changes_of_a_cpu(images, extractor, codebook, name: str
 
 
 def test_a_padded_batch_gives_the_same_changes(images, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a GPU does it, on the CPU."""
+    """Padding as on a GPU."""
     described, alone = describe(extractor, images), changes(images, extractor, codebook, QUICK)
     monkeypatch.setattr(base, "_padded_batch_size", lambda count, device: count + 3)
     torch.testing.assert_close(describe(extractor, images), described)

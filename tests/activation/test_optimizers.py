@@ -20,7 +20,7 @@ def rms(changes: torch.Tensor) -> torch.Tensor:
 
 
 def test_tanh_adam_is_adam_on_the_papers_formula(pixel_bounds: torch.Tensor) -> None:
-    """The same by autograd: I_o + bound · tanh δ, a constant gradient, and λ times the squares."""
+    """Compared with autograd on I_o + bound · tanh δ, a constant gradient, and λ times the squares."""
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1)) / 1000
     delta = torch.zeros_like(pixel_bounds, requires_grad=True)
     adam = torch.optim.Adam([delta], lr=0.5)
@@ -51,7 +51,7 @@ def test_normalized_momentum_takes_steps_of_rms_lr_along_a_power_of_the_gradient
 
 
 def test_step_sizes_decay_to_zero(pixel_bounds: torch.Tensor) -> None:
-    """By a third of the lr from step to step, of three; what came before goes on with momentum."""
+    """With three steps the lr falls by a third from step to step; momentum keeps earlier steps."""
     gradient = torch.randn(pixel_bounds.shape, generator=torch.Generator().manual_seed(1))
     optimizer = make_optimizer(
         Recipe(name="r", summary="", constraint="image", steps=3, lr=0.15, lr_decay=True), pixel_bounds

@@ -21,7 +21,7 @@ def names(photos: Sequence[Photo]) -> list[str]:
 
 
 def test_batches_are_limited_in_photos_and_pixels() -> None:
-    sizes = [10, 10, 10, 40, 10, 10, 10, 10]  # pixels a side
+    sizes = [10, 10, 10, 40, 10, 10, 10, 10]  # pixels per side
     items = [(number, photo(str(number), side, side)) for number, side in enumerate(sizes)]
     batched = [[item for item, _ in batch] for batch in split_into_batches(items, BatchSize(photos=3, pixels=1000))]
     assert batched == [[0, 1, 2], [3], [4, 5, 6], [7]]
@@ -37,7 +37,7 @@ def test_results_keep_the_order_and_failed_photos_are_passed_through() -> None:
 
 def test_two_batches_run_at_once_and_no_more_are_started() -> None:
     size = BatchSize(photos=1, pixels=10**6, concurrent=2)
-    both = threading.Barrier(2, timeout=120)  # never passed if batches were moved one after the other
+    both = threading.Barrier(2, timeout=120)  # never passed if batches run one after the other
     started: list[str] = []
 
     def activate_batch(photos: Sequence[Photo]) -> list[str]:

@@ -76,7 +76,7 @@ def test_gpu_synchronizations_do_not_grow_with_the_photos(flower: Photo, extract
                 torch.cuda.set_sync_debug_mode("default")
         return sum("synchronizing" in str(each.message) for each in caught)
 
-    waits(2)  # what is sent once and kept
+    waits(2)  # tensors that are sent once and cached
     few = waits(2)
     assert few > 0 and waits(8) <= few
 
@@ -141,7 +141,7 @@ def test_a_rejected_change_is_halved(flower: Photo, extractor, codebook, monkeyp
     recipe = replace(PAPER, budget=JND(alpha=3.0))
     (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=recipe, format="png")
     refuse = ReleaseCheck._rejection_reason
-    # At full strength this photo stays in its cell; say it did not, to see what is tried next.
+    # At full strength this photo stays in its cell; reject it anyway, to test the next attempt.
     monkeypatch.setattr(
         ReleaseCheck,
         "_rejection_reason",

@@ -1,4 +1,4 @@
-"""The strength at which a file has a PSNR, on pixels that are rounded to 8 bits."""
+"""Search for the strength that gives a PSNR, with pixels rounded to 8 bits."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from homing.perception import measure
 
 
 def run(search) -> "Rounded":
-    """Result of a search whose requests are answered at once."""
+    """Run a search, executing each request at once."""
     answer = None
     while True:
         try:
@@ -29,7 +29,7 @@ class Rounded(NamedTuple):
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("wanted", [43.8, 46.0, 52.0])
 def test_a_nearly_uniform_change_meets_the_psnr(wanted: float, known: bool) -> None:
-    """As under L∞: a little weaker and all of it is rounded away, a little stronger and every pixel moves a step."""
+    """As with L∞: a weaker change is rounded to nothing, a stronger one changes every pixel by one level."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
     pixel_bound = 10 ** (-wanted / 20) / 0.8
@@ -43,7 +43,7 @@ def test_a_nearly_uniform_change_meets_the_psnr(wanted: float, known: bool) -> N
 
 
 def test_a_varied_change_takes_two_files() -> None:
-    """As under JND: what is written differs from what was meant by rounding, and a first guess by little."""
+    """As with JND: rounding changes the result slightly, so the first guess is close."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
     change = 0.01 * torch.randn(pixels.shape, generator=torch.Generator().manual_seed(1))
@@ -59,7 +59,7 @@ def test_a_varied_change_takes_two_files() -> None:
 
 @pytest.mark.parametrize("share", [1.0, 0.2])
 def test_a_predicted_psnr_takes_one_file(share: float) -> None:
-    """However far off the first guess is, here by nearly ten dB; also of a change of few pixels."""
+    """Even if the first guess is wrong by nearly ten dB, or the change has few pixels."""
     pixels = torch.rand(3, 40, 40, generator=torch.Generator().manual_seed(0)) * 0.5 + 0.25
     pixels = (255 * pixels).round() / 255
     change = 0.01 * torch.randn(pixels.shape, generator=torch.Generator().manual_seed(1))

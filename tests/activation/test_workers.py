@@ -34,7 +34,9 @@ def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
     for ours, theirs in zip((by_name["flower.jpg"], by_name["too"]), alone, strict=True):
         assert (ours.state, ours.sha256) == ("activated", theirs.sha256)
         assert ours.quality.psnr == pytest.approx(theirs.quality.psnr, abs=0.1)
-        assert ours.loss_after == pytest.approx(theirs.loss_after, rel=0.05)  # of one thread, not of several
+        assert ours.loss_after == pytest.approx(
+            theirs.loss_after, rel=0.05
+        )  # computed with one thread instead of several
 
 
 def test_processes_are_used_for_thousands_of_photos_and_a_gpu() -> None:
@@ -52,7 +54,7 @@ def test_a_job_in_processes_gives_the_results_of_one_without(
         (tmp_path / "in" / name).write_bytes((photos / name).read_bytes())
     (tmp_path / "in" / "bad.jpg").write_text("hello")
     with Collection.create(tmp_path / "c.homing") as collection:
-        for _ in range(2):  # the second time nothing is left to do
+        for _ in range(2):  # the second run has nothing to do
             results = collection.activate(tmp_path / "in", tmp_path / "out", recipe=FAST, processes=True)
             by_name = {outcome.photo.name: outcome for outcome in results}
             assert {name: outcome.state for name, outcome in by_name.items()} == {

@@ -1,4 +1,4 @@
-"""Codes agree with their own descriptors, rounded to fp16, and with no others."""
+"""Codes match their own descriptors, rounded to fp16, and no others."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_codes_match_their_own_rounded_descriptors_only(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["PQ8x4", "IVF16,PQ8x4", "SQ8"])
-def test_a_single_byte_that_changed_is_seen(spec: str) -> None:
+def test_a_single_changed_byte_is_detected(spec: str) -> None:
     book, rows = train(spec), descriptors(200, seed=2)
     codes, rounded = book.encode(rows), rows.numpy().astype(np.float16)
     codes[:, -1] ^= 0b1000_1000
@@ -38,11 +38,11 @@ def test_codes_of_unknown_cells_do_not_match() -> None:
 def test_codes_of_photos_on_a_border_match_on_either_side() -> None:
     book, rows = train("IVF16,PQ8x4"), descriptors(200, seed=4)
     inside, outside = rows, rows.roll(1, dims=0)
-    for _ in range(40):  # halved so often, no step is left between a cell and the next
+    for _ in range(40):  # after so many bisections the point is on the border of two cells
         middle = (inside + outside) / 2
         same = (book.cells(middle) == book.cells(rows))[:, None]
         inside, outside = inside.where(~same, middle), outside.where(same, middle)
     codes, rounded = book.encode(inside), inside.numpy().astype(np.float16)
-    moved = (book.encode(inside.half().float()) != codes).any(axis=1)
-    assert moved.sum() > 20
+    changed = (book.encode(inside.half().float()) != codes).any(axis=1)
+    assert changed.sum() > 20
     assert codes_match(book, codes, rounded).all()

@@ -61,7 +61,7 @@ def test_a_code_does_not_depend_on_the_rest_of_the_batch(trained: Codebook) -> N
     ("spec", "median"), [("IVF16,Flat", 2**0.5), ("LSH", 4), ("RaBitQ", 2**0.5), ("HNSW8", 2**0.5)]
 )
 def test_the_null_distribution_has_the_distances_of_an_index(spec: str, median: float) -> None:
-    """Random descriptors lie √2 apart, and on different sides of half of 32 planes."""
+    """Random descriptors are √2 apart, and on different sides of half of 32 planes."""
     known = train(spec).null_distribution.code
     assert np.interp(0.5, known.shares, known.distances) == pytest.approx(median, rel=0.05)
 
@@ -250,7 +250,7 @@ def test_package_data_stays_small() -> None:
 
 
 @pytest.mark.parametrize("spec", ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x4", "IVF16,RQ4x4", "IVF16,PQ8x4fsr"])
-def test_sampled_codes_lie_as_far_from_their_centroid_as_those_of_photos(spec: str) -> None:
+def test_sampled_codes_have_the_centroid_distances_of_photos(spec: str) -> None:
     codebook, photos = train(spec), descriptors(64, 1)
     centers = codebook.centroids(photos)
     apart = (codebook.sample_reconstructions(codebook.cells(photos), 200) - centers[:, None]).norm(dim=2)

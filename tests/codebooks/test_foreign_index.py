@@ -34,7 +34,7 @@ def network() -> NetworkExtractor:
 
 
 def faiss_index(spec: str, vectors: int = 0, metric: int = faiss.METRIC_L2) -> faiss.Index:
-    """A trained index of FAISS that holds so many vectors."""
+    """A trained FAISS index with a number of vectors."""
     index = faiss.index_factory(DIM, spec, metric)
     index.train(descriptors(1000).numpy())
     if vectors:
@@ -160,7 +160,7 @@ def test_descriptors_of_another_kind_are_refused(rows: torch.Tensor, message: st
         Codebook.from_faiss(faiss_index("PQ8x4"), extractor=network, descriptors=rows)
 
 
-def test_what_is_not_an_extractor_is_refused() -> None:
+def test_wrong_extractors_are_rejected() -> None:
     with pytest.raises(HomingError, match=r"name, file or as an Extractor.*got Linear"):
         Codebook.from_faiss(faiss_index("PQ8x4"), extractor=nn.Linear(3, 3))
 

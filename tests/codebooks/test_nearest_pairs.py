@@ -1,4 +1,4 @@
-"""Pairs of photos by their distances, against NumPy that sorts all of them."""
+"""Nearest pairs of photos, compared with NumPy sorting all pairs."""
 
 import numpy as np
 from tests.conftest import descriptors
@@ -6,8 +6,8 @@ from tests.conftest import descriptors
 from homing.codebooks.pairs import DistanceBlocks, nearest_pairs, pairwise_distances
 
 
-def test_the_nearest_pairs_are_those_of_all() -> None:
-    rows = descriptors(1200, dim=8).numpy()  # more than are looked at at once
+def test_nearest_pairs_equal_those_of_numpy() -> None:
+    rows = descriptors(1200, dim=8).numpy()  # more than one block
     distances = pairwise_distances(rows, rows)
     one, other = np.triu_indices(len(rows), 1)
     wanted = np.sort(distances[one, other])[:40]
@@ -16,12 +16,12 @@ def test_the_nearest_pairs_are_those_of_all() -> None:
     np.testing.assert_allclose(distances[pairs[:, 0], pairs[:, 1]], wanted, atol=1e-6)
 
 
-def test_there_may_be_no_more_pairs() -> None:
+def test_fewer_pairs_than_requested() -> None:
     rows = descriptors(4, dim=8).numpy()
     assert sorted(map(tuple, nearest_pairs(rows, 300).tolist())) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
 
-def test_related_pairs_do_not_count() -> None:
+def test_related_pairs_are_excluded() -> None:
     rows = descriptors(700, dim=8).numpy()
     related = np.array([[3, 650], [10, 11]])
     blocks = DistanceBlocks(rows, rows, related)

@@ -1,4 +1,4 @@
-"""Null distributions, compared with NumPy over all pairs and with pairs that were not measured."""
+"""Null distributions, compared with all pairs in NumPy and with pairs that were not measured."""
 
 import json
 
@@ -23,7 +23,7 @@ def pairs(rows: np.ndarray) -> np.ndarray:
     return np.sort(pairwise_distances(rows, rows)[~np.eye(len(rows), dtype=bool)])
 
 
-def test_the_curve_is_that_of_all_pairs() -> None:
+def test_the_curve_equals_that_of_all_pairs() -> None:
     rows = descriptors(600, dim=DIM).numpy()
     known, every = PairDistances.measure(rows, rows), pairs(rows)
     for share in (0.0005, 0.002, 0.02, 0.2, 0.9):
@@ -34,26 +34,26 @@ def test_the_curve_is_that_of_all_pairs() -> None:
 def test_the_tail_extrapolates_to_pairs_nearer_than_any_measured() -> None:
     few, many = descriptors(600, seed=1, dim=64).numpy(), descriptors(4000, seed=2, dim=64).numpy()
     known, every = PairDistances.measure(few, few), pairs(many)
-    for share in (1e-4, 1e-6):  # of 180,000 pairs eighteen, and none
+    for share in (1e-4, 1e-6):  # eighteen and none of 180,000 pairs
         assert 0.4 < known.cdf(np.array(every[int(share * len(every))])) / share < 4
     nearer = known.cdf(np.linspace(0, 1, 50))
     assert (np.diff(nearer) >= 0).all()
-    assert nearer[0] > 0  # nobody can tell that there are none
+    assert nearer[0] > 0  # measurements cannot exclude such pairs
 
 
 @pytest.mark.parametrize("shape", [-0.04, 0.0, 0.2])
 def test_the_tail_is_a_generalized_pareto(shape: float) -> None:
-    """Against pairs drawn from one, and a decade beyond the nearest of them."""
+    """Compared with pairs drawn from one, up to a decade beyond the nearest of them."""
     beyond = genpareto(shape, scale=0.05)
-    drawn = 1.2 - beyond.rvs(20_000, random_state=1)
-    shares = np.arange(1, len(drawn) + 1) / len(drawn)
-    known = PairDistances(np.sort(drawn), shares, np.full(len(drawn), 1e6))
+    sampled = 1.2 - beyond.rvs(20_000, random_state=1)
+    shares = np.arange(1, len(sampled) + 1) / len(sampled)
+    known = PairDistances(np.sort(sampled), shares, np.full(len(sampled), 1e6))
     for share in (1e-2, 1e-3, 1e-4, 1e-5):
         assert 0.5 < known.cdf(np.array(1.2 - beyond.isf(share))) / share < 2
 
 
-def test_near_pairs_that_fall_to_few_queries_raise_the_probability_of_those_only() -> None:
-    """Half of all photos lie in one crowd: of a collection every one of these finds something, and no other does."""
+def test_near_pairs_of_few_queries_raise_their_probabilities_only() -> None:
+    """Half of all photos are in one cluster: each of them has a false match in the collection, the others have none."""
     rng = np.random.default_rng(0)
 
     def photos(count: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def test_near_pairs_that_fall_to_few_queries_raise_the_probability_of_those_only
     assert 0.1 < probability[found].max() < 0.4
 
 
-def test_a_false_match_probability_grows_with_the_tries_and_the_distance() -> None:
+def test_a_false_match_probability_grows_with_references_and_distance() -> None:
     rows = descriptors(600, dim=DIM).numpy()
     known = PairDistances.measure(rows, rows)
     far = np.linspace(0.01, 2, 100)
@@ -110,7 +110,7 @@ def test_another_null_distribution_keeps_the_fingerprint() -> None:
 
 
 def similar_descriptors(count: int, seed: int) -> np.ndarray:
-    """Descriptors that lie to one side, nearer to each other than others do."""
+    """Descriptors in one direction, nearer to each other than random ones."""
     rows = descriptors(count, seed=seed).numpy()
     rows[:, 0] += 0.4
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -132,7 +132,7 @@ def test_the_density_ratio_of_similar_photos(count: int) -> None:
 
 def test_photos_of_one_series_hardly_change_the_density_ratio() -> None:
     rows = descriptors(900, seed=5).numpy()
-    rows[100:] = rows[:100].repeat(8, axis=0)  # each nine times: one pair in a hundred and ten
+    rows[100:] = rows[:100].repeat(8, axis=0)  # each nine times: one pair in 110
     assert train("IVF8,PQ4x4").null_distribution.density_ratio(rows) < 2
 
 
@@ -144,8 +144,8 @@ def test_a_false_match_probability_is_larger_among_similar_photos() -> None:
     assert known.false_match_probability("code", distance, 9, 5.0) == known.false_match_probability("code", distance, 9)
 
 
-def test_related_photos_do_not_count() -> None:
-    """Every photo has a copy: with the related pairs left out, distances are as without copies."""
+def test_related_photos_are_excluded() -> None:
+    """Every photo has a copy. If the related pairs are excluded, distances are those without copies."""
     rows = descriptors(300, dim=DIM).numpy()
     copies = np.stack([np.arange(300), 300 + np.arange(300)], axis=1)
     quantizer = train("PQ4x4", dim=DIM).quantizer
@@ -160,17 +160,17 @@ def test_related_photos_do_not_count() -> None:
         assert with_related.cdf(np.array(distance)) == pytest.approx(alone.cdf(np.array(distance)), rel=0.2)
 
 
-def test_photos_that_have_the_same_code_are_counted() -> None:
-    """Sign codes of eight bits: some unrelated photos have the same one."""
+def test_pairs_with_the_same_code_are_counted() -> None:
+    """With eight sign bits, some unrelated photos have the same code."""
     rows = np.where(descriptors(600, dim=DIM).numpy() > 0, 1, 0).astype(np.float32)
     known, every = PairDistances.measure(rows, rows), pairs(rows)
     for bits in range(4):
         seen = (every <= bits**0.5 + 1e-6).mean()
-        assert known.cdf(np.array(bits**0.5)) == pytest.approx(seen, rel=0.25)  # most are a sample's
+        assert known.cdf(np.array(bits**0.5)) == pytest.approx(seen, rel=0.25)  # mostly from a sample
 
 
 def test_no_probability_is_zero_below_the_nearest_measured_pair() -> None:
-    """Nearer than all pairs: not certain, however light the tail, and the less so the fewer pairs there were."""
+    """Below the nearest pair the probability is positive, and larger if fewer pairs were measured."""
     for photos in (2, 40, 600):
         rows = descriptors(photos, dim=64).numpy()
         known = PairDistances.measure(rows, rows)
@@ -189,7 +189,7 @@ def test_damaged_distances_are_refused(row: int, value: float) -> None:
 
 
 def test_copies_have_a_low_false_match_probability_and_distractors_a_high_one(codebook: Codebook) -> None:
-    """In a large collection: of what lies as far as a copy does, and of what unrelated photos reach."""
+    """In a large collection, at the distances of copies and of unrelated photos."""
     known = codebook.null_distribution
     assert known.false_match_probability("descriptor", np.array(0.1), 100_000) < 1e-4
     assert known.false_match_probability("descriptor", np.array(0.6), 100_000) > 0.02

@@ -1,4 +1,4 @@
-"""The emojis and fonts that are shipped, and that no other library draws."""
+"""The bundled emojis and fonts, which need no other library."""
 
 import ast
 import string
@@ -54,11 +54,11 @@ def test_every_phrase_has_5_to_15_characters_of_every_latin_font():
 
 def test_many_seeds_draw_many_fonts_and_texts():
     rng = np.random.default_rng(0)
-    drawn = [draw_writing(rng) for _ in range(400)]
-    assert all(5 <= len(characters) <= 15 for characters, _ in drawn)
-    assert len({file for _, file in drawn}) > 60
-    assert len({characters for characters, _ in drawn}) > 200
-    phrases = sum(characters in PHRASES for characters, _ in drawn)
+    samples = [draw_writing(rng) for _ in range(400)]
+    assert all(5 <= len(characters) <= 15 for characters, _ in samples)
+    assert len({file for _, file in samples}) > 60
+    assert len({characters for characters, _ in samples}) > 200
+    phrases = sum(characters in PHRASES for characters, _ in samples)
     assert 150 < phrases < 250
 
 

@@ -26,7 +26,7 @@ def test_overlays_cover_as_much_as_in_the_exact_edit(name):
     for half in (np.linspace(low, middle, 120), np.linspace(middle, high, 120)):
         edits = [Edit(name, strength) for strength in half]
         exact = covered(
-            *(as_views(*(edit(blank, seed=place) for place, edit in enumerate(edits))).pixels for blank in blanks)
+            *(as_views(*(edit(blank, seed=number) for number, edit in enumerate(edits))).pixels for blank in blanks)
         )
         every = torch.from_numpy(half).float()
         shares.append(
@@ -37,7 +37,7 @@ def test_overlays_cover_as_much_as_in_the_exact_edit(name):
 
 
 def window(name: str, ratio: float, number: int) -> tuple[Tensor, tuple[slice, slice], float]:
-    """What the differentiable edit makes of a photo of that ratio; where the photo is in it; the ratio of all."""
+    """The result of a differentiable edit on a photo of a ratio, the part with the photo, and the result's ratio."""
     photo = as_views(load("china.jpg")).pixels
     canvases = torch.cat((photo, torch.zeros_like(photo), torch.ones_like(photo)))
     ratios = torch.tensor([ratio])

@@ -38,18 +38,18 @@ def test_crop_comes_first_and_palette_last(sequences):
 
 
 def test_every_edit_is_drawn_over_its_whole_range(sequences):
-    drawn: dict[str, list[float | None]] = {name: [] for name in RANGES}
+    strengths: dict[str, list[float | None]] = {name: [] for name in RANGES}
     for edit in (edit for sequence in sequences for edit in sequence):
-        drawn[edit.name].append(edit.strength)
+        strengths[edit.name].append(edit.strength)
     for name, span in RANGES.items():
         if span is None:
-            assert set(drawn[name]) == {None}
+            assert set(strengths[name]) == {None}
             continue
         low, high = span
         slack = 0.1 * (high - low)
-        assert low <= min(drawn[name]) <= low + slack
-        assert high - slack <= max(drawn[name]) <= high
-        assert np.mean(drawn[name]) == pytest.approx((low + high) / 2, abs=slack)
+        assert low <= min(strengths[name]) <= low + slack
+        assert high - slack <= max(strengths[name]) <= high
+        assert np.mean(strengths[name]) == pytest.approx((low + high) / 2, abs=slack)
 
 
 def test_families_are_drawn_evenly(sequences):

@@ -1,4 +1,4 @@
-"""Edits against independent versions: torchvision, SciPy, Pillow's own files, a few lines of NumPy."""
+"""Edits compared with independent versions: torchvision, SciPy, Pillow and NumPy."""
 
 import numpy as np
 import pytest
@@ -21,13 +21,13 @@ def pixels(image: Image.Image) -> np.ndarray:
 
 @pytest.mark.parametrize("strength", [0.0, 0.5, 0.9, 1.3, 2.0])
 @pytest.mark.parametrize("name", ["contrast", "brightness", "saturation"])
-def test_color_factors_are_torchvisions(photo, name, strength):
+def test_color_factors_equal_torchvision(photo, name, strength):
     reference = getattr(torchvision, f"adjust_{name}")(photo, strength)
     assert parse(f"{name}-{strength}")(photo) == reference
 
 
 @pytest.mark.parametrize("strength", [-0.5, -0.31, -0.1, 0.2, 0.5])
-def test_hue_is_torchvisions(photo, strength):
+def test_hue_equals_torchvision(photo, strength):
     assert parse(f"hue-{strength}")(photo) == torchvision.adjust_hue(photo, strength)
 
 
@@ -40,7 +40,7 @@ def test_contrast_moves_away_from_the_mean_gray(photo, strength):
 
 
 @pytest.mark.parametrize(("sigma", "kernel"), [(0.8, 3), (2.0, 11), (4.7, 29)])
-def test_blur_is_torchvisions_with_the_papers_kernel(photo, sigma, kernel):
+def test_blur_equals_torchvision_with_the_papers_kernel(photo, sigma, kernel):
     reference = torchvision.gaussian_blur(photo, [kernel, kernel], [sigma, sigma])
     assert np.abs(pixels(parse(f"blur-{sigma}")(photo)) - pixels(reference)).max() <= 1
 
@@ -50,7 +50,7 @@ def test_a_tiny_blur_changes_nothing(photo, sigma):
     assert parse(f"blur-{sigma}")(photo) == photo
 
 
-def test_blur_is_nearly_scipys_gaussian(photo):
+def test_blur_is_close_to_scipys_gaussian(photo):
     reference = gaussian_filter(pixels(photo), (7.0, 7.0, 0.0), mode="mirror")
     difference = np.abs(pixels(parse("blur-7.0")(photo)) - reference)
     assert difference.mean() < 0.7 and difference.max() < 8
@@ -86,7 +86,7 @@ def test_pixelate_paints_means_of_blocks(photo):
     assert np.abs(result - blocks.repeat(4, axis=0).repeat(4, axis=1)).max() <= 1
 
 
-def test_shuffle_moves_that_fraction_and_loses_nothing():
+def test_shuffle_moves_the_given_fraction_and_keeps_all_pixels():
     pixel = np.arange(100 * 80, dtype=np.uint32)
     image = Image.fromarray(
         np.stack([pixel % 256, pixel // 256, pixel * 0], axis=1).astype(np.uint8).reshape(80, 100, 3)
@@ -101,14 +101,14 @@ def test_quarter_turns_are_exact(photo, quarters):
     assert np.array_equal(parse(f"rotation-{90 * quarters}")(photo), np.rot90(photo, quarters))
 
 
-def test_rotation_is_torchvisions(photo):
+def test_rotation_equals_torchvision(photo):
     bilinear = torchvision.InterpolationMode.BILINEAR
     assert parse("rotation-25")(photo) == torchvision.rotate(photo, 25, bilinear, expand=True)
 
 
 @pytest.mark.parametrize("area", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("name", ["crop", "resize"])
-def test_crop_and_resize_keep_that_much_area(photo, name, area):
+def test_crop_and_resize_keep_the_given_area(photo, name, area):
     width, height = parse(f"{name}-{area}")(photo).size
     assert width * height / (photo.width * photo.height) == pytest.approx(area, rel=0.01)
     assert width / height == pytest.approx(photo.width / photo.height, rel=0.02)
@@ -118,21 +118,21 @@ def test_crop_takes_the_center(photo):
     assert np.array_equal(parse("crop-0.25")(photo), np.asarray(photo)[60:180, 80:240])
 
 
-def test_resize_is_torchvisions(photo):
+def test_resize_equals_torchvision(photo):
     assert parse("resize-0.25")(photo) == torchvision.resize(photo, [120, 160])
 
 
 def test_fragment_is_found_in_the_photo():
     column, row = np.meshgrid(np.arange(250), np.arange(200))
     image = Image.fromarray(np.stack([column, row, 0 * row], axis=2).astype(np.uint8))
-    places = set()
+    positions = set()
     for seed in range(20):
         part = np.asarray(parse("fragment-0.4")(image, seed=seed))
         left, top, _ = part[0, 0].tolist()
         assert part.shape == (80, 100, 3)
         assert np.array_equal(part, np.asarray(image)[top : top + 80, left : left + 100])
-        places.add((left, top))
-    assert len(places) > 10
+        positions.add((left, top))
+    assert len(positions) > 10
 
 
 def test_flip_mirrors(photo):

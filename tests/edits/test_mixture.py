@@ -24,9 +24,9 @@ def test_one_to_four_edits_of_different_families() -> None:
         assert abs(counts[number] / 20_000 - share) < 0.01
     for column in chosen.T:
         assert len({KINDS[name].family for name in column if name}) == 1
-    drawn = Counter(chosen.ravel().tolist())
-    assert set(drawn) - {""} == set(EDITS)
-    assert drawn["rotation"] > 2 * drawn["pad"]
+    sampled = Counter(chosen.ravel().tolist())
+    assert set(sampled) - {""} == set(EDITS)
+    assert sampled["rotation"] > 2 * sampled["pad"]
 
 
 def test_counts_set_the_number_of_edits() -> None:
@@ -38,9 +38,9 @@ def test_strengths_stay_in_their_range_and_half_the_rotations_are_quarter_turns(
     rng = np.random.default_rng(0)
     for name, span in EDITS.items():
         if span is not None:
-            drawn = _strengths(name, span, 1000, rng)
-            assert span[0] - 0.5 <= drawn.min() and drawn.max() <= span[1] + 0.5
-            assert not KINDS[name].whole or (drawn == np.rint(drawn)).all()
+            sampled = _strengths(name, span, 1000, rng)
+            assert span[0] - 0.5 <= sampled.min() and sampled.max() <= span[1] + 0.5
+            assert not KINDS[name].whole or (sampled == np.rint(sampled)).all()
     turns = _strengths("rotation", (-180, 180), 4000, rng)
     assert 0.45 < ((turns % 90 == 0) & (turns != 0)).mean() < 0.56
     assert 0 < np.abs(_strengths("rotation", (-20, 20), 1000, rng)).max() <= 20

@@ -1,4 +1,4 @@
-"""The emoji, the text and the meme: what they cover, how large, and what stays visible."""
+"""Emoji, text and meme: covered area, size and visibility."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def changed(before: Image.Image, after: Image.Image) -> np.ndarray:
     return (np.asarray(before) != np.asarray(after)).any(axis=2)
 
 
-def test_meme_puts_black_words_on_a_white_bar(photo):
+def test_a_meme_has_black_words_on_a_white_bar(photo):
     result = np.asarray(parse("meme")(photo))
     bar = result[:-300]
     assert np.array_equal(result[-300:], photo)
@@ -59,7 +59,7 @@ def test_texts_have_many_colors_and_half_of_them_an_outline(photo):
 
 
 @pytest.mark.parametrize("size", [(400, 300), (300, 400)])
-def test_emojis_are_that_high_and_inside(size):
+def test_emojis_have_the_given_height_and_are_inside(size):
     photo = Image.new("RGB", size, GREEN)
     heights, widths = [], []
     for seed in range(40):

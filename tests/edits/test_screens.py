@@ -16,7 +16,7 @@ every_screen = pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: scr
 
 
 def photo_area(image: Image.Image) -> np.ndarray:
-    """Where a magenta photo shows."""
+    """The area where a magenta photo is visible."""
     return (np.abs(np.asarray(image).astype(int) - MAGENTA) <= 2).all(axis=2)
 
 
@@ -50,10 +50,10 @@ def test_nothing_covers_the_photo(screen):
 @every_screen
 def test_screens_differ_from_seed_to_seed(screen):
     blank = Image.new("RGB", (40, 30))
-    drawn = [screen(np.random.default_rng(seed), 4 / 3).finish(blank) for seed in range(16)]
-    assert len({image.tobytes() for image in drawn}) == 16
-    assert len({image.size for image in drawn}) >= 3
-    levels = [np.asarray(image.convert("L")).mean() for image in drawn]
+    screens = [screen(np.random.default_rng(seed), 4 / 3).finish(blank) for seed in range(16)]
+    assert len({image.tobytes() for image in screens}) == 16
+    assert len({image.size for image in screens}) >= 3
+    levels = [np.asarray(image.convert("L")).mean() for image in screens]
     assert min(levels) < 90 and max(levels) > 110  # dark and light
 
 
@@ -75,7 +75,7 @@ def test_themes_are_light_or_dark_and_have_contrast():
     themes = [draw_theme(rng) for _ in range(60)]
 
     def luma(color: str) -> float:
-        red, green, blue = (int(color[place : place + 2], 16) for place in (1, 3, 5))
+        red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
         return 0.299 * red + 0.587 * green + 0.114 * blue
 
     assert all(abs(luma(theme.ink) - luma(theme.page)) > 180 for theme in themes)

@@ -7,7 +7,7 @@ import pytest
 from homing.edits import KINDS, parse
 from homing.edits.sweeps import SWEEPS
 
-# First, last and step, as the paper's appendix has them; of blur the taps of the kernel.
+# First, last and step of each sweep in the paper's appendix; for blur, the taps of the kernel.
 PAPERS = {
     "rotation": (-90, 90, 10),
     "crop": (0.1, 1.0, 0.1),

@@ -1,4 +1,4 @@
-"""Made-up results, to test how results are written."""
+"""Invented results, to test how results are written."""
 
 import numpy as np
 from PIL import Image

@@ -26,7 +26,7 @@ RECIPES = ("passive", "paper-fast")
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Photos, others, and two codebooks of a small network: with cells and without."""
+    """Photos, distractors, and two codebooks of a small network: with cells and without."""
     folder = tmp_path_factory.mktemp("workspace")
     small_photos(folder / "photos", [f"p{number}" for number in range(PHOTOS)], seed=1)
     others = small_photos(folder / "others", [f"o{number}" for number in range(10)], seed=2)
@@ -78,7 +78,7 @@ def copies(workspace: Path, out: Path) -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def index(workspace: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """With FAISS alone: cell centroids, and reconstructions and cells of all references, photos first."""
+    """Cell centroids, and reconstructions and cells of all references, photos first, computed with FAISS alone."""
     network = extractors.load(str(workspace / "small.pt"), device="cpu")
     photos = np.concatenate([describe_file(network, path) for path in sorted((workspace / "photos").iterdir())])
     (distractors,) = (np.load(path) for path in out.glob("descriptors-*.npy"))
@@ -91,8 +91,8 @@ def index(workspace: Path, out: Path) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return centroids, stored, cells
 
 
-def distances(some: np.ndarray, others: np.ndarray) -> np.ndarray:
-    return np.square(some[:, None].astype(float) - others[None]).sum(axis=2)
+def distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.square(first[:, None].astype(float) - second[None]).sum(axis=2)
 
 
 def lines(out: Path, recipe: str) -> list[dict[str, str]]:
@@ -113,7 +113,7 @@ def test_distances_and_ranks_of_copies_equal_those_of_faiss(out: Path, copies, i
         mine = to_stored[query, own[query]]
         assert float(line["squared_distance"]) == pytest.approx(mine, abs=1e-4)
         assert int(line["same_cell"]) == (cell[query] == cells[own[query]])
-        seen = np.flatnonzero(cells == cell[query])  # what one probe compares
+        seen = np.flatnonzero(cells == cell[query])  # the references that one probe compares
         nearer = int((to_stored[query, seen] < mine - 1e-4).sum())
         ties = int((abs(to_stored[query, seen] - mine) <= 1e-4).sum())
         if own[query] in seen:
@@ -238,10 +238,10 @@ def test_unrelated_pairs_are_drawn_without_replacement() -> None:
     rng = np.random.default_rng(0)
     originals, rows = rng.random((150, 3)).astype(np.float32), rng.random((200, 3)).astype(np.float16)
     book, distractors = train("Flat", dim=3), DescriptorSet(rows, 200, [])
-    drawn = unrelated_distances(book, originals, distractors)
-    assert len(drawn) == UNRELATED_PAIRS
-    np.testing.assert_array_equal(drawn, unrelated_distances(book, originals, distractors))
-    assert drawn.mean() == pytest.approx(distances(rows, originals).mean(), rel=0.03)
+    sampled = unrelated_distances(book, originals, distractors)
+    assert len(sampled) == UNRELATED_PAIRS
+    np.testing.assert_array_equal(sampled, unrelated_distances(book, originals, distractors))
+    assert sampled.mean() == pytest.approx(distances(rows, originals).mean(), rel=0.03)
     few = unrelated_distances(book, originals[:2], DescriptorSet(rows[:3], 3, []))
     assert sorted(few) == pytest.approx(sorted(distances(rows[:3], originals[:2]).ravel()), abs=1e-4)
 

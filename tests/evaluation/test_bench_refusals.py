@@ -64,8 +64,8 @@ def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
 def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:
     (tmp_path / "empty").mkdir()
     one = np.eye(2, 512, dtype=np.float32)
-    made = {"flat": np.zeros(3), "words": one.astype("U1"), "none": one[:0], "nan": one * np.nan, "long": 2 * one}
-    for name, array in {**made, "odd": one}.items():
+    files = {"flat": np.zeros(3), "words": one.astype("U1"), "none": one[:0], "nan": one * np.nan, "long": 2 * one}
+    for name, array in {**files, "odd": one}.items():
         np.save(tmp_path / f"{name}.npy", array)
     (tmp_path / "odd.json").write_text('{"rows": "two"}')
     (tmp_path / "detected").mkdir()

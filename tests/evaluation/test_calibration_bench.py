@@ -68,13 +68,13 @@ def test_wrong_probabilities_are_detected(workspace: Path) -> None:
 
 def test_the_density_ratio_corrects_for_similar_references(workspace: Path) -> None:
     """Similar photos, with a codebook for photos of all kinds."""
-    alike = descriptors(2400, seed=4, dim=DIM).numpy()
-    alike[:, 0] += 0.2
-    alike /= np.linalg.norm(alike, axis=1, keepdims=True)
+    similar = descriptors(2400, seed=4, dim=DIM).numpy()
+    similar[:, 0] += 0.2
+    similar /= np.linalg.norm(similar, axis=1, keepdims=True)
     book = codebooks.load(str(workspace / "right.codebook"))
     output = {
         (row.by, row.references, row.stated): row.observed / row.stated
-        for row in measure(book, DescriptorSet(alike, len(alike), []), NO_PAIRS, quietly)
+        for row in measure(book, DescriptorSet(similar, len(similar), []), NO_PAIRS, quietly)
     }
     assert output["descriptor", 10, 0.01] > 2.5
     assert 0.4 < output["descriptor", 100, 0.01] < 2
@@ -114,8 +114,10 @@ def test_photos_of_the_same_scene_are_excluded(workspace: Path, photos: Path) ->
         workspace / "right.codebook",
         "--json",
     )
-    every, some = (json.loads(homing("bench", "calibration", *setting, *flag)) for flag in ((), ("--exclude-related",)))
-    assert (every["settings"]["related_pairs_excluded"], some["settings"]["related_pairs_excluded"]) == (0, 1)
+    every, unrelated = (
+        json.loads(homing("bench", "calibration", *setting, *flag)) for flag in ((), ("--exclude-related",))
+    )
+    assert (every["settings"]["related_pairs_excluded"], unrelated["settings"]["related_pairs_excluded"]) == (0, 1)
     with pytest.raises(HomingError, match="give a folder of photos"):
         homing(
             "bench",

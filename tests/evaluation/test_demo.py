@@ -12,9 +12,9 @@ from homing.evaluation.retrieval import Query, recall
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> DemoResult:
-    moved = []
-    result = run_demo(tmp_path_factory.mktemp("demo"), lambda: moved.append(1))
-    assert len(moved) == steps()
+    progress = []
+    result = run_demo(tmp_path_factory.mktemp("demo"), lambda: progress.append(1))
+    assert len(progress) == steps()
     return result
 
 

@@ -31,7 +31,7 @@ def found(photos: list[LocalPhoto], folder: Path) -> tuple[DescriptorSet, int]:
     """The distractors, and the number of crops the network described for them."""
     described: list[int] = []
     advanced: list[int] = []
-    with NETWORK.register_forward_hook(lambda network, given, made: described.append(len(made))):
+    with NETWORK.register_forward_hook(lambda network, inputs, outputs: described.append(len(outputs))):
         distractors = compute_descriptor_set(TINY, photos, COUNT, folder, lambda: advanced.append(1))
     assert len(advanced) == len(photos)
     return distractors, sum(described)
@@ -79,7 +79,7 @@ def test_metadata_of_a_lost_array_is_not_used_for_a_new_one(tmp_path: Path) -> N
     file = tmp_path / "rows.npy"
     CachedArray(file, (2, 3), np.float32).append(np.ones((2, 3)), seen=2)
     file.unlink()
-    CachedArray(file, (2, 3), np.float32)  # interrupted before it adds a row
+    CachedArray(file, (2, 3), np.float32)  # interrupted before the first row
     again = CachedArray(file, (2, 3), np.float32)
     assert (again.count, again.metadata) == (0, {})
 

@@ -169,11 +169,11 @@ def test_the_table_has_headings_and_intervals(out: Path) -> None:
 
 
 def test_negatives_have_their_own_seeds(out: Path, negatives: Path, extractor: Extractor) -> None:
-    kept = [np.load(file) for file in out.glob("copies-*.npy")]
-    (rows,) = (each for each in kept if len(each) == len(NEGATIVES))
-    assert sorted(len(each) for each in kept) == [len(NEGATIVES), 4, 4]
+    cached = [np.load(file) for file in out.glob("copies-*.npy")]
+    (rows,) = (each for each in cached if len(each) == len(NEGATIVES))
+    assert sorted(len(each) for each in cached) == [len(NEGATIVES), 4, 4]
     for number, name in enumerate(sorted(("bad.jpg", *NEGATIVES))):
-        if name != "bad.jpg":  # which has a seed too: it may be readable later
+        if name != "bad.jpg":  # it has a seed too, since it may be readable later
             image = to_image(Photo.load(negatives / name).pixels())
             images = [extractor.resize(to_pixels(parse(edit)(image, 4 + number))) for edit in EDITS]
             expected = describe(extractor, images).numpy()

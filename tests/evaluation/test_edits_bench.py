@@ -118,11 +118,13 @@ def test_another_run_computes_new_families_only(
         return edit(extractor, released, edits, **named)
 
     monkeypatch.setattr(copies, "edited_copies", counted)
-    monkeypatch.setattr("homing.evaluation.protocol.release.activate_batch", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr(
+        "homing.evaluation.protocol.release.activate_batch", lambda *_, **__: pytest.fail("activated again")
+    )
     output = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
     assert edited == ["resize"] * len(SWEEPS["resize"]) * 4
-    kept = [row for row in output["rows"] if row["family"] == "hue"]
-    assert kept == [row for row in rows if row["family"] == "hue"]
+    cached_rows = [row for row in output["rows"] if row["family"] == "hue"]
+    assert cached_rows == [row for row in rows if row["family"] == "hue"]
 
 
 @pytest.mark.parametrize(

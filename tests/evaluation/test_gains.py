@@ -36,7 +36,7 @@ def test_the_interval_of_a_gain_is_the_bootstrap_over_photos() -> None:
     rng = np.random.default_rng(0)
     before = rng.random((40, 5)) < 0.4
     after = before | (rng.random((40, 5)) < 0.3)
-    means = [float(after[drawn].mean() - before[drawn].mean()) for drawn in rng.integers(40, size=(4000, 40))]
+    means = [float(after[sample].mean() - before[sample].mean()) for sample in rng.integers(40, size=(4000, 40))]
     assert gain_interval(before, after) == pytest.approx(tuple(np.quantile(means, [0.025, 0.975])), abs=0.02)
 
 

@@ -130,7 +130,7 @@ def test_each_number_is_that_of_its_part(out: Path) -> None:
 
 def test_another_run_uses_the_cache(disc21: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
-        raise AssertionError("done again")
+        raise AssertionError("computed again")
 
     monkeypatch.setattr(copies, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
     monkeypatch.setattr(release, "activate_batch", never)

@@ -98,14 +98,14 @@ def test_the_quality_is_that_of_the_files(out: Path, photos: Path, rows: dict, l
 
 def test_stronger_activation_is_nearer_to_the_code(out: Path, photos: Path, rows: dict, extractor, codebook) -> None:
     for release, row in rows.items():
-        originals, moved = (
+        originals, activated = (
             describe(extractor, [Photo.load(path).pixels() for path in paths])
             for paths in (
                 [photos / name for name in PHOTOS],
                 [released(out, photos, release, name) for name in PHOTOS],
             )
         )
-        distances = (moved - codebook.reconstruct(originals)).norm(dim=1)
+        distances = (activated - codebook.reconstruct(originals)).norm(dim=1)
         assert row["distance"][0] == pytest.approx(float(distances.mean()), abs=1e-3)
     strengths = [rows[release] for release in STRENGTHS]
     distances = [row["distance"][0] for row in strengths]

@@ -69,7 +69,7 @@ def test_distractors_known_by_code_only_keep_their_codes(queries: np.ndarray) ->
     book = Codebook.train(descriptors(1000, seed=1).numpy(), spec="IVF16,PQ8x4", extractor=FakeExtractor(), name="test")
     originals, codes = descriptors(PHOTOS, seed=2), book.encode(descriptors(DISTRACTORS, seed=3))
     decoded = book.decode(codes)
-    assert (book.encode(decoded) != codes).any()  # encoding what was decoded would change some of them
+    assert (book.encode(decoded) != codes).any()  # encoding decoded descriptors would change some codes
     known = DescriptorSet(decoded.numpy(), DISTRACTORS, [], codes)
     among = References(book, originals, known, torch.device("cpu"))
     theirs = book.new_faiss()

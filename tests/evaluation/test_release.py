@@ -23,16 +23,16 @@ def originals(photos: Path, tmp_path: Path) -> list[ReleasedPhoto]:
 
 
 def released(originals: list[ReleasedPhoto], folder: Path, extractor, codebook) -> ReleaseResult:
-    moved: list[int] = []
+    activated: list[int] = []
     release_result = release(
         originals,
         folder,
         extractor=extractor,
         codebook=codebook,
         recipe=RECIPES["paper-fast"],
-        advance=lambda: moved.append(1),
+        advance=lambda: activated.append(1),
     )
-    assert len(moved) == len(originals)
+    assert len(activated) == len(originals)
     return release_result
 
 

@@ -158,7 +158,7 @@ def test_a_second_run_uses_the_cache(
 
 
 @pytest.mark.parametrize("stage", ["distractors", "activating", "editing"])
-def test_an_interrupted_run_continues(
+def test_an_interrupted_run_is_resumed(
     out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     module, name = {
@@ -173,7 +173,7 @@ def test_an_interrupted_run_continues(
     calls: list[int] = []
 
     def breaks(*arguments: object, **named: object) -> object:
-        """The third time, or after the second batch, somebody presses Ctrl-C."""
+        """Raise KeyboardInterrupt on the third call, or after the second batch."""
         if name == "write_atomically":
             calls.append(1)
             if len(calls) == 3:

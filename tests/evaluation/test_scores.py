@@ -57,9 +57,9 @@ def distinct(searches: Searches) -> Searches:
 def pair_by_pair(ids: np.ndarray, distances: np.ndarray, own: np.ndarray) -> float:
     """The µAP as in the challenge's script: pair by pair, wrong ones first at equal distance."""
     pairs = sorted(
-        (distances[query, place], ids[query, place] == own[query])
-        for query, place in np.ndindex(ids.shape)
-        if ids[query, place] >= 0
+        (distances[query, rank], ids[query, rank] == own[query])
+        for query, rank in np.ndindex(ids.shape)
+        if ids[query, rank] >= 0
     )
     right, total = 0, 0.0
     for number, (_, hit) in enumerate(pairs, start=1):
@@ -76,7 +76,7 @@ def test_ranks_and_recall_by_hand() -> None:
     assert recall_at(positive, 2) == 3 / 4
 
 
-def test_missing_results_are_nobodys_reference() -> None:
+def test_missing_results_are_no_reference() -> None:
     assert rank_of(np.array([[-1, -1]]), np.array([-1])).tolist() == [-1]
 
 
@@ -132,7 +132,7 @@ def test_the_order_of_queries_does_not_matter(found: Searches, random) -> None:
 @pytest.mark.parametrize(
     ("rate", "recall", "threshold"),
     [
-        (0.0, 2 / 5, 0.2),  # none of four: below the nearest of 0.2, 0.4, 0.4 and none; 0.1 and 0.15 are
+        (0.0, 2 / 5, 0.2),  # none of four: only 0.1 and 0.15 are below the nearest of 0.2, 0.4, 0.4 and none
         (0.25, 3 / 5, 0.4),  # one of four
         (0.5, 3 / 5, 0.4),  # two of four: the two at 0.4 cannot be separated
         (0.74, 3 / 5, 0.4),
@@ -266,7 +266,7 @@ def test_published_activation_is_never_worse_than_passive() -> None:
 
 @pytest.mark.parametrize("edits", [1, 3])
 def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> None:
-    """Compared with a direct bootstrap: queries are repeated as often as their photo is drawn."""
+    """Compared with a direct bootstrap: queries are repeated as often as their photo is sample."""
     rng = np.random.default_rng(1)
     photos, others, k = 12, 20, 4
     own = np.append(np.arange(photos), np.full(others, -1)).repeat(edits)
@@ -276,8 +276,8 @@ def test_intervals_of_detection_are_the_bootstrap_over_photos(edits: int) -> Non
     ids[mine, 0], distances[mine, 0] = own[mine], distances[mine, 0] / 3
     means, recalls = [], []
     for _ in range(3000):
-        drawn = np.append(rng.integers(photos, size=photos), photos + rng.integers(others, size=others))
-        rows = (drawn[:, None] * edits + np.arange(edits)).ravel()
+        sample = np.append(rng.integers(photos, size=photos), photos + rng.integers(others, size=others))
+        rows = (sample[:, None] * edits + np.arange(edits)).ravel()
         means.append(precision_recall(ids[rows], distances[rows], own[rows]).average_precision)
         recalls.append(recall_at_false_match_rate(ids[rows], distances[rows], own[rows], 0.1).recall)
     found = average_precision_interval(ids, distances, own, edits, rounds=3000)

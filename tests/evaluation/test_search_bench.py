@@ -81,10 +81,10 @@ def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: S
             best[number] = min(float(np.linalg.norm(behind[number] - query)), best.get(number, np.inf))
     if option.rerank is None:
         return min(best, key=best.__getitem__), codes, 0
-    some = sorted(best, key=best.__getitem__)[: option.rerank]
+    candidates = sorted(best, key=best.__getitem__)[: option.rerank]
     queries = copy if option.variants else copy[:1]
-    apart = [min(np.linalg.norm(references[number] - query) for query in queries) for number in some]
-    return some[int(np.argmin(apart))], codes, len(some)
+    apart = [min(np.linalg.norm(references[number] - query) for query in queries) for number in candidates]
+    return candidates[int(np.argmin(apart))], codes, len(candidates)
 
 
 def test_results_and_costs_of_every_option_equal_numpy(workspace: Path, output: dict) -> None:
@@ -100,7 +100,7 @@ def test_results_and_costs_of_every_option_equal_numpy(workspace: Path, output: 
         assert copies.shape == (PHOTOS, len(PAPER), 5, 108)
         rows = [row for row in output["rows"] if row["recipe"] == recipe]
         for option, row in zip(SEARCH_OPTIONS, rows, strict=True):
-            found = np.array([[by_numpy(book, references, copy, option) for copy in some] for some in copies])
+            found = np.array([[by_numpy(book, references, copy, option) for copy in row] for row in copies])
             correct = found[..., 0] == np.arange(PHOTOS)[:, None]
             # The order of ties is arbitrary.
             assert row["mean"] == pytest.approx(correct.mean(), abs=1.1 / correct.size), option.name

@@ -118,8 +118,8 @@ def test_tables_and_figure(workspace: Path, real: Path) -> None:
         assert f"{row['ms']:.1f}" in output and f"{row['ms']:.1f}" in (real / "files.md").read_text()
     assert "plain loop" in output and "engine, paper" in output
     assert "2 photos of 0.02 megapixels" in output
-    drawn = (real / "stages.svg").read_text()
-    assert all(stage in drawn for stage in STAGES)
+    figure = (real / "stages.svg").read_text()
+    assert all(stage in figure for stage in STAGES)
     assert (real / "report.html").is_file() and (real / "loop.tex").is_file()
 
 
@@ -157,7 +157,7 @@ def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Pa
 
 def test_the_demos_photos_are_jpeg_files(tmp_path: Path) -> None:
     pixels, failures = _copied(_demo_jpegs(tmp_path / "demo"), None, tmp_path / "photos")
-    made = [Photo.load(file) for file in sorted((tmp_path / "photos").iterdir())]
-    assert [photo.format for photo in made] == 12 * ["JPEG"]
-    assert [photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1] for photo in made] == pixels
+    loaded = [Photo.load(file) for file in sorted((tmp_path / "photos").iterdir())]
+    assert [photo.format for photo in loaded] == 12 * ["JPEG"]
+    assert [photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1] for photo in loaded] == pixels
     assert not failures

@@ -63,7 +63,7 @@ def test_a_failing_function_is_counted_and_raises() -> None:
 
 def test_functions_are_wrapped_in_every_module_and_restored(photos: Path, extractor) -> None:
     watch = Stopwatch(list(STAGES))
-    before = {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
+    before = {stage: [_current(function) for function in functions] for stage, functions in STAGES.items()}
     with watch.timing(STAGES):
         pixels = Photo.load(photos / "flower.jpg").pixels()
         assert watch.seconds["decode"] > 0
@@ -72,10 +72,10 @@ def test_functions_are_wrapped_in_every_module_and_restored(photos: Path, extrac
         requests.describe(extractor, [pixels])
         assert watch.seconds["describe"] > 0
     assert batch.describe is requests.describe is describe
-    assert before == {stage: [_held(function) for function in functions] for stage, functions in STAGES.items()}
+    assert before == {stage: [_current(function) for function in functions] for stage, functions in STAGES.items()}
 
 
-def _held(function) -> object:
+def _current(function) -> object:
     """The object that a function's name refers to now."""
     found = __import__(function.__module__, fromlist=["_"])
     for name in function.__qualname__.split("."):

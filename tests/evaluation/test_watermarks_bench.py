@@ -171,14 +171,14 @@ def test_a_second_run_uses_the_cache(workspace: Path, out: Path, monkeypatch: py
 def test_a_bundled_network_is_whitened_on_its_own_distractors(workspace: Path, tmp_path: Path) -> None:
     setting = WatermarksBench(photos=workspace / "photos", distractor_photos=tmp_path / "rows.npy", out=tmp_path)
     network = extractors.load("imagenet-lite0", device="cpu")
-    decoder = _ssl(setting, network, lambda *_: pytest.fail("described anew")).decoder
+    decoder = _ssl(setting, network, lambda *_: pytest.fail("described again")).decoder
     book = codebooks.load("imagenet-lite0")
     rows = book.decode(codebooks.bundled_distractors(book).codes[:10_000]).numpy()
     assert decoder.fingerprint == SSLDecoder(network, rows).fingerprint
     np.save(tmp_path / "rows.npy", np.ones((24, 7), np.float32))
     small = extractors.load(str(workspace / "small.pt"), device="cpu")
     with pytest.raises(HomingError, match=r"must hold \(N, 108\) descriptors"):
-        _ssl(setting, small, lambda *_: pytest.fail("described anew"))
+        _ssl(setting, small, lambda *_: pytest.fail("described again"))
 
 
 def test_a_network_without_bundled_distractors_needs_photos_to_be_whitened(workspace: Path, tmp_path: Path) -> None:

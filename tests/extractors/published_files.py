@@ -1,4 +1,4 @@
-"""What authors' files hold, made with random weights, and what their networks then give: written here a second time."""
+"""Files in the layouts of published networks with random weights, and independent versions of the networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HALF = (torch.full((3,), 0.5), torch.full((3,), 0.5))
 
 @dataclass(frozen=True)
 class Published:
-    held: dict[str, Any]
+    state: dict[str, Any]
     network: Callable[[Tensor], Tensor]
     dim: int
     size: int
@@ -37,7 +37,7 @@ class GeM(nn.Module):
 
 
 def with_batch_statistics(network: nn.Module) -> nn.Module:
-    """The network with the statistics of one batch, so that photos do not all look the same to it."""
+    """The network with the batch-norm statistics of one batch, so that descriptors of photos differ."""
     norms = [part for part in network.modules() if isinstance(part, (nn.BatchNorm1d, nn.BatchNorm2d))]
     for norm in norms:
         norm.momentum = 1.0
@@ -45,7 +45,7 @@ def with_batch_statistics(network: nn.Module) -> nn.Module:
     with torch.no_grad():
         network.train()(contrast * torch.randn(8, 3, 64, 64) + color)
     for norm in norms:
-        norm.running_var *= 1.2  # a batch so small underrates it, and rounding errors would grow from layer to layer
+        norm.running_var *= 1.2  # a small batch underestimates it, and rounding errors would grow from layer to layer
     return network.eval()
 
 
@@ -57,7 +57,7 @@ def sscd() -> Published:
 
 
 def sscd_large() -> Published:
-    """Torchvision's ResNeXt, its parts named as in Classy Vision, in which it is published."""
+    """Torchvision's ResNeXt with the parameter names of Classy Vision, as published."""
     network = torchvision.models.ResNet(
         torchvision.models.resnet.Bottleneck, [3, 4, 23, 3], groups=32, width_per_group=4, num_classes=1024
     )
@@ -75,8 +75,8 @@ def _classy(key: str) -> str:
         "downsample": "downsample",
     }
     if found := re.fullmatch(r"layer(\d)\.(\d+)\.(\w+)\.(.*)", key):
-        stage, place = int(found[1]) - 1, found[2]
-        return f"backbone.blocks.{stage}.block{stage}-{place}.{within[found[3]]}.{found[4]}"
+        stage, block = int(found[1]) - 1, found[2]
+        return f"backbone.blocks.{stage}.block{stage}-{block}.{within[found[3]]}.{found[4]}"
     part, _, rest = key.partition(".")
     start = {"conv1": "backbone.initial_block._module.0", "bn1": "backbone.initial_block._module.1"}
     return f"{(start | {'fc': 'embeddings.1'})[part]}.{rest}"
@@ -90,23 +90,23 @@ def dino_r50() -> Published:
 
 
 def dino_vits16() -> Published:
-    held = timm.create_model("vit_small_patch16_224", num_classes=0).state_dict()
-    torch.nn.init.normal_(held["pos_embed"], std=0.5)
-    return Published(held, lambda pixels: class_token(held, pixels), 384, 224)
+    state = timm.create_model("vit_small_patch16_224", num_classes=0).state_dict()
+    torch.nn.init.normal_(state["pos_embed"], std=0.5)
+    return Published(state, lambda pixels: class_token(state, pixels), 384, 224)
 
 
-def class_token(held: dict[str, Tensor], pixels: Tensor) -> Tensor:
-    """A vision transformer of twelve layers and six heads, from its weights alone."""
+def class_token(state: dict[str, Tensor], pixels: Tensor) -> Tensor:
+    """A vision transformer with twelve layers and six heads, computed from its weights."""
 
     def linear(tokens: Tensor, name: str) -> Tensor:
-        return tokens @ held[f"{name}.weight"].T + held[f"{name}.bias"]
+        return tokens @ state[f"{name}.weight"].T + state[f"{name}.bias"]
 
     def norm(tokens: Tensor, name: str) -> Tensor:
-        return F.layer_norm(tokens, (384,), held[f"{name}.weight"], held[f"{name}.bias"], eps=1e-6)
+        return F.layer_norm(tokens, (384,), state[f"{name}.weight"], state[f"{name}.bias"], eps=1e-6)
 
-    patches = F.conv2d(pixels, held["patch_embed.proj.weight"], held["patch_embed.proj.bias"], stride=16)
-    tokens = torch.cat([held["cls_token"].expand(len(pixels), -1, -1), patches.flatten(2).transpose(1, 2)], dim=1)
-    tokens = tokens + held["pos_embed"]
+    patches = F.conv2d(pixels, state["patch_embed.proj.weight"], state["patch_embed.proj.bias"], stride=16)
+    tokens = torch.cat([state["cls_token"].expand(len(pixels), -1, -1), patches.flatten(2).transpose(1, 2)], dim=1)
+    tokens = tokens + state["pos_embed"]
     for layer in range(12):
         name = f"blocks.{layer}"
         heads = linear(norm(tokens, f"{name}.norm1"), f"{name}.attn.qkv").unflatten(2, (3, 6, 64))
@@ -133,11 +133,11 @@ class Isc(nn.Module):
 def isc() -> Published:
     network = with_batch_statistics(Isc())
     weights = {f"module.{key}": value for key, value in network.state_dict().items()}
-    held = {"epoch": 10, "arch": "tf_efficientnetv2_m_in21ft1k", "args": Namespace(input_size=512, lr=0.5)}
-    return Published({**held, "state_dict": weights, "optimizer": {"state": {}}}, network, 256, 512, HALF)
+    state = {"epoch": 10, "arch": "tf_efficientnetv2_m_in21ft1k", "args": Namespace(input_size=512, lr=0.5)}
+    return Published({**state, "state_dict": weights, "optimizer": {"state": {}}}, network, 256, 512, HALF)
 
 
-# sscd_disc_advanced differs from sscd_disc_mixup in the numbers alone.
+# sscd_disc_advanced differs from sscd_disc_mixup only in its weights.
 PUBLISHED = {
     "sscd_disc_mixup": sscd,
     "sscd_disc_large": sscd_large,

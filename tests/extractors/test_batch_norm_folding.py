@@ -22,7 +22,7 @@ def norms(network: nn.Module) -> int:
 
 
 def with_random_norms(network: nn.Module) -> nn.Module:
-    """With norms that do something, as after training."""
+    """Set random statistics and parameters of all norms, as after training."""
     generator = torch.Generator().manual_seed(1)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):

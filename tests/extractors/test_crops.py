@@ -17,7 +17,7 @@ from homing.photo import Photo
 
 @pytest.fixture(scope="module")
 def tiny() -> Extractor:
-    """A network that is fast and sees where things are."""
+    """A fast network whose descriptors depend on positions in the image."""
     torch.manual_seed(1)
     network = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4))
     return NetworkExtractor(network, name="tiny", size=64, device="cpu")
@@ -30,7 +30,7 @@ def paths(photos: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same figures on every machine; how near half precision comes has a test of its own."""
+    """Use single precision, which gives the same figures on every machine."""
     monkeypatch.setattr("homing.extractors.crops.supports_bfloat16", lambda _: False)
 
 
@@ -38,7 +38,7 @@ def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray
     return np.concatenate(list(describe_crops(extractor, paths, count, lambda _: None)))
 
 
-def test_every_photo_is_described_whole(paths: list[Path]) -> None:
+def test_every_photo_is_described_without_cropping_first(paths: list[Path]) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     found = described(extractor, paths, 4)
     expected = describe(extractor, [Photo.load(path).pixels() for path in paths]).numpy()
@@ -58,7 +58,7 @@ def test_half_precision_is_close_to_single_precision(paths: list[Path], monkeypa
 
 
 def test_a_large_network_gets_photos_at_its_input_size(tmp_path: Path) -> None:
-    """Noise of single pixels, at the network's own size: a smaller square would blur it."""
+    """Pixel noise at the network's input size, which a smaller square would blur."""
     from PIL import Image
 
     noise = np.random.default_rng(0).integers(0, 256, (320, 320, 3), dtype=np.uint8)
@@ -94,7 +94,7 @@ def test_results_do_not_depend_on_the_batch_size(
 
 
 def test_a_crop_equals_a_resized_slice(tiny: Extractor, tmp_path: Path) -> None:
-    """Of a photo of SQUARE_SIDE pixels a side, compared with cutting the pixels out and resizing them."""
+    """For a photo of SQUARE_SIDE pixels a side, a crop equals slicing and resizing."""
     from PIL import Image
 
     smooth = np.random.default_rng(0).random((8, 8, 3))
@@ -109,7 +109,7 @@ def test_a_crop_equals_a_resized_slice(tiny: Extractor, tmp_path: Path) -> None:
         assert np.linalg.norm(row - describe(tiny, [view])[0].numpy()) < 0.02
 
 
-def test_crop_windows_lie_inside_the_photo_and_are_deterministic() -> None:
+def test_crop_windows_are_inside_the_photo_and_deterministic() -> None:
     windows = crop_windows(3, 500)
     sides, centers = windows[:, :1], windows[:, 1:]
     assert windows[0].tolist() == [1, 0, 0]
@@ -128,12 +128,12 @@ def with_bad(request: pytest.FixtureRequest, paths: list[Path], tmp_path: Path) 
 
 
 def test_unreadable_photos_are_reported_and_skipped(tiny: Extractor, with_bad: list[Path]) -> None:
-    """Of five photos, eleven descriptors: the first gives three, each other two."""
+    """Eleven descriptors of five photos: the first photo gives three, the others two."""
     reported: list[PhotoError | None] = []
     found = np.concatenate(list(describe_crops(tiny, with_bad, 11, reported.append)))
-    bad = next(place for place, path in enumerate(with_bad) if path.name == "bad.jpg")
+    bad = next(position for position, path in enumerate(with_bad) if path.name == "bad.jpg")
     assert len(found) == (8 if bad == 0 else 9)
-    assert ["bad.jpg" in str(error) for error in reported] == [place == bad for place in range(5)]
+    assert ["bad.jpg" in str(error) for error in reported] == [position == bad for position in range(5)]
     repaired = [path if path.name != "bad.jpg" else with_bad[2] for path in with_bad]
     all_of_them = described(tiny, repaired, 11)
     np.testing.assert_allclose(found, all_of_them[3:] if bad == 0 else all_of_them[:9], atol=1e-6)

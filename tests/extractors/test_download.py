@@ -1,4 +1,4 @@
-"""Files fetched from a real server on loopback: broken off, continued, changed, missing."""
+"""Downloads from a real server on this machine: interrupted, resumed, changed and missing files."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from homing.extractors import download, published
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `data`, at whatever address, with the faults that are set."""
+    """Serves `data` at any address, with configurable faults."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -57,7 +57,7 @@ def tiny(seed: int) -> bytes:
 
 
 def names(folder: Path) -> set[str]:
-    """The files in a folder, less the locks."""
+    """The files in a folder without the locks."""
     return {path.name for path in folder.iterdir() if path.suffix != ".lock"}
 
 
@@ -79,7 +79,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def cached(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where the file of a network called tiny will be; its address is the server's."""
+    """The cached path of a network called tiny, which is downloaded from the server."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOMING_CACHE", str(tmp_path / "cache"))
@@ -109,7 +109,7 @@ def test_a_file_is_downloaded_once_and_pinned(server: Server, cached: Path) -> N
     assert extractors.load("tiny", device="cpu").dim == 512
 
 
-def test_an_interrupted_download_continues(server: Server, cached: Path) -> None:
+def test_an_interrupted_download_is_resumed(server: Server, cached: Path) -> None:
     server.cut_at = 300_000
     with pytest.raises(HomingError, match=r"broke after 0\.3 of 1\.6 MB; run the same command again"):
         extractors.fetch("tiny")

@@ -34,14 +34,14 @@ def trained(folder: Path) -> Extractor:
 
 
 GENERAL = {"timm:NAME", "FILE.pt", "FILE.safetensors"}
-# Those to be fetched are tested in test_published.py.
+# Networks with downloaded weights are tested in test_published.py.
 REGISTERED = [name for name in extractors.available() if name not in GENERAL | set(extractors.fetched())]
 USER_EXTRACTORS = {"torchscript": torchscript, "trained": trained}
 
 
 @pytest.fixture(params=[*REGISTERED, "module", *USER_EXTRACTORS])
 def any_extractor(request: pytest.FixtureRequest, tmp_path: Path) -> Extractor:
-    """Every registered extractor, and what users bring along."""
+    """Every registered extractor, and networks of users."""
     if request.param == "module":
         return NetworkExtractor(tiny(), name="tiny", size=64, device="cpu")
     if request.param in USER_EXTRACTORS:
@@ -150,22 +150,22 @@ def test_timm_models_load_by_name(name: str, dim: int, size: int, mean: float, m
     import timm
 
     create = timm.create_model
-    # Weights cannot be downloaded in a test; all the rest is the real way.
+    # Weights cannot be downloaded in a test; everything else is real.
     monkeypatch.setattr(
         timm, "create_model", lambda name, pretrained, **options: create(name, pretrained=False, **options)
     )
     monkeypatch.setattr("homing.extractors.timm_models.model_info", lambda *_, **__: None)
-    made = extractors.load(f"timm:{name}", device="cpu")
-    assert (made.name, made.dim, made.size) == (f"timm:{name}", dim, size)
-    assert made._mean[0].item() == pytest.approx(mean)
+    loaded = extractors.load(f"timm:{name}", device="cpu")
+    assert (loaded.name, loaded.dim, loaded.size) == (f"timm:{name}", dim, size)
+    assert loaded._mean[0].item() == pytest.approx(mean)
 
 
 def test_a_torchscript_file_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torchscript(tmp_path)
     monkeypatch.chdir(tmp_path)
-    made = extractors.load("tiny.pt", device="cpu")
+    loaded = extractors.load("tiny.pt", device="cpu")
     monkeypatch.chdir("/")
-    assert extractors.load(made.name, device="cpu").fingerprint == made.fingerprint
+    assert extractors.load(loaded.name, device="cpu").fingerprint == loaded.fingerprint
 
 
 def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
@@ -179,29 +179,29 @@ def test_a_file_that_is_no_network_is_refused(tmp_path: Path) -> None:
         assert "\n" not in str(raised.value)
 
 
-class Two(nn.Module):
+class TwoOutputs(nn.Module):
     def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
         return pixels.mean(dim=(2, 3)), pixels
 
 
-class OfAll(nn.Module):
+class BatchMean(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         return pixels.mean()
 
 
-class OfTheFirst(nn.Module):
+class FirstOnly(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         return pixels[:1].mean(dim=(2, 3))
 
 
-class OfOneSize(nn.Module):
+class FixedSize(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         return pixels.mean(dim=1).view(-1, 224 * 224)
 
 
 class Raises(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
-        assert pixels.shape[2] == 224, "wants 224 pixels"
+        assert pixels.shape[2] == 224, "needs 224 pixels"
         return pixels.mean(dim=(2, 3))
 
 
@@ -210,12 +210,12 @@ class WithoutGradient(nn.Module):
         return pixels.detach().mean(dim=(2, 3))
 
 
-class NoNumbers(nn.Module):
+class NanOutput(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         return pixels.mean(dim=(2, 3)) * torch.nan
 
 
-@pytest.mark.parametrize("network", [Two, OfAll, OfTheFirst, OfOneSize, Raises, WithoutGradient, NoNumbers])
+@pytest.mark.parametrize("network", [TwoOutputs, BatchMean, FirstOnly, FixedSize, Raises, WithoutGradient, NanOutput])
 def test_a_script_that_is_no_descriptor_network_is_refused(network: type[nn.Module], tmp_path: Path) -> None:
     with pytest.raises(
         HomingError, match=r"tiny\.pt does not give every photo of 288 px a descriptor and a gradient"

@@ -1,4 +1,4 @@
-"""Networks whose authors publish the weights: files of their layout, with random weights, through the whole way."""
+"""Networks with published weights, tested from file to descriptor with random weights in the published layout."""
 
 import warnings
 from pathlib import Path
@@ -23,14 +23,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_a_published_network_equals_the_network_of_its_authors(name: str, tmp_path: Path) -> None:
     published = PUBLISHED[name]()
-    torch.save(published.held, tmp_path / "downloaded")
+    torch.save(published.state, tmp_path / "downloaded")
     extractors.fetch(name, file=tmp_path / "downloaded")
     extractor = extractors.load(name, device="cpu")
     assert (extractor.name, extractor.dim, extractor.size) == (name, published.dim, published.size)
-    if name != "dino_vits16":  # which has a place for every patch; the others take any size, and smaller is faster
+    if name != "dino_vits16":  # its position embeddings are for one size; small images are faster for the others
         extractor.size = 64
     images = torch.rand(2, 3, extractor.size, extractor.size)
-    images[1] *= 0.1  # far enough from the other, even for random weights
+    images[1] *= 0.1  # very different from the other image, even for random weights
     with torch.no_grad():
         theirs = published(images)
     image = images[:1].requires_grad_()
@@ -65,11 +65,11 @@ def test_a_torchscript_file_is_refused_without_warnings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "held"),
-    [*(("isc_dt1", held) for held in (5, [5], None, "text")), ("sscd_disc_mixup", {5: torch.zeros(1)})],
+    ("name", "content"),
+    [*(("isc_dt1", content) for content in (5, [5], None, "text")), ("sscd_disc_mixup", {5: torch.zeros(1)})],
 )
-def test_a_file_of_another_type_is_refused(name: str, held: object, tmp_path: Path) -> None:
-    torch.save(held, tmp_path / "other.pt")
+def test_a_file_of_another_type_is_refused(name: str, content: object, tmp_path: Path) -> None:
+    torch.save(content, tmp_path / "other.pt")
     with pytest.raises(HomingError, match=f"does not hold the weights of {name}"):
         extractors.fetch(name, file=tmp_path / "other.pt")
 

@@ -31,7 +31,7 @@ def codebook(request: pytest.FixtureRequest) -> Codebook:
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Threads that build a graph side by side do not build the same one twice."""
+    """Build graphs with one thread, because several threads build a different graph each time."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     yield
@@ -54,10 +54,10 @@ def filled(codebook: Codebook, references: torch.Tensor, ids: np.ndarray) -> Fai
 
 
 def by_faiss(codebook: Codebook, references: torch.Tensor, queries: torch.Tensor, k: int) -> tuple:
-    """What FAISS's own index answers.
+    """The results of FAISS's own index.
 
-    A graph of ours knows of a reference what its code keeps: FAISS's is built from that, too. And what is found at
-    random is found with the same numbers, one by one.
+    Our graphs are built from decoded codes, so FAISS's graph is too. Queries are searched one by one, because the
+    entry points of a graph are random numbers.
     """
     raw = codebook.new_faiss()
     if is_graph(codebook):
@@ -72,16 +72,16 @@ def by_faiss(codebook: Codebook, references: torch.Tensor, queries: torch.Tensor
 
 
 def assert_same(ours: tuple, theirs: tuple) -> None:
-    """Equal distances, and the same references but for those at one distance, of which either is right."""
-    there = theirs[1] >= 0
-    np.testing.assert_array_equal(ours[1] >= 0, there)
-    np.testing.assert_allclose(ours[0][there], theirs[0][there], atol=1e-3)
+    """Compare distances, and references except those with equal distances, whose order is arbitrary."""
+    found = theirs[1] >= 0
+    np.testing.assert_array_equal(ours[1] >= 0, found)
+    np.testing.assert_allclose(ours[0][found], theirs[0][found], atol=1e-3)
     apart = np.abs(np.diff(theirs[0], axis=1)) > 1e-4
-    alone = there & np.pad(apart, ((0, 0), (1, 0)), constant_values=True)
-    alone[:, :-1] &= apart
-    alone[:, -1] = False  # the next one, at the same distance, may have been cut off
-    np.testing.assert_array_equal(ours[1][alone], theirs[1][alone])
-    assert alone.any()
+    unique = found & np.pad(apart, ((0, 0), (1, 0)), constant_values=True)
+    unique[:, :-1] &= apart
+    unique[:, -1] = False  # the next one may have the same distance
+    np.testing.assert_array_equal(ours[1][unique], theirs[1][unique])
+    assert unique.any()
 
 
 def test_search_equals_faiss(codebook: Codebook) -> None:
@@ -99,26 +99,26 @@ def test_search_equals_faiss_after_removals_and_additions(codebook: Codebook) ->
     assert len(index) == 75
     index.add(codebook.encode(references[150:]), 1150 + np.arange(50))
     index = FaissIndex(codebook, index.to_bytes())
-    left = np.append(np.arange(1, 150, 2), np.arange(150, 200))
+    remaining = np.append(np.arange(1, 150, 2), np.arange(150, 200))
     distances, ids = index.search(queries, 200, 16)
-    assert set(ids[ids >= 0].tolist()) == set((1000 + left).tolist())
-    assert is_graph(codebook) or (ids[:, :125] >= 0).all()  # a graph does not lead everywhere from everywhere
-    kept = FaissIndex(codebook)
-    for part in (left[:75], left[75:]):
-        kept.add(codebook.encode(references[torch.from_numpy(part)]), 1000 + part)
-    assert_same((distances, ids), kept.search(queries, 200, 16))
+    assert set(ids[ids >= 0].tolist()) == set((1000 + remaining).tolist())
+    assert is_graph(codebook) or (ids[:, :125] >= 0).all()  # a graph search may not reach every reference
+    expected = FaissIndex(codebook)
+    for part in (remaining[:75], remaining[75:]):
+        expected.add(codebook.encode(references[torch.from_numpy(part)]), 1000 + part)
+    assert_same((distances, ids), expected.search(queries, 200, 16))
 
 
 def test_a_graph_over_rabitq_finds_the_same_references() -> None:
-    """At the distances of the codes themselves, which are not those of what stands behind them."""
-    answers = []
+    """The distances are those to RaBitQ codes, not to decoded descriptors."""
+    results = []
     for spec in ("HNSW16,RaBitQ", "RaBitQ"):
         book = train(spec)
         index = filled(book, descriptors(500, 1), np.arange(500))
         index.remove(np.arange(0, 500, 5))
         index = FaissIndex(book, index.to_bytes())
-        answers.append(index.search(descriptors(500, 1) + 0.2 * descriptors(500, 2), 1))
-    (distances, ids), (true_distances, true_ids) = answers
+        results.append(index.search(descriptors(500, 1) + 0.2 * descriptors(500, 2), 1))
+    (distances, ids), (true_distances, true_ids) = results
     same = ids == true_ids
     assert same.mean() > 0.95
     np.testing.assert_allclose(distances[same], true_distances[same], atol=1e-4)
@@ -154,7 +154,7 @@ def test_larger_indexes_probe_fewer_cells_by_default(codebook: Codebook, monkeyp
     cells = index.default_nprobe()
     assert cells == (16 if codebook.has_cells else 1)
     index.add(codebook.encode(random_descriptors(codebook, 1000, 5)), np.arange(1000))
-    assert index.default_nprobe() == cells  # small: all of them
+    assert index.default_nprobe() == cells  # all cells of a small index
     monkeypatch.setattr("homing.indexes.base.DEFAULT_CODES_SCANNED", 250)
     assert index.default_nprobe() == max(1, cells // 4)
 

@@ -17,9 +17,9 @@ def test_snapshots_are_consistent_while_another_thread_changes_the_index() -> No
 
     def read() -> None:
         while not done.is_set():
-            ids, held = index.contents()
-            assert len(np.unique(ids)) == len(ids) == len(held)
-            assert len(np.unique(held, axis=0)) <= 300
+            ids, codes = index.contents()
+            assert len(np.unique(ids)) == len(ids) == len(codes)
+            assert len(np.unique(codes, axis=0)) <= 300
 
     with ThreadPoolExecutor(1) as pool:
         reader = pool.submit(read)

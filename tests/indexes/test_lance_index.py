@@ -26,7 +26,7 @@ from homing.indexes.lance import (
     unindexed_rows,
 )
 
-QUERIES = descriptors(80, seed=9)  # asked in five ways after each of eight changes
+QUERIES = descriptors(80, seed=9)  # searched for in five ways after each of eight changes
 OPTIONS: list[dict[str, Any]] = [{"probes": 1}, {"probes": 3}, {"probes": 8}, {"probe_radius": 0.2}, {}]
 
 
@@ -66,11 +66,11 @@ class Both:
             for options in OPTIONS:
                 distances, ids = index.search(QUERIES, 10, **options)
                 expected, same = self.faiss.search(QUERIES, 10, **options)
-                there = same >= 0
-                assert np.array_equal(ids >= 0, there)
-                np.testing.assert_allclose(distances[there], expected[there], atol=2e-6)
-                # Two that lie as far away, but for rounding, may change places.
-                swapped = (ids != same) & there
+                found = same >= 0
+                assert np.array_equal(ids >= 0, found)
+                np.testing.assert_allclose(distances[found], expected[found], atol=2e-6)
+                # References with equal distances, up to rounding, may be swapped.
+                swapped = (ids != same) & found
                 assert np.abs(np.diff(expected, axis=1))[swapped[:, 1:] | swapped[:, :-1]].max(initial=0) < 2e-6
 
 
@@ -84,13 +84,13 @@ def test_lance_equals_faiss_after_every_change(spec: str, tmp_path: Path) -> Non
     both.assert_same_as_faiss(tail=0)
     both.add(500)
     both.assert_same_as_faiss(tail=500)
-    both.remove(range(901, 1101))  # of what is in the index, and of what is not
+    both.remove(range(901, 1101))  # both indexed and unindexed rows
     both.assert_same_as_faiss(tail=400)
     refresh_index(both.dataset, both.book)
     both.assert_same_as_faiss(tail=0)
     both.dataset.optimize.compact_files()
     both.assert_same_as_faiss(tail=0)
-    both.add(2000)  # more than there were: it is built anew
+    both.add(2000)  # more than before, so the index is rebuilt
     refresh_index(both.dataset, both.book)
     both.assert_same_as_faiss(tail=0)
     assert not cells_differ(both.dataset, both.book)

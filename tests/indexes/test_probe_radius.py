@@ -22,7 +22,7 @@ def filled(spec: str) -> tuple[Codebook, FaissIndex, torch.Tensor]:
 
 
 def cells_by_numpy(book: Codebook, queries: torch.Tensor, probe_radius: float, most: int = 64) -> list[set[int]]:
-    """The cells to look into, query by query."""
+    """The cells to probe for each query."""
     ivf = book.quantizer.ivf
     centers, transformed = ivf.quantizer.reconstruct_n(0, ivf.nlist), book.transform(queries)
     squared = ((transformed[:, None] - centers[None]) ** 2).sum(axis=2)
@@ -41,9 +41,7 @@ def test_references_in_cells_within_the_probe_radius_are_found(spec: str, probe_
     distances, ids = index.search(queries, 5, probe_radius=probe_radius)
     scanned = index.codes_scanned(queries, probe_radius=probe_radius)
     chosen = cells_by_numpy(book, queries, probe_radius)
-    assert (
-        probe_radius != 0.05 or len({len(cells) for cells in chosen}) > 1
-    )  # some queries look into more cells than others
+    assert probe_radius != 0.05 or len({len(cells) for cells in chosen}) > 1  # queries differ in the number of cells
     own_cells, reconstructed = book.cells(references).numpy(), book.transform(book.reconstruct(references))
     for i, (query, cells) in enumerate(zip(book.transform(queries), chosen, strict=True)):
         inside = np.flatnonzero(np.isin(own_cells, list(cells)))

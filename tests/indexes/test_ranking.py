@@ -47,7 +47,10 @@ def test_reranking_uses_full_descriptors_where_available() -> None:
     rough = np.sort(np.random.default_rng(9).uniform(1.0, 1.6, ids.shape), axis=1)
     with_one = {number for number in range(30) if number % 3}
     distances, order = rerank(
-        queries, rough, ids, lambda some: {number: references[number][None] for number in with_one & set(some.tolist())}
+        queries,
+        rough,
+        ids,
+        lambda wanted: {number: references[number][None] for number in with_one & set(wanted.tolist())},
     )
     for i in range(5):
         wanted = {
@@ -66,8 +69,8 @@ def test_reranking_uses_full_descriptors_where_available() -> None:
 def test_the_nearest_of_several_descriptors_counts() -> None:
     queries, references = descriptors(6, 3).view(3, 2, -1).numpy(), descriptors(20, 4).numpy()
     ids = np.array([[3, 0, 4, -1], [1, 2, 3, 4], [-1, -1, -1, -1]])
-    known = {number: references[4 * number : 4 * number + 1 + number] for number in range(4)}  # of the last, none
-    full, counts = full_distances(queries, ids, lambda some: {n: known[n] for n in known if n in some})
+    known = {number: references[4 * number : 4 * number + 1 + number] for number in range(4)}  # the last photo has none
+    full, counts = full_distances(queries, ids, lambda wanted: {n: known[n] for n in known if n in wanted})
     for i, column in np.ndindex(ids.shape):
         own = known.get(int(ids[i, column]), np.empty((0, 32)))
         assert counts[i, column] == len(own)

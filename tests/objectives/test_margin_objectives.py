@@ -67,7 +67,7 @@ def test_gradient_descent_lowers_the_objective(codebook: Codebook) -> None:
 
 
 def test_the_objective_is_lowest_for_the_photo_itself(codebook: Codebook) -> None:
-    """Of some photos, the objective of each is lowest for the photo itself, whatever place the others have."""
+    """In a batch, each photo's objective is lowest for the photo itself."""
     originals = descriptors(6, 1)
     objective = objective_for(codebook, originals, kind="margin")
     losses = torch.stack([objective(row.expand_as(originals)) for row in originals])
@@ -75,12 +75,12 @@ def test_the_objective_is_lowest_for_the_photo_itself(codebook: Codebook) -> Non
 
 
 def cross_entropy(squared: np.ndarray, own: int, temperature: float) -> float:
-    """T times the cross-entropy of −squared/T, as written."""
+    """T times the cross-entropy of −squared/T."""
     shares = np.exp(-squared / temperature)
     return float(-temperature * np.log(shares[own] / shares.sum()))
 
 
-def test_cell_margin_is_the_formula_of_the_method() -> None:
+def test_cell_margin_equals_the_formula() -> None:
     codebook = train("IVF16,PQ4x6")
     originals, changed = descriptors(5, 1), descriptors(5, 2)
     index = codebook.new_faiss()
@@ -103,7 +103,7 @@ def test_cell_margin_is_the_formula_of_the_method() -> None:
 
 
 @pytest.mark.parametrize("spec", ["IVF16,Flat", "IVF16,SQ8", "IVF16,RaBitQ", "IVF16,PQ8x4fs"])
-def test_where_no_codes_can_be_sampled_the_copy_loss_is_of_cells(spec: str) -> None:
+def test_without_sampled_codes_the_copy_loss_uses_cells(spec: str) -> None:
     codebook, originals, changed = train(spec), descriptors(5, 1), descriptors(5, 2)
     centroids, rows = codebook.all_centroids.numpy(), changed.double().numpy()
     cells = codebook.cells(originals)
@@ -120,7 +120,7 @@ def test_without_cells_the_copy_loss_is_the_loss(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", ["PQ4x3", "OPQ4_16,PQ4x3", "PQ4x4fs"])
-def test_codeword_margin_is_the_cross_entropy_over_all_codes_there_are(spec: str) -> None:
+def test_codeword_margin_is_the_cross_entropy_over_all_codes(spec: str) -> None:
     codebook = train(spec)
     originals, changed = descriptors(5, 1), descriptors(5, 2)
     codewords = codebook.codewords.numpy()

@@ -73,7 +73,7 @@ def test_reconstruction_is_the_squared_distance_to_what_is_stored(spec: str) -> 
         stored = torch.from_numpy(index.pq.decode(index.pq.compute_codes(originals.numpy())))
     else:
         stored = torch.from_numpy(index.reconstruct_n(0, 5))
-    if spec == "IVF16,PQ8x4fs":  # whose codes know nothing of the cells
+    if spec == "IVF16,PQ8x4fs":  # its codes are not residuals of the cells
         stored = (stored + codebook.centroids(originals)) / 2
     torch.testing.assert_close(objective_for(codebook, originals)(changed), ((changed - stored) ** 2).sum(1))
 
@@ -99,7 +99,7 @@ def test_sign_margin_is_the_papers_formula_on_the_projections_of_faiss() -> None
 
 @pytest.mark.parametrize("spec", [spec for spec in OBJECTIVES[SignMargin] if "LSH" in spec])
 def test_minimizing_the_margin_restores_every_sign(spec: str) -> None:
-    """A descriptor that follows the objective ends where every bit is its original's, wherever it began."""
+    """Gradient descent from any descriptor ends with the bits of the original."""
     codebook = train(spec)
     originals, others = descriptors(4, 1), descriptors(4, 2)
     objective = objective_for(codebook, originals)

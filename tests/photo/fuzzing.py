@@ -43,7 +43,7 @@ class Verdict(NamedTuple):
 def seeds() -> dict[str, bytes]:
     """Valid files of each format."""
     picture, gray = scene(48, 64), scene(48, 64)[..., 0]
-    made = {
+    files = {
         "jpeg": saved(picture, "JPEG", exif=exif(6), icc_profile=wide_gamut()),
         "jpeg-progressive": saved(picture, "JPEG", progressive=True, quality=95, subsampling=0),
         "jpeg-cmyk": saved(picture, "JPEG", "CMYK", icc_profile=cmyk_profile()),
@@ -75,8 +75,8 @@ def seeds() -> dict[str, bytes]:
         buffer = BytesIO()
         planes = np.moveaxis(picture, 2, 0) if name == "tiff-planes" else picture
         tifffile.imwrite(buffer, planes, photometric="rgb", metadata=None, **settings)
-        made[name] = buffer.getvalue()
-    return made
+        files[name] = buffer.getvalue()
+    return files
 
 
 def damaged(number: int) -> tuple[str, bytes]:
@@ -92,31 +92,31 @@ def damaged(number: int) -> tuple[str, bytes]:
     return name, bytes(data)
 
 
-def _place(data: bytearray, rng: random.Random) -> int:
+def _offset(data: bytearray, rng: random.Random) -> int:
     """A random offset, more often in the header."""
     return rng.randrange(min(len(data), rng.choice((64, 300, len(data)))))
 
 
 def _flip(data: bytearray, rng: random.Random) -> bytearray:
     for _ in range(rng.choice((1, 2, 8, 64))):
-        data[_place(data, rng)] ^= 1 << rng.randrange(8)
+        data[_offset(data, rng)] ^= 1 << rng.randrange(8)
     return data
 
 
 def _extreme(data: bytearray, rng: random.Random) -> bytearray:
     """Set a number, such as a width, a count or an offset, to an extreme value."""
-    at, size = _place(data, rng), rng.choice((1, 2, 4))
+    at, size = _offset(data, rng), rng.choice((1, 2, 4))
     order = rng.choice(("little", "big"))
     data[at : at + size] = (rng.choice(_EXTREMES) % (1 << 8 * size)).to_bytes(size, order)
     return data
 
 
 def _cut(data: bytearray, rng: random.Random) -> bytearray:
-    return data[: _place(data, rng)]
+    return data[: _offset(data, rng)]
 
 
 def _piece(data: bytearray, rng: random.Random) -> slice:
-    start = _place(data, rng)
+    start = _offset(data, rng)
     return slice(start, start + rng.choice((1, 4, 12, 100, 1000)))
 
 
@@ -132,7 +132,7 @@ def _repeat(data: bytearray, rng: random.Random) -> bytearray:
 
 
 def _swap(data: bytearray, rng: random.Random) -> bytearray:
-    first, second = sorted((_place(data, rng), _place(data, rng)))
+    first, second = sorted((_offset(data, rng), _offset(data, rng)))
     return data[:first] + data[second:] + data[first:second]
 
 
@@ -145,7 +145,7 @@ def _scribble(data: bytearray, rng: random.Random) -> bytearray:
 def _graft(data: bytearray, rng: random.Random) -> bytearray:
     """Join the start of the file and the end of another file."""
     other = rng.choice(list(seeds().values()))
-    return data[: _place(data, rng)] + other[rng.randrange(len(other)) :]
+    return data[: _offset(data, rng)] + other[rng.randrange(len(other)) :]
 
 
 _MUTATIONS = (_flip, _extreme, _extreme, _cut, _drop, _repeat, _swap, _scribble, _graft)
@@ -169,7 +169,7 @@ def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float =
     try:
         for data in files:
             started = time.perf_counter()
-            verdict = _asked(pipe, data, longest)
+            verdict = _read_in_process(pipe, data, longest)
             if verdict[0] in ("hung", "crashed"):
                 worker.kill()
                 worker.join()
@@ -194,7 +194,7 @@ def read_one(data: bytes) -> tuple[str, str]:
     return "decoded", photo.format
 
 
-def _asked(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
+def _read_in_process(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
     try:
         pipe.send(data)
         if not pipe.poll(longest):
@@ -207,12 +207,12 @@ def _asked(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
 
 def _start(read: Read) -> tuple[BaseProcess, Connection]:
     context = get_context("spawn")
-    here, there = context.Pipe()
-    worker = context.Process(target=_work, args=(there, read), daemon=True)
+    ours, theirs = context.Pipe()
+    worker = context.Process(target=_work, args=(theirs, read), daemon=True)
     worker.start()
-    there.close()
-    here.recv()  # imports are done; timing starts here
-    return worker, here
+    theirs.close()
+    ours.recv()  # imports are done; timing starts now
+    return worker, ours
 
 
 def _work(pipe: Connection, read: Read) -> None:

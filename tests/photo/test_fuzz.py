@@ -22,10 +22,10 @@ def test_valid_files_of_every_format_are_decoded() -> None:
 
 
 def test_damaged_files_are_decoded_or_refused() -> None:
-    made = [damaged(number) for number in range(FILES)]
+    files = [damaged(number) for number in range(FILES)]
     kinds: Counter[str] = Counter()
-    for number, verdict in enumerate(judged(data for _, data in made)):
-        assert verdict.kind in ("decoded", "refused"), f"file {number}, {made[number][0]}: {verdict}"
+    for number, verdict in enumerate(judged(data for _, data in files)):
+        assert verdict.kind in ("decoded", "refused"), f"file {number}, {files[number][0]}: {verdict}"
         assert verdict.seconds < LONGEST
         kinds[verdict.kind] += 1
     assert min(kinds["decoded"], kinds["refused"]) > FILES // 10, "both results must occur"

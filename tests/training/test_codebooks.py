@@ -32,7 +32,10 @@ def test_crops_make_up_for_few_photos(photos: Path, tmp_path: Path) -> None:
         report=lambda: calls.append(1),
     )
     trained.codebook.check(TINY)
-    assert (trained.descriptors, trained.photos) == (280, 4)  # what the fifth cannot give is not made up for
+    assert (trained.descriptors, trained.photos) == (
+        280,
+        4,
+    )  # descriptors of the unreadable fifth photo are not replaced
     assert 1 / trained.codebook.null_distribution.code.shares[0] == pytest.approx(4 * 3)
     assert len(calls) == 5
     assert [str(bad) in str(failure) for failure in trained.failures] == [True]

@@ -1,4 +1,4 @@
-"""Training a network, slowly, on a few photos."""
+"""Train a network on a few photos."""
 
 import json
 from dataclasses import asdict
@@ -31,7 +31,7 @@ TINY = DescriptorSettings(
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of 80 small photos: parts of real ones."""
+    """A folder of 80 small crops of real photos."""
     folder = tmp_path_factory.mktemp("few")
     rng = np.random.default_rng(0)
     sources = {
@@ -74,7 +74,7 @@ def test_a_trained_network_loads_as_an_extractor(squares: PhotoArray, tmp_path: 
     assert record["settings"]["photos"] == 80 and record["settings"]["temperature"] == 0.1
     assert record["settings"]["edits"]["jpeg"] == list(EDITS["jpeg"])
     assert record["settings"]["weak_edits"]["jpeg"] == list(WEAK_EDITS["jpeg"]) and record["rendered_by"]["homing"]
-    assert record["recall"] == run.trainer.recall(extractor)  # of the file, not of what was in memory
+    assert record["recall"] == run.trainer.recall(extractor)  # of the written file, not of the network in memory
     assert [point["step"] for point in record["curve"]] == [point.step for point in points]
     with Image.open(tmp_path / "curves.png") as picture:
         assert min(picture.size) > 200
@@ -83,7 +83,7 @@ def test_a_trained_network_loads_as_an_extractor(squares: PhotoArray, tmp_path: 
 def test_the_written_network_differs_only_by_whitening(squares: PhotoArray, tmp_path: Path) -> None:
     heads, trunks = [], []
     for power in (0.0, 0.35):
-        # All copies are blends: whitening must not look at those.
+        # All copies are blends, which whitening must ignore.
         settings = DescriptorSettings(training_size=64, size=64, dim=16, pairs=16, epochs=0.5, mixup=1, whiten=power)
         DescriptorTrainer(squares, settings, CPU).write(tmp_path / f"{power}.safetensors")
         weights = load_file(tmp_path / f"{power}.safetensors")
@@ -106,7 +106,7 @@ def test_a_resumed_run_gives_the_result_of_an_uninterrupted_one(squares: PhotoAr
     assert first.trainer.steps == 24
 
     def cut_at_nine() -> None:
-        if first.trainer.step == 9:  # a step after the checkpoint, which is then lost
+        if first.trainer.step == 9:  # one step after the checkpoint, which is lost
             raise PowerCutError
 
     with pytest.raises(PowerCutError):
@@ -178,7 +178,7 @@ def test_a_run_stopped_after_its_last_step_is_finished_by_the_next(
     assert (folder / "record.json").is_file() and (tmp_path / "net.safetensors").is_file()
 
 
-def test_training_goes_on_from_a_network_trained_before(squares: PhotoArray, tmp_path: Path) -> None:
+def test_training_starts_from_an_earlier_network(squares: PhotoArray, tmp_path: Path) -> None:
     short = DescriptorSettings(training_size=64, size=64, dim=32, pairs=16, epochs=0.25)
     out = tmp_path / "net.safetensors"
     train(Run(tmp_path, DescriptorTrainer(squares, short, CPU)), out)
@@ -243,8 +243,8 @@ def test_a_photo_array_is_cached_and_skips_bad_photos(few: Path, tmp_path: Path)
     again = load_photo_array(photos, 64, tmp_path, lambda: seen.append(1))
     assert len(seen) == 6 and np.array_equal(again.pixels, first.pixels) and again.fingerprint == first.fingerprint
     for damage in (tmp_path / "photos.json", tmp_path / "photos.npy"):
-        for kept in (50, 0):
-            damage.write_bytes(damage.read_bytes()[:kept])
+        for size in (50, 0):
+            damage.write_bytes(damage.read_bytes()[:size])
             whole = load_photo_array(photos, 64, tmp_path, lambda: None)
             assert np.array_equal(whole.pixels, first.pixels)
     (tmp_path / "photos.npy").unlink()
@@ -266,7 +266,7 @@ def test_a_folder_that_cannot_be_written_gets_one_line(few: Path, tmp_path: Path
 def test_a_trunk_without_feature_maps_is_refused(trunk: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import timm
 
-    # Weights cannot be downloaded in a test; all the rest is the real way.
+    # Weights cannot be downloaded in a test; everything else is real.
     monkeypatch.setattr(
         "homing.training.initialization.pretrained",
         lambda name: timm.create_model(name, pretrained=False, num_classes=0),
@@ -278,6 +278,6 @@ def test_a_trunk_without_feature_maps_is_refused(trunk: str, monkeypatch: pytest
 
 
 def test_too_few_photos_are_refused(few: Path, tmp_path: Path) -> None:
-    some = load_photo_array(sorted(few.iterdir())[:19], 64, tmp_path, lambda: None)
+    too_few = load_photo_array(sorted(few.iterdir())[:19], 64, tmp_path, lambda: None)
     with pytest.raises(HomingError, match="at least 20 photos"):
-        DescriptorTrainer(some, TINY, CPU)
+        DescriptorTrainer(too_few, TINY, CPU)

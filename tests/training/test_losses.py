@@ -11,7 +11,7 @@ from homing.training.losses import RunningCentroids, koleo, nt_xent
 
 
 def plain_nt_xent(originals: np.ndarray, copies: np.ndarray, temperature: float, mixed: np.ndarray) -> float:
-    """The definition, one descriptor at a time."""
+    """The definition of the loss, one descriptor at a time."""
     everything = np.concatenate([originals, copies])
     count, total = len(originals), 0.0
     for i, row in enumerate(everything):
@@ -24,7 +24,7 @@ def plain_nt_xent(originals: np.ndarray, copies: np.ndarray, temperature: float,
     return total / (2 * count)
 
 
-def test_nt_xent_is_its_definition() -> None:
+def test_nt_xent_equals_its_definition() -> None:
     originals, copies = descriptors(6, seed=1), descriptors(6, seed=2)
     expected = plain_nt_xent(originals.numpy(), copies.numpy(), 0.2, np.eye(6))
     assert float(nt_xent(originals, copies, 0.2)) == pytest.approx(expected, rel=1e-5)

@@ -1,4 +1,4 @@
-"""What a network is shown."""
+"""Training pairs."""
 
 import numpy as np
 import torch

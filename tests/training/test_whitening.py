@@ -7,7 +7,7 @@ from homing.training.whitening import whiten
 
 
 def spread(head: nn.Linear, originals: torch.Tensor, copies: torch.Tensor) -> torch.Tensor:
-    """How far copies move in each dimension, at unit length; largest first."""
+    """The change of copies in each dimension, of unit norm, largest first."""
     with torch.no_grad():
         differences = nn.functional.normalize(head(copies), dim=1) - nn.functional.normalize(head(originals), dim=1)
     return torch.linalg.eigvalsh(differences.T @ differences / len(differences)).flip(0)

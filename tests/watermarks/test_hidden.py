@@ -1,4 +1,4 @@
-"""HiDDeN, slowly, on a few photos."""
+"""HiDDeN, trained on a few photos."""
 
 import hashlib
 import json
@@ -47,21 +47,21 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
 
 
 def test_encoder_and_decoder_are_trained(squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A strong message, without edits: what takes a GPU and an hour with them takes seconds.
+    # A strong message without edits trains in seconds; with edits it takes a GPU and an hour.
     monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
     trainer = HiddenTrainer(squares, replace(TINY, bits=1, epochs=40, lr=0.01), CPU)
     points: list[CurvePoint] = []
     score = Run(tmp_path, trainer).train(tmp_path / "net.safetensors", lambda: None, points.append)
     assert points[-1].loss < 0.4 < 0.5 < points[0].loss
-    assert score == points[-1].score > 0.7  # of the file as of what was in memory
+    assert score == points[-1].score > 0.7  # the written file equals the network in memory
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["bit_accuracy"] == score
     assert record["settings"]["bits"] == 1 and record["settings"]["photos"] == 40
     watermark = HiddenWatermark.load(tmp_path / "net.safetensors", CPU)
     photo = Photo.load(next(iter(sorted((squares_folder(squares) / "photos").iterdir()))))
-    (made,) = mark([photo], watermark=watermark, budget=JND(psnr=20.0))
-    assert (made.state, made.reason) == ("marked", None)
-    assert 20.0 <= made.quality.psnr < 20.6
+    (marked,) = mark([photo], watermark=watermark, budget=JND(psnr=20.0))
+    assert (marked.state, marked.reason) == ("marked", None)
+    assert 20.0 <= marked.quality.psnr < 20.6
 
 
 def squares_folder(squares: PhotoArray) -> Path:
@@ -105,7 +105,7 @@ def test_the_command_trains_and_reports(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("bit_accuracy", "difficulty"),
-    [(1.0, [0.2, 0.4, 0.8, 1, 1]), (0.6, [0, 0, 0, 2 / 3, 1])],  # heard well, and hardly
+    [(1.0, [0.2, 0.4, 0.8, 1, 1]), (0.6, [0, 0, 0, 2 / 3, 1])],  # high and low bit accuracy
 )
 def test_the_difficulty_rises_with_the_bit_accuracy_and_in_time(
     squares: PhotoArray, bit_accuracy: float, difficulty: list[float]
@@ -172,11 +172,11 @@ def test_the_bundled_networks_are_unchanged_and_read_their_messages(flower: Phot
     data = files("homing.watermarks").joinpath(BUNDLED).read_bytes()
     assert hashlib.sha256(data).hexdigest() == "f0c01ee32a6773dba4f8d7ace8598aac49b0309b4230f50f51bddc29674d6993"
     watermark = HiddenWatermark.load(device=CPU)
-    (made,) = mark([flower], watermark=watermark, budget=JND(psnr=43.8))
-    assert (made.state, made.reason) == ("marked", None) and made.quality.psnr < 44
-    copy = parse("jpeg-80")(to_image(Photo.decode(made.data, "again").pixels()))
-    said = describe(watermark.decoder, [watermark.decoder.resize(to_pixels(copy))])[0] > 0
-    assert (said == identifier(flower.sha256, 20)).float().mean() >= 0.9
+    (marked,) = mark([flower], watermark=watermark, budget=JND(psnr=43.8))
+    assert (marked.state, marked.reason) == ("marked", None) and marked.quality.psnr < 44
+    copy = parse("jpeg-80")(to_image(Photo.decode(marked.data, "again").pixels()))
+    bits = describe(watermark.decoder, [watermark.decoder.resize(to_pixels(copy))])[0] > 0
+    assert (bits == identifier(flower.sha256, 20)).float().mean() >= 0.9
 
 
 def test_invalid_network_files_are_refused(tmp_path: Path) -> None:

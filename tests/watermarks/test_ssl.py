@@ -1,4 +1,4 @@
-"""Messages in the descriptors of a network, read and written."""
+"""SSL watermarks: messages in the descriptors of a network."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_directions_come_from_the_key_and_are_whitened(network: Extractor) -> No
     decoder = SSLDecoder(network, rows, bits=6, key=1)
     scores = (torch.from_numpy(rows) @ decoder._directions - decoder._mean).numpy()
     assert np.allclose(scores.mean(axis=0), 0, atol=1e-3)
-    # A little less than one along directions in which there is hardly any variance.
+    # The variance is slightly below one along directions with almost no variance.
     assert np.allclose(np.cov(scores.T, bias=True), np.eye(6), atol=0.3)
     assert np.cov(rows.T).max() < 0.5 < np.cov(scores.T).max() < 1.01
     same, other = (SSLDecoder(network, rows, bits=6, key=key) for key in (1, 2))
@@ -60,13 +60,13 @@ def test_messages_are_read_from_files_with_the_key_alone(flower: Photo) -> None:
     watermark = SSLWatermark(SSLDecoder(network, rows, bits=8), replace(RECIPE, steps=8, lr=0.3))
     message = identifier(flower.sha256, 8)
     assert not torch.equal(describe(watermark.decoder, [flower.pixels()])[0] > 0, message)
-    (made,) = mark([flower], watermark=watermark, budget=JND(psnr=42.0))
-    assert (made.state, made.reason) == ("marked", None)
-    view = Photo.decode(made.data, "again").pixels()
+    (marked,) = mark([flower], watermark=watermark, budget=JND(psnr=42.0))
+    assert (marked.state, marked.reason) == ("marked", None)
+    view = Photo.decode(marked.data, "again").pixels()
     assert torch.equal(describe(SSLDecoder(network, rows, bits=8), [view])[0] > 0, message)
     assert not torch.equal(describe(SSLDecoder(network, rows, bits=8, key=7), [view])[0] > 0, message)
-    assert made.quality == measure(flower.pixels(), view)
-    assert 42.0 <= made.quality.psnr < 42.6
+    assert marked.quality == measure(flower.pixels(), view)
+    assert 42.0 <= marked.quality.psnr < 42.6
 
 
 def test_the_hinge_loss_is_zero_beyond_the_margin() -> None:
@@ -83,18 +83,18 @@ def test_an_unreachable_budget_leaves_the_photo_unchanged(
     network: Extractor, distractors: np.ndarray, few: list[Photo]
 ) -> None:
     watermark = SSLWatermark(SSLDecoder(network, distractors, bits=4), replace(RECIPE, steps=1))
-    (made,) = mark(few, watermark=watermark, budget=JND(psnr=79.0))
-    assert (made.state, made.data) == ("unchanged", few[0].data)
-    assert "79 dB" in made.reason
+    (marked,) = mark(few, watermark=watermark, budget=JND(psnr=79.0))
+    assert (marked.state, marked.data) == ("unchanged", few[0].data)
+    assert "79 dB" in marked.reason
 
 
 def test_a_message_that_cannot_be_written_is_reported(
     network: Extractor, distractors: np.ndarray, few: list[Photo]
 ) -> None:
     watermark = SSLWatermark(SSLDecoder(network, distractors, bits=20), replace(RECIPE, steps=1))
-    (made,) = mark(few, watermark=watermark, budget=JND(psnr=45.0))
-    assert made.state == "marked"
-    assert "of 20 bits right" in made.reason
+    (marked,) = mark(few, watermark=watermark, budget=JND(psnr=45.0))
+    assert marked.state == "marked"
+    assert "of 20 bits right" in marked.reason
 
 
 @pytest.mark.parametrize(("bits", "count"), [(0, 10), (109, 10), (4, 1)])
