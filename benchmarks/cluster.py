@@ -43,39 +43,39 @@ class JobTiming:
 
 def main() -> None:
     """Run each job with each number of workers; print a table of rates and one of stages."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("photos", type=Path)
-    asked.add_argument("--count", type=int, default=640, help="photos to add; half as many are activated")
-    asked.add_argument("--recipe", default="homing-fast")
-    asked.add_argument("--rounds", type=int, default=1, help="rounds over all jobs; rates are medians")
-    given = asked.parse_args()
-    found = find_photos([given.photos])[: given.count]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("--count", type=int, default=640, help="photos to add; half as many are activated")
+    parser.add_argument("--recipe", default="homing-fast")
+    parser.add_argument("--rounds", type=int, default=1, help="rounds over all jobs; rates are medians")
+    options = parser.parse_args()
+    found = find_photos([options.photos])[: options.count]
     if len(found) < 128:  # half are activated, and rates count from the 64th photo on
-        asked.error(f"at least 128 photos are needed, got {len(found)}")
+        parser.error(f"at least 128 photos are needed, got {len(found)}")
     jobs = {"add": found, "activate": found[: len(found) // 2]}
     cases = [(job, binding, workers) for job in jobs for binding in BINDINGS for workers in WORKERS]
     runs: dict[tuple[str, str, int], list[JobTiming]] = {case: [] for case in cases}
-    for _ in range(given.rounds):
+    for _ in range(options.rounds):
         for job, binding, workers in cases:
             with _bound_to(workers if BINDINGS[binding] else None):
-                runs[job, binding, workers].append(_run(job, jobs[job], workers, given.recipe))
+                runs[job, binding, workers].append(_run(job, jobs[job], workers, options.recipe))
             print(
                 f"{job}, {workers}, {binding}: {runs[job, binding, workers][-1].steady:.1f}",
                 file=sys.stderr,
                 flush=True,
             )
-    print(f"{hardware()}; {len(found)} photos, {given.recipe}, {given.rounds} rounds\n")
+    print(f"{hardware()}; {len(found)} photos, {options.recipe}, {options.rounds} rounds\n")
     rows = [
         _row(f"{job}, {binding}", [runs[job, binding, workers] for workers in WORKERS])
         for job in jobs
         for binding in BINDINGS
     ]
-    both = [
+    headings = [
         f"{count}, {what}"
         for what in ("steady", "including the start")
         for count in ("one worker", "two workers", "ratio")
     ]
-    print(markdown(["photos per second", *both], rows))
+    print(markdown(["photos per second", *headings], rows))
     stages = [
         [job, str(workers), each.stage, f"{each.seconds:.1f}", f"{each.photos_per_second:.1f}"]
         for job, binding, workers in cases
@@ -87,7 +87,7 @@ def main() -> None:
 
 def _row(name: str, runs: Sequence[list[JobTiming]]) -> list[str]:
     cells = [name]
-    for rates in ([[each.steady for each in some] for some in runs], [[each.whole for each in some] for some in runs]):
+    for rates in ([[each.steady for each in run] for run in runs], [[each.whole for each in run] for run in runs]):
         one, two = map(median, rates)
         cells += [f"{one:.1f}", f"{two:.1f}", f"{two / one:.2f}"]
     return cells

@@ -21,26 +21,26 @@ from tests.cluster.kill_jobs import KillScenario
 
 def main() -> None:
     """Kill workers and jobs, check the collection after each and print the counts."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--kills", type=int, default=20, help="number of workers to kill")
-    asked.add_argument("--jobs", type=int, default=2, help="number of whole jobs to kill")
-    asked.add_argument("--photos", type=int, default=1000)
-    asked.add_argument("--seed", type=int, default=0)
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20, help="number of workers to kill")
+    parser.add_argument("--jobs", type=int, default=2, help="number of whole jobs to kill")
+    parser.add_argument("--photos", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
     started, killed, photos = time.perf_counter(), Counter[str](), 0
-    while killed.total() - killed["job"] < given.kills:
+    while killed.total() - killed["job"] < options.kills:
         with TemporaryDirectory() as folder:
-            scenario = KillScenario(Path(folder), given.photos, given.seed + photos)
-            for _ in range(given.jobs - killed["job"]):
+            scenario = KillScenario(Path(folder), options.photos, options.seed + photos)
+            for _ in range(options.jobs - killed["job"]):
                 scenario.kill_job()
-            scenario.kill_workers(given.kills - (killed.total() - killed["job"]))
+            scenario.kill_workers(options.kills - (killed.total() - killed["job"]))
             scenario.verify()
             killed += scenario.killed
-            photos += given.photos
+            photos += options.photos
             print(f"{killed.total()} kills, nothing lost", file=sys.stderr, flush=True)
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
     print(f"{killed.total() - killed['job']} workers and {killed['job']} jobs killed, {photos:,} photos:")
-    print("each exactly once in the collection and in the out folder, its file the recorded one.")
+    print("each is once in the collection and in the output folder, and its file is the recorded one.")
     print("Killed: " + ", ".join(f"{count} {name}" for name, count in killed.most_common()))
 
 

@@ -113,9 +113,9 @@ def _photo(megapixels: float) -> Photo:
     """A real photo resized to this size, 4:3, as a JPEG file."""
     source = Image.open(BytesIO(files("sklearn.datasets.images").joinpath("china.jpg").read_bytes()))
     height = round((megapixels * 1e6 * 3 / 4) ** 0.5)
-    made = BytesIO()
-    source.resize((round(height * 4 / 3), height), Image.Resampling.BICUBIC).save(made, "JPEG", quality=90)
-    return Photo.decode(made.getvalue(), f"{megapixels:g} megapixels")
+    buffer = BytesIO()
+    source.resize((round(height * 4 / 3), height), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=90)
+    return Photo.decode(buffer.getvalue(), f"{megapixels:g} megapixels")
 
 
 def _print_table(headings: Sequence[str], rows: Iterator[Sequence[str]]) -> None:

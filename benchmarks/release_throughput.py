@@ -24,17 +24,17 @@ MARGIN = 8  # files of one photo are cropped differently, by fewer pixels than t
 
 def main() -> None:
     """Make the files, activate them and print a table."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("photos", type=Path)
-    asked.add_argument("--count", type=int, default=20_000)
-    asked.add_argument("--size", help="such as 1024x768; the size of each photo by default")
-    asked.add_argument("--recipe", default="homing-fast")
-    given = asked.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--size", help="such as 1024x768; the size of each photo by default")
+    parser.add_argument("--recipe", default="homing-fast")
+    options = parser.parse_args()
     with TemporaryDirectory() as folder:
         photos, released = Path(folder, "photos"), Path(folder, "released")
         photos.mkdir()
-        sources = sorted(path for path in given.photos.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
-        files = [(*pair, photos, given.size) for pair in enumerate(islice(cycle(sources), given.count))]
+        sources = sorted(path for path in options.photos.iterdir() if path.suffix.lower() in (".jpg", ".jpeg"))
+        files = [(*pair, photos, options.size) for pair in enumerate(islice(cycle(sources), options.count))]
         with ProcessPoolExecutor() as pool:
             list(pool.map(_make, files, chunksize=64))
         times, states = list[float](), list[str]()
@@ -45,7 +45,7 @@ def main() -> None:
 
         with Collection.create(Path(folder, "many.homing")) as collection:
             times.append(time.perf_counter())
-            collection.activate([photos], released, recipe=given.recipe, report=report, processes=True)
+            collection.activate([photos], released, recipe=options.recipe, report=report, processes=True)
     begin, end = len(times) // 10, len(times) * 9 // 10
     rows = [
         ["photos", f"{len(states):,}"],
@@ -54,7 +54,7 @@ def main() -> None:
         ["photos per second, including the start of the workers", f"{len(states) / (times[-1] - times[0]):.0f}"],
         ["photos per second, from 10 % to 90 % of the photos", f"{(end - begin) / (times[end] - times[begin]):.0f}"],
     ]
-    print(f"{hardware()}; {given.recipe}, {given.size or 'sizes unchanged'}\n")
+    print(f"{hardware()}; {options.recipe}, {options.size or 'sizes unchanged'}\n")
     print(markdown(["what", "measured"], rows))
 
 

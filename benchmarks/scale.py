@@ -45,27 +45,27 @@ def main() -> None:
     if sys.argv[1:2] == ["--measure"]:
         print(json.dumps(_measure(sys.argv[2], Path(sys.argv[3]))))
         return
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 1_100_000, 10_000_000])
-    asked.add_argument(
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--references", type=_numbers, default=[10_000, 100_000, 1_000_000, 1_100_000, 10_000_000])
+    parser.add_argument(
         "--cells", type=_numbers, default=[4096, 65_536, 262_144], help="numbers of cells to choose from"
     )
-    asked.add_argument("--engine", type=_engines, default=list(ENGINES), help=f"comma-separated: {', '.join(ENGINES)}")
-    asked.add_argument("--out", type=Path, default=Path("scale"))
-    given = asked.parse_args()
+    parser.add_argument("--engine", type=_engines, default=list(ENGINES), help=f"comma-separated: {', '.join(ENGINES)}")
+    parser.add_argument("--out", type=Path, default=Path("scale"))
+    options = parser.parse_args()
     codebook = codebooks.load("homing-1")
-    given.out.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     document = {
         "hardware": f"{hardware()}; {torch.get_num_threads()} threads",
         "command": "python benchmarks/scale.py " + " ".join(sys.argv[1:]),
         "spec": codebook.spec,
         "queries": QUERIES,
-        "rows": list(_grow(codebook, given.references, given.engine)),
-        "cells": [row for count in given.cells for row in _choose(codebook, count)],
-        "catalog": list(record(codebook, given.engine)),
+        "rows": list(_grow(codebook, options.references, options.engine)),
+        "cells": [row for count in options.cells for row in _choose(codebook, count)],
+        "catalog": list(record(codebook, options.engine)),
         "memory": memory_in_use(peak=True),
     }
-    (given.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
+    (options.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
     print(f"{tables(document)}\nFor src/homing/estimate/rates.toml:\n\n{toml(document)}", flush=True)
 
 

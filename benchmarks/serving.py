@@ -118,17 +118,17 @@ def _make(folder: Path, photos: Path, references: int) -> None:
     else:
         Collection.create(folder, codebook=codebook, with_distractors=True).close()
     with Collection.open(folder) as collection:
-        collection.add([each.path for each in _some(photos)])
+        collection.add([each.path for each in _chosen_photos(photos)])
         print(collection.plan_search(), file=sys.stderr, flush=True)
 
 
-def _some(photos: Path) -> list[LocalPhoto]:
+def _chosen_photos(photos: Path) -> list[LocalPhoto]:
     return find_photos([photos])[:MOST]
 
 
 def _queries(photos: Path) -> Iterator[Query]:
     """Yield one copy of each photo, with the edits of the paper in turn."""
-    for number, each in enumerate(_some(photos)):
+    for number, each in enumerate(_chosen_photos(photos)):
         edit, made = PAPER[number % len(PAPER)], BytesIO()
         edit(to_image(Photo.load(each.path).pixels()), seed=number).convert("RGB").save(made, "JPEG", quality=85)
         request = httpx.Request("POST", "http://localhost/", files={"photo": ("copy.jpg", made.getvalue())})

@@ -3,7 +3,7 @@
     python tools/measure_null_distribution.py homing-1.codebook PHOTOS homing-1.codebook
 
 The quantizer and the fingerprint stay unchanged. The photos must not be training photos of the network, nor related to
-the photos that `homing bench calibration` runs on afterwards. Pairs of photos of one scene are left out.
+the photos that `homing bench calibration` runs on afterwards. Pairs of photos of one scene are excluded.
 """
 
 from __future__ import annotations
