@@ -156,7 +156,7 @@ def _bomb(path: Path) -> None:
         ),
         (["codebook", "train", "{photos}", "--out", "{photos}/camera.png"], "a codebook never changes"),
         (["codebook", "train", "{photos}", "--out", "/proc/b.codebook"], "cannot write into the out folder /proc: "),
-        (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "asks for 0 of something"),
+        (["codebook", "train", "{photos}", "--spec", "IVF0,PQ8x8"], "has a count of 0"),
         (["add", "{used}/c.homing", "a" * 300], "File name too long"),
         (
             ["codebook", "train", "{photos}", "--spec", "IVF64,PQ8x8"],

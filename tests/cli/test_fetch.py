@@ -20,7 +20,7 @@ def test_a_timm_model_without_internet_is_one_error_line(photos: Path, tmp_path:
     no_internet = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     command = ("codebook", "train", photos, "--extractor", "timm:resnet10t", "--out", tmp_path / "b.codebook")
     (line,) = installed(*command, code=2, **no_internet).stderr.splitlines()
-    assert "cannot get the weights of timm model 'resnet10t'" in line and f"bring the folder {tmp_path}" in line
+    assert "cannot get the weights of timm model 'resnet10t'" in line and f"copy the folder {tmp_path}" in line
 
 
 def test_fetch_from_a_downloaded_file(tmp_path: Path) -> None:

@@ -169,22 +169,22 @@ def test_another_network_of_the_same_name_is_refused_with_a_hint(codebook: Codeb
 
 @pytest.mark.parametrize(
     ("spec", "message"),
-    [("IVF16,PQ5x8", "no FAISS factory"), ("nonsense", "no FAISS factory"),
+    [("IVF16,PQ5x8", "not a FAISS factory"), ("nonsense", "not a FAISS factory"),
         ("NSG16", r"'NSG16' \(IndexNSGFlat\) is of an unsupported family"),
         ("PQ4x4,RFlat", "is of an unsupported family"),
         ("IVF16,RaBitQfs", "is of an unsupported family"),
         ("IVF16(IVF4,Flat),PQ8x4", "is of an unsupported family"),
         ("HNSW16,LSH", "FAISS supports HNSW over PQ, SQ, RaBitQ and Flat only"),
-        ("HNSW1,PQ8x4", "asks for a graph of too few links; ask for HNSW8 at least"),
-        ("IVF16_HNSW7,PQ8x4", "asks for a graph of too few links"),
+        ("HNSW1,PQ8x4", "has a graph with too few links; expected at least HNSW8"),
+        ("IVF16_HNSW7,PQ8x4", "has a graph with too few links"),
         ("SQ8_direct", "SQ8_direct gives nearly all descriptors the same code; choose another spec"),
         ("IVF16,SQ8_direct", "gives nearly all descriptors the same code"),
         ("ITQ16,PQ4x4", "has ITQ or whitening, which cannot be inverted, before codes that are not signs"),
         ("PCAW16,IVF16,Flat", "has ITQ or whitening, which cannot be inverted"),
-        ("PCA64,PQ4x4", "'PCA64,PQ4x4' makes 64 dimensions of 32; ask for 32 at most"),
-        ("ITQ64,LSH", "makes 64 dimensions of 32"),
-        ("IVF0,PQ4x4", "asks for 0 of something"),
-        ("HNSW0,Flat", "asks for 0 of something"),
+        ("PCA64,PQ4x4", "'PCA64,PQ4x4' increases 32 dimensions to 64; expected at most 32"),
+        ("ITQ64,LSH", "increases 32 dimensions to 64"),
+        ("IVF0,PQ4x4", "has a count of 0"),
+        ("HNSW0,Flat", "has a count of 0"),
         ("PQ4x12", r"cannot be trained on 1000 descriptors of 32 dimensions: Number of training points \(1000\)"),
      ("IVF2000,PQ4x8", "at least 2000 training descriptors, got 1000; give it more photos, or more crops")],
 )  # fmt: skip
@@ -235,7 +235,7 @@ def test_the_bundled_codebooks_never_change(name: str, fingerprint: str, distrac
 
 
 def test_only_bundled_codebooks_come_with_distractors(trained: Codebook) -> None:
-    with pytest.raises(CodebookError, match="comes with no distractors"):
+    with pytest.raises(CodebookError, match="has no bundled distractors"):
         codebooks.bundled_distractors(trained)
 
 

@@ -85,7 +85,7 @@ def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--index", "PQ4x4", "--index", "FOO", "--train-photos", "{rows}"], "'FOO' is no FAISS factory string"),
+        (["--index", "PQ4x4", "--index", "FOO", "--train-photos", "{rows}"], "'FOO' is not a FAISS factory string"),
         (
             ["--index", "PQ4x4", "--index", "IVF512,Flat", "--train-photos", "{rows}"],
             "needs at least 512 training descriptors",

@@ -66,7 +66,7 @@ def test_too_few_readable_photos_are_refused(photos: Path, tmp_path: Path) -> No
 
 def test_without_readable_photos_the_error_gives_the_reason(tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_text("hello")
-    with pytest.raises(CodebookError, match=r"none of the 1 photos can be read; the first says: .*bad\.jpg"):
+    with pytest.raises(CodebookError, match=r"none of the 1 photos can be read; the first error: .*bad\.jpg"):
         train_codebook([tmp_path / "bad.jpg"], spec="PQ8x4", extractor=TINY, name="x", descriptors=300, report=int)
 
 

@@ -258,7 +258,7 @@ def test_a_photo_array_is_cached_and_skips_bad_photos(few: Path, tmp_path: Path)
 
 def test_a_folder_that_cannot_be_written_gets_one_line(few: Path, tmp_path: Path) -> None:
     (tmp_path / "photos.npy").mkdir()
-    with pytest.raises(HomingError, match="cannot keep the photos in"):
+    with pytest.raises(HomingError, match="cannot write the photos to"):
         load_photo_array(sorted(few.iterdir()), 64, tmp_path, lambda: None)
 
 

@@ -1,4 +1,4 @@
-"""Codebooks: frozen quantizers, which decide what an index stores of a descriptor."""
+"""Codebooks: frozen quantizers that determine the codes in an index."""
 
 from homing.codebooks.bundled import available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match

@@ -46,5 +46,5 @@ def bundled_distractors(codebook: Codebook) -> Distractors:
     """The distractors that come with a bundled codebook."""
     entry = _DATA.joinpath(codebook.name + _DISTRACTORS_SUFFIX)
     if not has_distractors(codebook):
-        raise CodebookError(f"codebook '{codebook.name}' comes with no distractors; leave out --with-distractors")
+        raise CodebookError(f"codebook '{codebook.name}' has no bundled distractors; leave out --with-distractors")
     return Distractors.from_bytes(entry.read_bytes(), codebook, entry.name)

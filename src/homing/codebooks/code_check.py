@@ -21,7 +21,7 @@ def codes_match(codebook: Codebook, codes: np.ndarray, descriptors: np.ndarray) 
     """Whether each of (N, bytes) codes belongs to the descriptor (N, D) that is given rounded to fp16: (N,) bool.
 
     Rounding can move a descriptor across a border between codes. A code that differs from the code of the rounded
-    descriptor is accepted if it lies as near, within the error that rounding can cause.
+    descriptor is accepted if it is as near, within the error that rounding can cause.
     """
     quantizer, rows = codebook.quantizer, descriptors.astype(np.float32)
     matches: np.ndarray = (quantizer.encode(rows) == codes).all(axis=1)

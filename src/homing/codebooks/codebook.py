@@ -102,7 +102,7 @@ class Codebook:
     def with_null_distribution(self, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> Codebook:
         """A copy of the codebook whose null distribution is measured on (P, D) descriptors of unrelated photos.
 
-        `related` (R, 2) lists pairs of rows to leave out.
+        `related` (R, 2) lists pairs of rows to exclude.
         """
         return Codebook(
             self._bytes,
@@ -172,7 +172,7 @@ class Codebook:
 
     @property
     def family(self) -> Family:
-        """What the codes keep of a descriptor; it determines the objective of activation."""
+        """The part of a descriptor that codes preserve; it determines the objective of activation."""
         return self.quantizer.family
 
     @property
@@ -201,7 +201,7 @@ class Codebook:
             if extractor.name == self.extractor:
                 hint = (
                     "it has the same name but other weights: use the version of homing, or the file, "
-                    "that the codebook was made with, or make a new collection from the originals"
+                    "that the codebook was trained with, or make a new collection from the originals"
                 )
             raise CodebookError(
                 f"codebook '{self.name}' was trained for extractor '{self.extractor}' "

@@ -33,21 +33,23 @@ def train_quantizer(spec: str, descriptors: np.ndarray) -> Quantizer:
 def build_quantizer(spec: str, *, dim: int, descriptors: int) -> Quantizer:
     """An untrained quantizer of this spec; refuses an invalid spec and too few descriptors."""
     if re.search(r"(?<!\d)0+(?!\d)", spec):  # FAISS crashes, or stores nothing
-        raise CodebookError(f"'{spec}' asks for 0 of something; ask for at least 1")
+        raise CodebookError(f"'{spec}' has a count of 0; expected at least 1")
     if any(int(links) < MIN_GRAPH_LINKS for links in re.findall(r"HNSW(\d+)", spec)):
-        raise CodebookError(f"'{spec}' asks for a graph of too few links; ask for HNSW{MIN_GRAPH_LINKS} at least")
+        raise CodebookError(f"'{spec}' has a graph with too few links; expected at least HNSW{MIN_GRAPH_LINKS}")
     try:
         quantizer = Quantizer(faiss.index_factory(dim, spec), spec)
     except RuntimeError as error:
         if "HNSW code description" in str(error):
             raise CodebookError(f"'{spec}': FAISS supports HNSW over PQ, SQ, RaBitQ and Flat only") from error
         raise CodebookError(
-            f"'{spec}' is no FAISS factory string for {dim}-d descriptors; IVF1024,PQ8x8 is one, "
+            f"'{spec}' is not a FAISS factory string for {dim}-d descriptors, such as IVF1024,PQ8x8; "
             "docs/explanation/method.md lists the families"
         ) from error
     for each in quantizer.transforms:
         if isinstance(each, faiss.PCAMatrix | faiss.ITQTransform) and each.d_out > each.d_in:
-            raise CodebookError(f"'{spec}' makes {each.d_out} dimensions of {each.d_in}; ask for {each.d_in} at most")
+            raise CodebookError(
+                f"'{spec}' increases {each.d_in} dimensions to {each.d_out}; expected at most {each.d_in}"
+            )
     # FAISS crashes on an OPQ rotation trained on fewer descriptors than dimensions.
     rotated = [each.d_in for each in quantizer.transforms if isinstance(each, faiss.OPQMatrix)]
     needed = max(256, 0 if quantizer.ivf is None else quantizer.ivf.nlist, *rotated)

@@ -60,7 +60,7 @@ def _read(path: Path) -> Any:
 
 
 def _emptied(index: Any) -> Any:
-    """A copy of an index without its vectors; refuses what is not a trained index in the memory of the CPU."""
+    """A copy of an index without its vectors. The index must be trained, and in CPU memory."""
     if type(index).__name__.startswith("GpuIndex"):
         raise CodebookError("the index is on a GPU; pass faiss.index_gpu_to_cpu(index)")
     if isinstance(index, faiss.IndexBinary):
@@ -123,16 +123,16 @@ def _measure(quantizer: Quantizer, rows: np.ndarray, spec: str) -> NullDistribut
 
 
 def _bundled_null_distribution(quantizer: Quantizer, extractor: Extractor, spec: str) -> NullDistribution:
-    """The null distribution from what the package holds about an extractor.
+    """The null distribution from the bundled data of an extractor.
 
-    That of descriptors is the bundled codebook's. That of codes is measured on the decoded codes of the bundled
-    distractors. These lie nearer to each other than descriptors do, so false-match probabilities are overestimated.
+    For descriptors it is that of the bundled codebook. For codes it is measured on the decoded codes of the bundled
+    distractors. These are nearer to each other than descriptors, so false-match probabilities are overestimated.
     """
     for bundled in map(load, available()):
         if bundled.extractor_fingerprint == extractor.fingerprint:
             codes = bundled_distractors(bundled).codes
-            some = np.random.default_rng(0).permutation(len(codes))[:_SAMPLE_SIZE]
-            rows = torch.nn.functional.normalize(bundled.decode(codes[some]), dim=1).numpy()
+            sample = np.random.default_rng(0).permutation(len(codes))[:_SAMPLE_SIZE]
+            rows = torch.nn.functional.normalize(bundled.decode(codes[sample]), dim=1).numpy()
             refuse_one_code(quantizer, rows, spec)
             pairs = PairDistances.measure(*quantizer.comparison_points(rows, rows))
             return NullDistribution(pairs, bundled.null_distribution.descriptor)

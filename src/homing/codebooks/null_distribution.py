@@ -17,25 +17,25 @@ ComparedBy = Literal["code", "descriptor"]
 MAX_PHOTOS = 14_000  # two hundred million pairs
 MIN_REFERENCES = 100  # for a density ratio
 _NEAREST_SHARE = 0.01  # share of the pairs, the nearest, that are all used; the others are sampled
-_SAMPLE_STRIDE = 101  # one pair in so many
+_SAMPLE_STRIDE = 101  # one pair of this many is sampled
 _CURVE_POINTS = 400  # points of the stored curve, besides the nearest pairs
 _TAIL_SHARE = 1e-5  # share of the pairs, the nearest, that the tail is fitted to and replaces
-_MIN_TAIL_PAIRS = 500  # to which it is fitted
+_MIN_TAIL_PAIRS = 500  # fewest pairs that the tail is fitted to
 _FLOOR = 1e-3  # of the smallest measured share: rarer distances cannot be estimated from these pairs
 _MIN_SHAPE_PAIRS = 50  # fewest pairs from which a shape is estimated
 _EVEN_SHAPE = 1e6  # a shape for which all queries have the same share
 _DENSITY_SHARES = (
     1e-3,
     1e-2,
-)  # shares of the nearest pairs at which the density ratio is measured: of many photos, of few
-_MIN_EXPECTED_PAIRS = 100  # pairs that would be counted, at least, if photos were as those a codebook knows
+)  # shares of the nearest pairs at which the density ratio is measured, for many photos and for few
+_MIN_EXPECTED_PAIRS = 100  # fewest pairs to count, if the density ratio is 1
 
 
 @dataclass(frozen=True)
 class PairDistances:
-    """Distances (K,) of unrelated pairs, ascending, and the shares (K,) of all pairs that lie no farther apart.
+    """Distances (K,) of unrelated pairs, ascending, and the shares (K,) of all pairs that are at most this far apart.
 
-    Some photos lie near many others, so near pairs are spread unevenly over queries. The share of each query is modeled
+    Some photos are near many others, so near pairs are spread unevenly over queries. The share of each query is modeled
     as gamma-distributed with these `shapes` (K,).
     """
 
@@ -47,7 +47,7 @@ class PairDistances:
     def measure(cls, queries: np.ndarray, references: np.ndarray, related: np.ndarray = NO_PAIRS) -> PairDistances:
         """Measure the distances from P photos as queries (P, D) to the same photos as references (P, D).
 
-        Pairs (R, 2) that are `related` are not counted.
+        `related` pairs (R, 2) are excluded.
         """
         blocks = DistanceBlocks(queries, references, related)
         pairs = blocks.pairs
@@ -126,14 +126,14 @@ class NullDistribution:
     def measure(cls, quantizer: Quantizer, photos: np.ndarray, related: np.ndarray = NO_PAIRS) -> NullDistribution:
         """Measure both distributions on (P, D) descriptors of distinct photos, at most MAX_PHOTOS of them.
 
-        Pairs (R, 2) that are `related` are left out.
+        `related` pairs (R, 2) are excluded.
         """
         if len(photos) < 2:
             raise CodebookError(f"a null distribution needs at least two photos, got {len(photos)}")
-        some = np.random.default_rng(0).permutation(len(photos))[:MAX_PHOTOS]
-        rows = np.ascontiguousarray(photos[some], dtype=np.float32)
+        sample = np.random.default_rng(0).permutation(len(photos))[:MAX_PHOTOS]
+        rows = np.ascontiguousarray(photos[sample], dtype=np.float32)
         positions = np.full(len(photos), -1)
-        positions[some] = np.arange(len(some))
+        positions[sample] = np.arange(len(sample))
         related = positions[related]
         related = related[(related >= 0).all(axis=1)]
         return cls(
@@ -142,7 +142,7 @@ class NullDistribution:
         )
 
     def density_ratio(self, photos: np.ndarray) -> float:
-        """How many times as often photos with (P, D) descriptors lie near each other as the measured photos do.
+        """How many times more often photos with (P, D) descriptors are near each other than the measured photos.
 
         At least 1; 1 for fewer than MIN_REFERENCES photos.
         """

@@ -23,7 +23,7 @@ def pairwise_distances(points: np.ndarray, others: np.ndarray) -> np.ndarray:
 class DistanceBlocks:
     """Blocks of the distances of photos as queries to all photos as references.
 
-    Pairs that do not count are infinite: a photo with itself, and `related` pairs (R, 2).
+    Excluded pairs have infinite distance: a photo with itself, and `related` pairs (R, 2).
     """
 
     queries: np.ndarray
@@ -32,7 +32,7 @@ class DistanceBlocks:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs that count."""
+        """The number of pairs that are not excluded."""
         return len(self.queries) * (len(self.queries) - 1) - 2 * len(self.related)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -41,8 +41,8 @@ class DistanceBlocks:
             distances = pairwise_distances(self.queries[start : start + _BLOCK_SIZE], self.references)
             own = np.arange(len(distances))
             distances[own, start + own] = np.inf
-            here = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(distances))]
-            distances[here[:, 0] - start, here[:, 1]] = np.inf
+            in_block = both_ways[(both_ways[:, 0] >= start) & (both_ways[:, 0] < start + len(distances))]
+            distances[in_block[:, 0] - start, in_block[:, 1]] = np.inf
             yield distances
 
 
@@ -50,7 +50,7 @@ def nearest_pairs(rows: np.ndarray, count: int) -> np.ndarray:
     """The nearest pairs (count, 2) of rows, nearest first; fewer if there are no more."""
     pairs, distances, start = NO_PAIRS, np.empty(0, dtype=np.float32), 0
     for block in DistanceBlocks(rows, rows):
-        block[np.arange(len(rows)) <= start + np.arange(len(block))[:, None]] = np.inf  # each once
+        block[np.arange(len(rows)) <= start + np.arange(len(block))[:, None]] = np.inf  # each pair once
         farthest = np.partition(block, min(count, block.size) - 1, axis=None)[min(count, block.size) - 1]
         query, other = np.nonzero(np.isfinite(block) & (block <= farthest))
         pairs = np.concatenate([pairs, np.stack([start + query, other], axis=1)])

@@ -16,8 +16,8 @@ SUPPORTED_FAMILIES = (
     "RQ, LSQ, PRQ, PLSQ or RaBitQ, each with or without OPQ, PCA or another linear transform before it"
 )
 
-# What an index stores of a descriptor. codewords: an approximation. cells: the cell and a nearly exact descriptor, so a
-# copy is lost only when it falls into another cell. signs: its side of each of some planes. exact: the descriptor.
+# Families. codewords: codes approximate descriptors. cells: the cell and a nearly exact descriptor are stored, so a
+# copy is lost only when it falls into another cell. signs: the side of several planes. exact: the descriptor itself.
 _FAMILIES: dict[type, Family] = {
     faiss.IndexPQ: "codewords",
     faiss.IndexScalarQuantizer: "codewords",

@@ -1,4 +1,4 @@
-"""Edits that copies of photos go through, by name: `parse("contrast-0.5")(image, seed=0)`."""
+"""Edits of photos by name: `parse("contrast-0.5")(image, seed=0)`."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ __all__ = ["KINDS", "PAPER", "Edit", "Kind", "differentiable", "edit", "parse", 
 def __getattr__(name: str) -> ModuleType:
     if name != "differentiable":
         raise AttributeError(f"module 'homing.edits' has no attribute '{name}'")
-    return import_module("homing.edits.differentiable")  # which needs PyTorch, as edits of files do not
+    return import_module("homing.edits.differentiable")  # imported on first use, since it needs PyTorch

@@ -1,4 +1,4 @@
-"""Emojis and fonts that the edits draw with, shipped in `data/` and built by tools/build_edit_assets.py."""
+"""Bundled emojis and fonts of the edits, in `data/`; built by tools/build_edit_assets.py."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draw_emoji(rng: np.random.Generator) -> Image.Image:
 @lru_cache(maxsize=256)
 def load_font(file: str, size: int) -> ImageFont.FreeTypeFont:
     """A font of `data/fonts` at this size in pixels."""
-    # Raqm is not on every machine, and shapes text differently: the basic layout gives the same pixels everywhere.
+    # Raqm is not installed everywhere and shapes text differently; the basic layout gives the same pixels everywhere.
     return ImageFont.truetype(str(DATA / "fonts" / file), size, layout_engine=ImageFont.Layout.BASIC)
 
 
@@ -145,4 +145,4 @@ PHRASES = (
     "10/10 again",
     "sample only",
 )
-"""What people write over photos, 5 to 15 characters each."""
+"""Typical texts on photos, 5 to 15 characters each."""

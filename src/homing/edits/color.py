@@ -1,4 +1,4 @@
-"""Edits of color. Strengths and pixels are those of torchvision."""
+"""Edits of color, with the strengths and pixels of torchvision."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def saturation(image: Image.Image, strength: float) -> Image.Image:
 def hue(image: Image.Image, strength: float) -> Image.Image:
     """Rotate the hue by this fraction of the color circle."""
     angle, chroma, value = image.convert("HSV").split()
-    turned = angle.point([(level + int(strength * 255)) % 256 for level in range(256)])
-    return Image.merge("HSV", (turned, chroma, value)).convert("RGB")
+    rotated = angle.point([(level + int(strength * 255)) % 256 for level in range(256)])
+    return Image.merge("HSV", (rotated, chroma, value)).convert("RGB")
 
 
 @edit("color")

@@ -72,8 +72,8 @@ def perspective(image: Image.Image, strength: int, rng: np.random.Generator) -> 
     """Move the four corners by normally distributed offsets; sigma is in thousandths of a side."""
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
     # Offsets below a quarter of a side keep the quadrilateral convex.
-    moved = corners + np.clip(rng.normal(0, strength / 1000, (4, 2)), -0.24, 0.24)
-    coefficients = _homography(moved * image.size, corners * image.size)
+    shifted = corners + np.clip(rng.normal(0, strength / 1000, (4, 2)), -0.24, 0.24)
+    coefficients = _homography(shifted * image.size, corners * image.size)
     return image.transform(image.size, Image.Transform.PERSPECTIVE, coefficients, Image.Resampling.BICUBIC)
 
 

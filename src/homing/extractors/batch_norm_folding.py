@@ -35,7 +35,7 @@ def fold_batch_norms(network: nn.Module, example: Tensor) -> nn.Module:
         folded.set_submodule(norm, reader.act if isinstance(reader, BatchNormAct2d) else nn.Identity())
     before, after = network(example), folded(example)
     same = (before - after).norm() <= _ROUNDING * before.norm()
-    return folded if same else network  # an output of a convolution was used elsewhere, too
+    return folded if same else network  # the output of a convolution is also used elsewhere
 
 
 def _pairs(network: nn.Module, example: Tensor, norms: tuple[type[nn.Module], ...]) -> list[tuple[str, str]]:

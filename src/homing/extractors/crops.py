@@ -60,8 +60,8 @@ def describe_windows(extractor: Extractor, squares: Tensor, owners: Tensor, wind
     """
     squares = squares.to(extractor.device)
     size = default_batch_size(extractor)
-    for some, whose in zip(torch.split(windows, size), torch.split(owners, size), strict=True):
-        yield _describe(extractor, squares[whose.to(extractor.device)], some.to(extractor.device))
+    for batch, batch_owners in zip(torch.split(windows, size), torch.split(owners, size), strict=True):
+        yield _describe(extractor, squares[batch_owners.to(extractor.device)], batch.to(extractor.device))
 
 
 def crop_windows(index: int, count: int) -> np.ndarray:

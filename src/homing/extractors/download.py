@@ -54,7 +54,7 @@ def fetch_file(
 ) -> Path:
     """Download the file at the address, or copy `file`, into the cache; atomic, safe across processes.
 
-    `check` raises an error if the file is not what it should be. `report` gets the bytes so far and in total. Authors
+    `check` raises an error if the file is invalid. `report` gets the bytes so far and in total. Authors
     publish no hashes, so the hash of the first download is pinned, and other files are refused from then on.
     """
     target = cache_path(address)

@@ -1,4 +1,4 @@
-"""homing-1, the default network, trained to match photos and edited copies; model card: docs/reference/homing-1.md."""
+"""homing-1, the default network, trained to match photos and edited copies. Model card: docs/reference/homing-1.md."""
 
 from __future__ import annotations
 

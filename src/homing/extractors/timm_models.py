@@ -42,7 +42,7 @@ def pretrained(name: str) -> nn.Module:
     except Exception as error:  # network errors differ between versions of huggingface_hub
         reason = str(error).strip().split("\n")[0].rstrip(".")
         raise HomingError(
-            f"cannot get the weights of timm model '{name}': {reason}; check the network, or bring the folder "
+            f"cannot get the weights of timm model '{name}': {reason}; check the connection, or copy the folder "
             f"{constants.HF_HUB_CACHE} from a machine where this command has run"
         ) from error
     return network

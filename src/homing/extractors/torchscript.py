@@ -26,8 +26,7 @@ def torchscript(path: str, device: torch.device | str | None = None) -> Extracto
             network = torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise HomingError(
-            f"{path} is not a TorchScript file; weights that authors publish are taken with: "
-            f"homing extractors fetch NAME --file {path}"
+            f"{path} is not a TorchScript file; load published weights with: homing extractors fetch NAME --file {path}"
         ) from error
     try:
         extractor = NetworkExtractor(network, name=path, size=SIZE, device=device)
@@ -49,7 +48,7 @@ def _try(extractor: Extractor) -> None:
     if len(descriptors) != 2:
         raise ValueError(f"two photos gave {len(descriptors)}")
     if not descriptors.isfinite().all():
-        raise ValueError("its descriptors are no numbers")
+        raise ValueError("its descriptors are not numbers")
     descriptors.sum().backward()  # type: ignore[no-untyped-call]
     if images.grad is None or not images.grad.any():
         raise ValueError("its gradient does not reach the pixels")

@@ -1,4 +1,4 @@
-"""Codebook, codes and ids together: what is searched."""
+"""Indexes: codes and ids of references, searched with a codebook."""
 
 from homing.indexes.base import Index
 from homing.indexes.faiss import FaissIndex

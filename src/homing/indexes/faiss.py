@@ -23,7 +23,7 @@ _CELLS_EF_SEARCH = 16  # as when a code's cell is chosen, so that one probe find
 
 
 class FaissIndex:
-    """An index in memory, which grows, shrinks and is searched. Thread-safe."""
+    """An index in memory that supports addition, removal and search. Thread-safe."""
 
     def __init__(self, codebook: Codebook, data: bytes | None = None) -> None:
         """An empty index, or the index in the bytes of `to_bytes`."""

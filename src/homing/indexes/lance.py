@@ -34,7 +34,7 @@ def load_lance() -> ModuleType:
     # With many cells Lance would search for the nearest one approximately, and could probe another cell than the one
     # that the photo was activated for.
     os.environ["LANCE_USE_HNSW_SPEEDUP_INDEXING"] = "disabled"
-    os.environ.setdefault("LANCE_LOG", "error")  # it warns about each empty cell
+    os.environ.setdefault("LANCE_LOG", "error")  # Lance warns about each empty cell
     return load_extra("lance", "lance")
 
 
@@ -142,7 +142,7 @@ def refresh_index(dataset: Any, codebook: Codebook) -> None:
 
 
 def _precomputed_codes(dataset: Any, codebook: Codebook, folder: str) -> dict[str, Any]:
-    """The codes as files for Lance, which would take many times as long to compute them."""
+    """Write codes to files for Lance, which would compute them many times more slowly."""
     arrow, size = load_extra("pyarrow", "lance"), codebook.quantizer.codec.code_size
     start = codebook.code_size - size
     fields = {"row_id": arrow.uint64(), "__ivf_part_id": arrow.uint32(), "__pq_code": arrow.list_(arrow.uint8(), size)}
@@ -158,8 +158,8 @@ def _precomputed_codes(dataset: Any, codebook: Codebook, folder: str) -> dict[st
 
     reader = arrow.RecordBatchReader.from_batches(schema, pieces())
     # The format that `create_index` reads.
-    made = load_lance().write_dataset(reader, folder, mode="overwrite", data_storage_version="legacy")
-    files = [file.path for fragment in made.get_fragments() for file in fragment.data_files()]
+    dataset_of_codes = load_lance().write_dataset(reader, folder, mode="overwrite", data_storage_version="legacy")
+    files = [file.path for fragment in dataset_of_codes.get_fragments() for file in fragment.data_files()]
     return {"precomputed_shuffle_buffers": files, "precomputed_shuffle_buffers_path": f"{folder}/data"}
 
 
@@ -187,8 +187,8 @@ def cells_differ(dataset: Any, codebook: Codebook) -> bool:
     """Whether a dataset has an index with other cells than the codebook's."""
     if not any(each.name == _NAME for each in dataset.describe_indices()):
         return False
-    centroids, there = as_arrays(codebook)[0]["centroids"], dataset.get_ivf_model(_NAME).centroids
-    return not np.array_equal(there.flatten().to_numpy().reshape(len(there), -1), centroids)
+    centroids, indexed = as_arrays(codebook)[0]["centroids"], dataset.get_ivf_model(_NAME).centroids
+    return not np.array_equal(indexed.flatten().to_numpy().reshape(len(indexed), -1), centroids)
 
 
 def drop_index(dataset: Any) -> None:

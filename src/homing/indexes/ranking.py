@@ -25,15 +25,15 @@ def merge(distances: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarra
     again = np.zeros(ids.shape, dtype=bool)
     np.put_along_axis(again, together[:, 1:], sorted_ids[:, 1:] == sorted_ids[:, :-1], 1)
     distances, ids = np.where(again, np.inf, distances), np.where(again, -1, ids)
-    left = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(distances, left, 1), np.take_along_axis(ids, left, 1)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(distances, nearest, 1), np.take_along_axis(ids, nearest, 1)
 
 
 def full_distances(queries: np.ndarray, ids: np.ndarray, descriptors: Descriptors) -> tuple[np.ndarray, np.ndarray]:
-    """How far references (B, N) lie from (B, T, D) queries by the nearest of their full descriptors.
+    """The distances of references (B, N) from (B, T, D) queries, to the nearest of their full descriptors.
 
-    Gives the distances (B, N) and by how many descriptors each reference was compared (B, N): infinite and none, where
-    it has none.
+    Returns the distances (B, N) and the number of descriptors each reference was compared by (B, N): infinite and 0
+    if it has none.
     """
     full, counts = np.full(ids.shape, np.inf, dtype=np.float32), np.zeros(ids.shape, dtype=int)
     for i, query in enumerate(queries):
@@ -51,9 +51,9 @@ def full_distances(queries: np.ndarray, ids: np.ndarray, descriptors: Descriptor
 def rerank(
     queries: np.ndarray, distances: np.ndarray, ids: np.ndarray, descriptors: Descriptors
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The references (B, N) that codes found for (B, T, D) queries, in the order of their full descriptors.
+    """Re-rank references (B, N) found by codes for (B, T, D) queries, by their full descriptors.
 
-    Gives distances and ids; a reference that has no descriptor keeps the distance of its code.
+    Returns distances and ids. A reference without a descriptor keeps the distance to its code.
     """
     full, counts = full_distances(queries, ids, descriptors)
     distances = np.where(counts > 0, full, distances)

@@ -9,7 +9,7 @@ from homing.objectives.base import Objective
 
 
 class Centroid(Objective):
-    """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where a copy is lost when it leaves its original's cell.
+    """‖x − c(x_o)‖²: for IVF,Flat, IVF,SQ and IVF,RaBitQ, where copies are lost to other cells.
 
     For IVF,RaBitQ the sign margin leads away from the centroid: with IVF256,RaBitQ it lowers recall.
     """

@@ -39,7 +39,7 @@ def is_grayscale(images: Tensor) -> Tensor:
 class Budget(ABC):
     """Bound on the change of each pixel: alpha · H, where the map H of the photo depends on the kind of budget.
 
-    Takes either `alpha` or `psnr`, in dB; the strength is then found for each photo, on the written file.
+    Give either `alpha` or `psnr` in dB; with `psnr` the strength is found for each photo, on the written file.
     """
 
     name: ClassVar[str]

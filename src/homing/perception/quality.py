@@ -81,7 +81,7 @@ def _measured(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _errors(first: Tensor, second: Tensor) -> Tensor:
-    """The sum of squares of what (B, 3, H, W) images are apart: (B,)."""
+    """The sum of squared differences of (B, 3, H, W) images: (B,)."""
     bands = [
         (one - other).square_().sum(dim=3).sum(dim=(1, 2), dtype=torch.float64) for one, other in _bands(first, second)
     ]

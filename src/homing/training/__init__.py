@@ -1,1 +1,1 @@
-"""Learning what activation and search stand on."""
+"""Training of descriptor networks and codebooks."""

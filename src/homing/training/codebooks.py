@@ -51,7 +51,7 @@ def train_codebook(
     batches = list(describe_crops(extractor, paths, count, record))
     failures = [error for error in reported if error is not None]
     if not batches:
-        raise CodebookError(f"none of the {len(failures)} photos can be read; the first says: {failures[0]}")
+        raise CodebookError(f"none of the {len(failures)} photos can be read; the first error: {failures[0]}")
     rows = np.concatenate(batches)
     book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=name, per_photo=-(-count // len(paths)))
     return TrainedCodebook(book, len(rows), len(reported) - len(failures), failures)

@@ -139,7 +139,10 @@ class DescriptorTrainer:
         check_finite(self.network.state_dict())
         network = deepcopy(self.network).eval()
         wanted = math.ceil(PAIRS_PER_DIMENSION * self.settings.dim / self.pairs.count)
-        projected, batches = [], min(wanted, self.steps)  # with few photos it would take longer than the training
+        projected, batches = (
+            [],
+            min(wanted, self.steps),
+        )  # limited, because with few photos it would take longer than the training
         for step in range(self.steps, self.steps + batches):
             batch = self.pairs.batch(self.pairs.squares(step), step, blend=False)
             projected.append(self._project(network, torch.cat([batch.originals, batch.copies])))

@@ -10,7 +10,7 @@ from torch import Tensor
 def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor | None = None) -> Tensor:
     """Contrastive loss (NT-Xent) of originals and copies, both (B, D) of unit norm.
 
-    `own` (B,) is the share of its own original in each copy; the rest is of the next one. By default all is its own.
+    `own` (B,) is the share of each copy's own original; the rest is the next original. By default it is 1.
     """
     count = len(originals)
     everything = torch.cat([originals, copies])
@@ -23,7 +23,7 @@ def nt_xent(originals: Tensor, copies: Tensor, temperature: float, own: Tensor |
     rest = 1 - own
     of_next = to_originals.roll(-1, dims=1).diagonal()  # copy i and original i + 1
     in_previous = to_copies.roll(1, dims=1).diagonal()  # original i and copy i - 1
-    shared = own + rest.roll(1)  # how much of an original is in the two copies that hold it
+    shared = own + rest.roll(1)  # total share of an original in the two copies that contain it
     forth = own * to_originals.diagonal() + rest * of_next
     back = (own * to_copies.diagonal() + rest.roll(1) * in_previous) / shared
     return -(forth + back).mean() / 2
@@ -44,8 +44,8 @@ class RunningCentroids:
     A copy in another cell than its original is not found with one probe, however near the two are.
     """
 
-    DECAY = 0.99  # a centroid is the mean of about the last hundred batches: the network moves all the while
-    MIN_SHARE = 0.1  # of an even share: a centroid with less is put on a descriptor instead
+    DECAY = 0.99  # a centroid is the mean of about the last hundred batches, since the network changes
+    MIN_SHARE = 0.1  # of an even share; a centroid with less is moved to a descriptor
     TEMPERATURE = 0.05
 
     def __init__(self, count: int, dim: int, device: torch.device) -> None:
@@ -53,7 +53,7 @@ class RunningCentroids:
         self._counts = torch.zeros(count, device=device)
 
     def loss(self, originals: Tensor, copies: Tensor) -> Tensor:
-        """Cross-entropy of both over all cells, against the cell of the original."""
+        """Cross-entropy of originals and copies over all cells; the target is the cell of the original."""
         centroids = self._centroids()
         with torch.no_grad():
             own_cells = _negative_squared_distances(originals, centroids).argmax(dim=1)
@@ -68,7 +68,7 @@ class RunningCentroids:
         self._counts.mul_(self.DECAY).index_add_(0, cells, torch.ones_like(originals[:, 0]))
         share = self._counts.mean()
         starved = self._counts < self.MIN_SHARE * share
-        # Any descriptors will do; always the same ones, so that a run that was interrupted goes on as it would have.
+        # Any descriptors are fine; the choice is deterministic, so that a resumed run gives the same result.
         others = originals[torch.arange(len(starved), device=originals.device) % len(originals)]
         self._sums = torch.where(starved[:, None], others * share, self._sums)
         self._counts = torch.where(starved, share, self._counts)
@@ -77,14 +77,14 @@ class RunningCentroids:
         return self._sums / self._counts.clamp(min=1e-6)[:, None]
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps."""
+        """The state for a checkpoint."""
         return {"sums": self._sums, "counts": self._counts}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state of a checkpoint."""
         self._sums, self._counts = state["sums"], state["counts"]
 
 
 def _negative_squared_distances(descriptors: Tensor, centroids: Tensor) -> Tensor:
-    """Minus the squared distances (B, K), up to what all cells share."""
+    """Negative squared distances (B, K), up to a term that all cells share."""
     return 2 * descriptors @ centroids.T - centroids.square().sum(dim=1)

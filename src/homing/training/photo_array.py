@@ -38,7 +38,7 @@ def load_photo_array(paths: Sequence[Path], side: int, folder: Path, report: Cal
             _make(folder, key, paths, side, report)
             cached = _read(folder, key)
     except OSError as error:
-        raise HomingError(f"cannot keep the photos in {folder}: {error.strerror}") from error
+        raise HomingError(f"cannot write the photos to {folder}: {error.strerror}") from error
     assert cached is not None
     return cached
 
@@ -66,7 +66,7 @@ def _make(folder: Path, key: str, paths: Sequence[Path], side: int, report: Call
         digest.update(result.sha256)
         count += 1
     if not count:
-        raise HomingError(f"none of the {len(paths)} photos can be read; the first says: {failures[0]}")
+        raise HomingError(f"none of the {len(paths)} photos can be read; the first error: {failures[0]}")
     # Written last: an array without it is incomplete.
     about = {"key": key, "count": count, "fingerprint": digest.hexdigest(), "failures": failures}
     write_atomically(folder / "photos.json", json.dumps(about).encode())

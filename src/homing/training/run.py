@@ -25,7 +25,7 @@ from homing.errors import HomingError
 from homing.training.curves import CurvePoint, draw_curves
 from homing.training.trainer import SavedNetwork, Trainer
 
-DAMAGED = "{} is damaged; remove it to begin anew"
+DAMAGED = "{} is damaged; remove it to start again"
 CHECKPOINTS = 20  # number of checkpoints and scores over a run
 
 
@@ -33,7 +33,7 @@ class Run:
     """One run of training in its folder."""
 
     def __init__(self, folder: Path, trainer: Trainer) -> None:
-        """Start a run, or continue from the folder's checkpoint; refuses a run of other settings or photos."""
+        """Start a run, or resume it from the folder's checkpoint. Rejects a run with other settings or photos."""
         self.folder, self.trainer = folder, trainer
         self.curve: list[CurvePoint] = []
         self._checkpoint = folder / "checkpoint.pt"
@@ -41,7 +41,7 @@ class Run:
             self._restore()
 
     def train(self, out: Path, on_step: Callable[[], None], on_checkpoint: Callable[[CurvePoint], None]) -> float:
-        """Train to the end and write the network; gives the score of the written file on held-out photos.
+        """Train to the end and write the network. Returns the score of the written file on held-out photos.
 
         `on_step` is called per step, `on_checkpoint` at each point of the curve.
         """
@@ -56,11 +56,11 @@ class Run:
             self._checkpoint_and_score(losses, started)
             on_checkpoint(self.curve[-1])
             losses, started = [], time.perf_counter()
-        made = self.folder / out.name
-        result = trainer.write(made)
+        draft = self.folder / out.name
+        result = trainer.write(draft)
         self._record(result)
         with report_write_errors(out):
-            made.replace(out)  # last: where this file is, all is done
+            draft.replace(out)  # last, because this file means that the run is complete
         return result.score
 
     def _checkpoint_and_score(self, losses: list[Tensor], started: float) -> None:
@@ -110,7 +110,7 @@ class Run:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Make and lock a run's folder; refuses at once if another process trains there."""
+    """Create and lock a run's folder. Raises an error at once if another process trains there."""
     with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -122,13 +122,13 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def check_run(folder: Path, run_settings: Mapping[str, Any]) -> None:
-    """Refuse a folder that holds another run, before photos are read."""
+    """Raise an error if the folder holds another run. Called before photos are read."""
     if (folder / "checkpoint.pt").is_file():
         _read_checkpoint(folder / "checkpoint.pt", run_settings, torch.device("cpu"))
 
 
 def _read_checkpoint(path: Path, run_settings: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """Read a checkpoint; refuses one of a run with other `run_settings`."""
+    """Read a checkpoint. Raises an error if its run has other `run_settings`."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         was = state["run_settings"]

@@ -32,7 +32,7 @@ EDITS: dict[str, tuple[float, float] | None] = {
     "perspective": (20, 60),
     "rotation": (-180, 180),
 }
-"""The edits a copy goes through in training, with their strengths at the training size, where a photo is small."""
+"""Edits of copies in training, with ranges of strengths for photos at the training size."""
 
 EDIT_WEIGHTS = {"rotation": 4.0, "fragment": 4.0, "crop": 3.0}
 """Relative frequency of an edit within its family (default 1)."""
@@ -65,8 +65,8 @@ class DescriptorSettings:
     cells: int = 0
     cell_weight: float = 0.1
     mixup: float = 0.0
-    weak_aug: float = 0.5  # share of the originals with one weak edit: both sides of a pair then vary
-    whiten: float = 0.35  # 0.5 is all of it
+    weak_aug: float = 0.5  # share of the originals with one weak edit, so that both sides of a pair vary
+    whiten: float = 0.35  # 0.5 is full whitening
     lr: float = 1e-3
     seed: int = 0
 
@@ -80,7 +80,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "size": (32, 2048),
     "training_size": (32, 2048),
     "epochs": (0.01, 1e6),
-    "pairs": (2, 1e6),  # the loss needs other photos
+    "pairs": (2, 1e6),  # the loss compares with other photos
     "temperature": (0.001, 10),
     "koleo": (0, 1000),
     "cells": (0, 1e6),

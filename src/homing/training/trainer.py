@@ -30,8 +30,8 @@ class Trainer(Protocol):
     step: int
     steps: int
     views_per_step: int
-    metric: str  # what the score is, in words
-    run_settings: dict[str, Any]  # all that decides the result, as JSON gives it back
+    metric: str  # name of the score
+    run_settings: dict[str, Any]  # everything that determines the result, as JSON values
 
     def run(self) -> Iterator[Tensor]:
         """Train from the current step to the last; yields losses without synchronizing the device."""

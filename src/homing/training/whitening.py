@@ -10,9 +10,9 @@ RIDGE = 0.02  # of the mean variance; limits the scale of directions with little
 
 @torch.no_grad()
 def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> None:
-    """Fold it into the projection that gave these (N, D) pairs, of any length; a power of one half is all of it.
+    """Fold whitening into the projection that gave these (N, D) pairs, of any length. A power of 0.5 is full whitening.
 
-    Descriptors are compared at unit length, so the differences are taken there. The originals are centered as well.
+    Descriptors are compared at unit norm, so differences are measured there. The originals are also centered.
     """
     differences = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
     spread, directions = torch.linalg.eigh((differences.T @ differences).double() / len(differences))

@@ -28,7 +28,7 @@ class Watermark(Protocol):
         ...
 
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The change of each (3, H, W) view that hides its message, of (B, bits) of truth values, within the budget."""
+        """The change of each (3, H, W) view that hides its message, a row of (B, bits) bool, within the budget."""
         ...
 
 

@@ -34,10 +34,10 @@ class MarkedPhoto:
 
 
 def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> list[MarkedPhoto | PhotoError]:
-    """Hide its identifier in each photo; what comes back was measured on the bytes it holds.
+    """Hide the identifier of each photo in it. Qualities are measured on the bytes of the result.
 
-    A photo whose file does not say all bits is released all the same, with the reason; one whose file would be worse
-    than the budget is left as it was. A photo that cannot be written gives its error in its place.
+    A photo whose file does not have all bits right is released with a reason; one whose file would be worse than the
+    budget stays unchanged. A photo that cannot be written gives its error in its place.
     """
     if not photos:
         return []
@@ -74,14 +74,14 @@ def _mark(
     written = [candidate for candidate in candidates if wanted is None or candidate.psnr >= wanted]
     if not written:
         return MarkedPhoto(photo, photo.data, "unchanged", f"no file reaches the target of {wanted:g} dB", UNCHANGED)
-    # How far each bit that a file says lies on its right side.
+    # The margin of each bit decoded from a file; positive if the bit is right.
     margins = [
         torch.where(message, scores, -scores)
         for scores in describe(decoder, [candidate.decoded for candidate in written])
     ]
     best, bits = max(zip(written, margins, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())
-    reason = None if right == len(message) else f"its file says {right} of {len(message)} bits right"
+    reason = None if right == len(message) else f"its file has {right} of {len(message)} bits right"
     quality: Quality = yield MeasureQuality(view, best.decoded)
     if photo.format in QUICK_FORMATS:
         best = yield WriteCandidate(photo, view, change, None, best.finer, best.strength, quick=False)

@@ -23,23 +23,23 @@ from homing.perception.quality import rms
 BUNDLED = "data/hidden-1.safetensors"
 KIND = "homing.hidden"
 _ENCODER_BLOCKS, _DECODER_BLOCKS = 4, 8
-_HALVES = (0.5, 0.5, 0.5)  # pixels come to the networks in [-1, 1]
+_HALVES = (0.5, 0.5, 0.5)  # the networks expect pixels in [-1, 1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenConfig:
-    """What the two networks are built from."""
+    """The configuration of both networks."""
 
     bits: int
-    size: int  # pixels a side that both look at
+    size: int  # input size of both networks in pixels
     width: int  # channels
 
 
 class HiddenNetwork(nn.Module):
     """Encoder and decoder nearly as published: 3 × 3 convolutions, each with batch norm and ReLU.
 
-    The decoder's last layer reads the means of all channels, normalized, rather than one channel for each bit: between
-    photos the means differ much, between messages little, and learning began the later for it.
+    The decoder's last layer takes the normalized means of all channels, instead of one channel per bit. The means
+    differ much between photos and little between messages, which delayed learning.
     """
 
     def __init__(self, config: HiddenConfig) -> None:
@@ -57,7 +57,7 @@ class HiddenNetwork(nn.Module):
         )
 
     def encode(self, images: Tensor, messages: Tensor) -> Tensor:
-        """The pattern (B, 3, S, S) that hides (B, bits) messages in images in [0, 1]; it has no scale of its own."""
+        """The pattern (B, 3, S, S) that hides (B, bits) messages in images in [0, 1], not yet scaled."""
         pixels = 2 * images - 1
         message_planes = (2.0 * messages - 1)[:, :, None, None].expand(-1, -1, *images.shape[2:])
         pattern: Tensor = self.hide(torch.cat([self.features(pixels), message_planes, pixels], dim=1)).float()
@@ -70,7 +70,7 @@ class HiddenNetwork(nn.Module):
 
 
 class HiddenWatermark:
-    """Watermarks by two networks that were trained together; the change is shaped by the budget, not by a loss."""
+    """Watermarks by two networks trained together. The budget shapes the change, not a loss."""
 
     name = "hidden"
 
@@ -88,7 +88,7 @@ class HiddenWatermark:
 
     @torch.no_grad()
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The pattern for each view as the networks see it, brought to its size, where the eye leaves space for it."""
+        """The pattern of each view, resized to the view and scaled by the budget's pixel bounds."""
         squares = torch.stack([self.decoder.resize(view) for view in views]).to(self.decoder.device)
         patterns = self._network.encode(squares, messages.to(self.decoder.device)).cpu()
         return [_shaped(pattern, view, budget) for pattern, view in zip(patterns, views, strict=True)]
@@ -103,7 +103,7 @@ def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenConfig]:
     try:
         config = HiddenConfig(**read_safetensors_metadata(data, KIND))
         network = HiddenNetwork(config)
-        network.load_state_dict(load_safetensors(data))  # kept in half precision, copied into single
+        network.load_state_dict(load_safetensors(data))  # stored in half precision, copied into single
     except (SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise HomingError(f"{entry} was not written by homing train hidden, or is damaged") from error
     return network, config
@@ -111,7 +111,7 @@ def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenConfig]:
 
 def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
     whole = F.interpolate(pattern[None], view.shape[1:], mode="bilinear", align_corners=False)[0]
-    if is_grayscale(view[None]):  # and it gets none
+    if is_grayscale(view[None]):  # a gray view stays gray
         whole = whole.mean(dim=0, keepdim=True)
     change = budget.pixel_bound(view) * whole
     if budget.psnr is None:

@@ -87,7 +87,7 @@ class HiddenTrainer:
         self._difficulty = state["difficulty"]
 
     def write(self, path: Path) -> SavedNetwork:
-        """Keep both networks in one file."""
+        """Write both networks to one file."""
         write_network(self.network, self.config, path, kind=KIND)
         network, _ = read_hidden(path)
         return SavedNetwork(self._accuracy(network.to(self.device)), {"photos_per_batch": self._batches.count})
@@ -139,7 +139,7 @@ class HiddenTrainer:
 
 
 def _at_psnr(images: Tensor, patterns: Tensor, psnr: Tensor | float) -> Tensor:
-    """Images (B, 3, S, S) with patterns of no scale, shaped by the budget of a release and scaled to a PSNR."""
+    """Images (B, 3, S, S) with unscaled patterns, shaped by the budget of a release and scaled to a PSNR."""
     with torch.no_grad():
         pixel_bounds = images.new_tensor(JND.channels)[:, None, None] * jnd_map(images)
     changes = pixel_bounds * patterns

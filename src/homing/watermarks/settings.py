@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from homing.training.settings import check_limits, check_side
 
-BITS = 20  # of an identifier, as in the paper: a million photos can be told apart
+BITS = 20  # of an identifier, as in the paper: enough to distinguish a million photos
 START_PSNR = 12.0  # dB: training starts with strong patterns
 
 
@@ -15,7 +15,7 @@ class HiddenSettings:
     """Settings of HiDDeN's training."""
 
     bits: int = BITS
-    size: int = 128  # the original's; the paper's is 224, three times the work
+    size: int = 128  # as in HiDDeN; the paper has 224, three times the work
     width: int = 64
     psnr: float = 43.8
     epochs: float = 10.0

@@ -1,7 +1,7 @@
 """Watermarks in the descriptors of a self-supervised network (Fernandez et al., ICASSP 2022).
 
-A key draws one direction for each bit, orthogonal to each other, in the whitened space of descriptors. The message is
-on which side of the origin a photo lies along each; its pixels move until it does, in copies as well.
+A key determines one direction per bit in the whitened space of descriptors, orthogonal to each other. Each bit is the
+side of the origin on which a descriptor is along its direction; pixels are optimized until photo and copies have it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ RECIPE = Recipe(
     lr=0.05,
     eot_samples=2,
 )
-MARGIN = 3.2  # 5 read fewer copies of validation photos: the weakest bits are left behind for the others
-_RIDGE = 0.01  # of the mean variance: directions in which photos hardly differ are not blown up without end
+MARGIN = 3.2  # with 5, fewer copies of validation photos are decoded: the weakest bits stay wrong
+_RIDGE = 0.01  # of the mean variance; limits the scale of directions with little variance
 
 
 class SSLDecoder:
-    """The decoder: along each of the key's directions, how far a photo's descriptor lies from the mean."""
+    """The decoder: the distance of a descriptor from the mean along each of the key's directions."""
 
     def __init__(self, extractor: Extractor, descriptors: np.ndarray, *, bits: int = BITS, key: int = 0) -> None:
-        """Whitened on (N, D) descriptors of unrelated photos; another key gives other directions."""
+        """Whiten on (N, D) descriptors of unrelated photos. Another key gives other directions."""
         if not 1 <= bits <= extractor.dim or len(descriptors) < 2:
             raise HomingError(
                 f"SSL watermarks take 1 to {extractor.dim} bits and at least 2 descriptors to whiten on, "
@@ -56,16 +56,16 @@ class SSLDecoder:
         self.fingerprint = digest.hexdigest()
 
     def __call__(self, images: Tensor) -> Tensor:
-        """One number for each bit, (B, bits), of (B, 3, H, W) images; of other photos they are about normal."""
+        """One number per bit, (B, bits), for (B, 3, H, W) images; about normally distributed for other photos."""
         return self._extractor(images) @ self._directions - self._mean
 
     def resize(self, image: Tensor) -> Tensor:
-        """One (3, H, W) image as the square the network sees."""
+        """Resize one (3, H, W) image to the network's input."""
         return self._extractor.resize(image)
 
 
 class SSLWatermark:
-    """Watermarks that are written by the loop that activates photos, with another objective."""
+    """Watermarks written by the optimization of activation, with another objective."""
 
     name = "ssl"
 
@@ -74,7 +74,7 @@ class SSLWatermark:
         self.fingerprint = f"{decoder.fingerprint} {recipe!r} {MARGIN}"
 
     def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The change of each view that brings it, and copies of it, to its message's side of every direction."""
+        """The change that gives each view, and copies of it, its message."""
         return optimize(
             views,
             extractor=self.decoder,
@@ -85,7 +85,7 @@ class SSLWatermark:
 
 
 class Hinge(Objective):
-    """How far photos are from being a margin deep on the right side of every direction."""
+    """Hinge loss: how much each bit lacks to a margin on its right side."""
 
     per_photo = ("_signs",)
 
@@ -93,19 +93,19 @@ class Hinge(Objective):
         self._signs = 2.0 * messages - 1
 
     def __call__(self, descriptors: Tensor) -> Tensor:
-        """The mean over the bits of what the decoder gives, (B, bits): (B,)."""
+        """The mean loss over the bits of (B, bits) decoder outputs: (B,)."""
         return (MARGIN - self._signs * descriptors).clamp_min(0).mean(dim=1)
 
 
 def _whitening(rows: Tensor) -> Tensor:
-    """(D, D): brings (N, D) descriptors, less their mean, to variance one in every direction."""
+    """The (D, D) matrix that gives centered (N, D) descriptors variance one in every direction."""
     variances, directions = torch.linalg.eigh(torch.cov(rows.T, correction=0))
     whitening: Tensor = directions / (variances.clamp_min(0) + _RIDGE * variances.mean() + 1e-12).sqrt()
     return whitening
 
 
 def _orthogonal(dim: int, count: int, key: int) -> Tensor:
-    """(dim, count) directions of unit length that a key draws."""
-    drawn = torch.randn(dim, count, generator=torch.Generator().manual_seed(key), dtype=torch.float64)
-    directions: Tensor = torch.linalg.qr(drawn).Q
+    """Orthogonal directions (dim, count) of unit norm, determined by a key."""
+    random = torch.randn(dim, count, generator=torch.Generator().manual_seed(key), dtype=torch.float64)
+    directions: Tensor = torch.linalg.qr(random).Q
     return directions

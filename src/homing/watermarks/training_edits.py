@@ -12,7 +12,7 @@ EDITS: Ranges = {
     "contrast": (0.5, 2.0),
     "brightness": (0.5, 2.0),
     "hue": (-0.25, 0.25),
-    "blur": (0.2, 2.0),  # of pixels at the decoder's size, where a photo is small
+    "blur": (0.2, 2.0),  # in pixels at the decoder's input size
     "jpeg": (30, 95),
     "rotation": (-90, 90),
     "crop": (0.3, 1.0),
@@ -22,8 +22,10 @@ EDITS: Ranges = {
 
 
 def random_edit(views: Views, rng: np.random.Generator) -> Views:
-    """One edit of each view, all kinds equally often; gradients pass."""
+    """Apply one random edit to each view, all kinds equally often. Differentiable."""
     names = rng.permutation(list(EDITS)).tolist()
     parts = zip(names, np.array_split(np.arange(len(views)), len(names)), strict=True)
-    made = [random_edits(views[part[0] : part[-1] + 1], {name: EDITS[name]}, rng) for name, part in parts if len(part)]
-    return Views(torch.cat([each.pixels for each in made]), torch.cat([each.ratio for each in made]))
+    edited = [
+        random_edits(views[part[0] : part[-1] + 1], {name: EDITS[name]}, rng) for name, part in parts if len(part)
+    ]
+    return Views(torch.cat([each.pixels for each in edited]), torch.cat([each.ratio for each in edited]))

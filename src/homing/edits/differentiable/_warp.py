@@ -27,8 +27,8 @@ def warp(
     # Term by term: a matrix product may run in TF32, whose ten bits are off by a tenth of a pixel.
     across, down, depth = (entries[:, row, 0] * x + (entries[:, row, 1] * y + entries[:, row, 2]) for row in range(3))
     grid = torch.stack((across / depth, down / depth), dim=-1)
-    moved = F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
-    return moved if samples == 1 else F.avg_pool2d(moved, samples)
+    warped = F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
+    return warped if samples == 1 else F.avg_pool2d(warped, samples)
 
 
 def affine(xx: Tensor, xy: Tensor, x: Tensor, yx: Tensor, yy: Tensor, y: Tensor) -> Tensor:

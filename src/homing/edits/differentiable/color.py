@@ -41,10 +41,10 @@ def hue(views: Views, strength: Tensor) -> Views:
     """Rotate the hue by this fraction of the color circle."""
     value = views.pixels.amax(dim=1, keepdim=True)
     chroma = value - views.pixels.amin(dim=1, keepdim=True)
-    turned = _sextant(views.pixels, value, chroma) + 6 * strength[:, None, None, None]
+    rotated = _sextant(views.pixels, value, chroma) + 6 * strength[:, None, None, None]
     # Around the hue circle, a channel falls below the value by a ramp, a plateau and a ramp.
-    places = [(turned + start) % 6 for start in (5, 3, 1)]
-    falls = [torch.minimum(place, 4 - place).clamp(0, 1) for place in places]
+    phases = [(rotated + start) % 6 for start in (5, 3, 1)]
+    falls = [torch.minimum(phase, 4 - phase).clamp(0, 1) for phase in phases]
     return Views(value - chroma * torch.cat(falls, dim=1), views.ratio)
 
 

@@ -65,12 +65,14 @@ def _choose_edits(
     members: dict[str, list[str]] = {}
     for name in ranges:
         members.setdefault(KINDS[name].family, []).append(name)
-    names = np.stack([rng.choice(some, count, p=_shares(some, edit_weights)) for some in members.values()], axis=1)
+    names = np.stack(
+        [rng.choice(family, count, p=_shares(family, edit_weights)) for family in members.values()], axis=1
+    )
     wanted = rng.choice(len(counts), size=(count, 1), p=counts) + 1
     # Weighted sampling without replacement: the families with the smallest exponential times are taken.
     pace = np.array([family_weights.get(family, 1.0) for family in members])
-    place = (rng.exponential(size=names.shape) / pace).argsort(axis=1).argsort(axis=1)
-    return np.where(place < wanted, names, "")
+    rank = (rng.exponential(size=names.shape) / pace).argsort(axis=1).argsort(axis=1)
+    return np.where(rank < wanted, names, "")
 
 
 def _shares(names: list[str], edit_weights: Weights) -> np.ndarray:
@@ -83,9 +85,9 @@ def _strengths(name: str, span: tuple[float, float], count: int, rng: np.random.
     low, high = span
     if not KINDS[name].whole:
         return rng.uniform(low, high, size=count).astype(np.float32)
-    drawn = rng.integers(int(low), int(high), size=count, endpoint=True)
+    strengths = rng.integers(int(low), int(high), size=count, endpoint=True)
     quarters = [turn for turn in (-180, -90, 90, 180) if low <= turn <= high]
     if name == "rotation" and quarters:
         # Phones and viewers rotate by quarter turns: half of all rotations do.
-        drawn = np.where(rng.random(count) < 0.5, rng.choice(quarters, size=count), drawn)
-    return drawn.astype(np.float32)
+        strengths = np.where(rng.random(count) < 0.5, rng.choice(quarters, size=count), strengths)
+    return strengths.astype(np.float32)

@@ -9,7 +9,7 @@ from homing.edits.differentiable.color import luma
 from homing.edits.differentiable.views import Views, differentiable_edit
 
 MAX_COLORS = 16
-"""Most colors of a palette; more of them hardly change a photo."""
+"""Maximum number of colors of a palette; more of them hardly change a photo."""
 
 SAMPLED_PIXELS = 1024
 """Number of pixels of a photo that the colors are chosen from."""
@@ -31,8 +31,8 @@ def _choose_colors(flat: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """Colors (B, MAX_COLORS, 3) of the pixels (B, 3, N), and the mask (B, MAX_COLORS) of unused ones."""
     # Golden-section steps cover the photo; a plain stride would sample only some columns.
     total = flat.shape[-1]
-    places = torch.arange(min(SAMPLED_PIXELS, total), device=flat.device) * round(0.618 * total) % total
-    sample = flat[:, :, places]
+    indices = torch.arange(min(SAMPLED_PIXELS, total), device=flat.device) * round(0.618 * total) % total
+    sample = flat[:, :, indices]
     number = torch.arange(MAX_COLORS, device=flat.device)
     # Start from evenly spaced luma quantiles: deterministic, and no color starts far from all pixels.
     order = luma(sample[..., None]).flatten(1).argsort(dim=1)

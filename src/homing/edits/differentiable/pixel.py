@@ -40,5 +40,5 @@ def shuffle(views: Views, strength: Tensor, generator: torch.Generator) -> Views
     moves = torch.rand((batch, count), generator=generator, device=device) < strength[:, None]
     elsewhere = torch.randint(count, (batch, count), generator=generator, device=device)
     origin = torch.where(moves, elsewhere, torch.arange(count, device=device))
-    moved = views.pixels.flatten(2).gather(2, origin[:, None].expand(-1, 3, -1))
-    return Views(moved.view_as(views.pixels), views.ratio)
+    shuffled = views.pixels.flatten(2).gather(2, origin[:, None].expand(-1, 3, -1))
+    return Views(shuffled.view_as(views.pixels), views.ratio)

@@ -33,8 +33,8 @@ def crop(views: Views, strength: Tensor) -> Views:
 @differentiable_edit
 def fragment(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """Crop at a random position; this fraction of each side remains."""
-    place = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
-    across, down = (1 - strength) * place
+    center = 2 * torch.rand((2, len(views)), generator=generator, device=strength.device, dtype=strength.dtype) - 1
+    across, down = (1 - strength) * center
     zero = torch.zeros_like(strength)
     cut = affine(strength, zero, across, zero, strength, down)
     # With black outside, the outermost half pixel would fade after magnification.

@@ -85,8 +85,8 @@ def _frame(name: str, views: Views, generator: torch.Generator, samples: int = 1
     """Draw around the photos, which move into the window."""
     templates, number = _choose_templates(name, views, None, generator)
     # `transparency` already fades at the window's border; black from outside would darken it twice.
-    moved = warp(views.pixels, templates.window[number], outside="border", samples=samples)
-    return Views(templates.composite(number, moved), templates.ratio[number])
+    warped = warp(views.pixels, templates.window[number], outside="border", samples=samples)
+    return Views(templates.composite(number, warped), templates.ratio[number])
 
 
 @differentiable_edit

@@ -1,4 +1,4 @@
-"""The screenshot: a photo as it is posted, in the screen of an app on a phone or a computer."""
+"""Screenshot edit: the photo in the screen of an app on a phone or computer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SCREENS = (
     desktop.gallery,
     desktop.message,
 )
-"""Layouts: each draws itself for a photo of some ratio of width to height, different for every state of `rng`."""
+"""Layouts: functions that draw a random screen for a photo of a given ratio of width to height."""
 
 
 @edit("spatial")
 def screenshot(image: Image.Image, rng: np.random.Generator) -> Image.Image:
-    """Show the whole photo in the screen of some app, light or dark."""
+    """Show the whole photo in the screen of an app, light or dark."""
     return pick(rng, SCREENS)(rng, image.width / image.height).finish(image)

@@ -15,7 +15,7 @@ from homing.edits.screens.shapes import disc_mask, icon_mask, rounded_mask
 from homing.edits.screens.words import NAMES, SENTENCES
 
 LARGE = 60
-"""Radius from which on edges are not smoothed: the masks of larger discs would fill the cache."""
+"""Smallest radius without smooth edges: the masks of larger discs would fill the cache."""
 
 Item = TypeVar("Item")
 
@@ -45,12 +45,12 @@ _FONTS = (
 
 
 def pick(rng: np.random.Generator, items: Sequence[Item]) -> Item:
-    """One of the items, each equally likely."""
+    """Choose one of the items, each equally likely."""
     return items[int(rng.integers(len(items)))]
 
 
 def draw_theme(rng: np.random.Generator, *, dark: bool | None = None) -> Theme:
-    """A light or a dark theme, each equally likely unless one is asked for."""
+    """Draw a light or a dark theme, each equally likely unless `dark` is given."""
     if dark is None:
         dark = bool(rng.random() < 0.5)
     page, card = pick(rng, _DARK if dark else _LIGHT)
@@ -61,9 +61,9 @@ def draw_theme(rng: np.random.Generator, *, dark: bool | None = None) -> Theme:
 
 
 class Canvas:
-    """An empty screen of this size; positions and sizes of everything drawn are in its pixels.
+    """An empty screen of this size. Positions and sizes are in its pixels.
 
-    `slot` is where the photo goes: left, top, width and height.
+    `slot` is the position of the photo: left, top, width and height.
     """
 
     def __init__(self, width: int, height: int, theme: Theme, rng: np.random.Generator) -> None:
@@ -74,13 +74,13 @@ class Canvas:
         self._radius = 0
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """One of the items, each equally likely."""
+        """Choose one of the items, each equally likely."""
         return pick(self.rng, items)
 
     def some(self, items: Sequence[Item], least: int, most: int) -> list[Item]:
-        """At least and at most so many of the items, all different."""
+        """Choose from `least` to `most` different items."""
         count = int(self.rng.integers(least, most, endpoint=True))
-        return [items[place] for place in self.rng.permutation(len(items))[:count].tolist()]
+        return [items[index] for index in self.rng.permutation(len(items))[:count].tolist()]
 
     def happens(self, probability: float) -> bool:
         """True with this probability."""
@@ -97,7 +97,7 @@ class Canvas:
         radius: int = 0,
         outline: str | None = None,
     ) -> None:
-        """A rectangle, with round corners if it has a radius and a thin border if it has an outline."""
+        """Draw a rectangle, with round corners if it has a radius and a thin border if it has an outline."""
         if outline:
             self.box(left, top, width, height, outline, radius=radius)
             left, top, width, height, radius = left + 1, top + 1, width - 2, height - 2, max(0, radius - 1)
@@ -116,7 +116,7 @@ class Canvas:
             self._draw.rectangle((left, top, right - 1, bottom - 1), fill=fill)
 
     def disc(self, x: float, y: float, radius: float, fill: str) -> None:
-        """A disc around (x, y)."""
+        """Draw a disc around (x, y)."""
         if radius >= LARGE:
             self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
         else:
@@ -133,13 +133,13 @@ class Canvas:
         bold: bool = False,
         anchor: str = "lm",
     ) -> float:
-        """Write a line of text; how wide it is."""
+        """Write a line of text. Returns its width."""
         font = load_font(self.theme.bold if bold else self.theme.font, round(size))
         self._draw.text((x, y), text, fill=color or self.theme.ink, font=font, anchor=anchor)
         return font.getlength(text)
 
     def paragraph(self, x: float, y: float, width: float, text: str, size: float, color: str | None = None) -> float:
-        """Write text in lines of this width from y downward; where the next line would begin."""
+        """Write text in lines of this width from y downward. Returns the y of the next line."""
         words, space = text.split(), _advance(self.theme.font, round(size), " ")
         widths = [_advance(self.theme.font, round(size), word) for word in words]
         start = 0
@@ -154,21 +154,21 @@ class Canvas:
         return y
 
     def sentences(self, least: int, most: int) -> str:
-        """At least and at most so many random sentences."""
+        """From `least` to `most` random sentences."""
         return " ".join(self.some(SENTENCES, least, most))
 
     def icon(self, name: str, x: float, y: float, size: float, color: str | None = None) -> None:
-        """An icon around (x, y)."""
+        """Draw an icon around (x, y)."""
         side = round(size)
         self._image.paste(color or self.theme.ink, (round(x - size / 2), round(y - size / 2)), icon_mask(name, side))
 
     def icons(self, names: Sequence[str], left: float, right: float, y: float, size: float) -> None:
-        """Icons in a row, evenly spread from left to right."""
+        """Draw icons in a row, evenly spread from left to right."""
         for number, name in enumerate(names):
             self.icon(name, left + (number + 0.5) * (right - left) / len(names), y, size)
 
     def avatar(self, x: float, y: float, radius: float) -> None:
-        """The round portrait of some user: an initial, a simple head or an emoji, on any color."""
+        """Draw the round portrait of a user: an initial, a simple head or an emoji, on a random color."""
         hue = int(self.rng.integers(360))
         self.disc(x, y, radius, f"hsl({hue}, 45%, {int(self.rng.integers(35, 75))}%)")
         kind = int(self.rng.integers(3))
@@ -183,13 +183,13 @@ class Canvas:
             self.emoji(x, y, 1.3 * radius)
 
     def emoji(self, x: float, y: float, size: float) -> None:
-        """Some emoji around (x, y)."""
+        """Draw a random emoji around (x, y)."""
         side = max(1, round(size))
         picture = draw_emoji(self.rng).resize((side, side), Image.Resampling.BILINEAR)
         self._image.paste(picture, (round(x) - side // 2, round(y) - side // 2), picture)
 
     def tile(self, left: float, top: float, width: float, height: float) -> None:
-        """A picture that is not the photo: a small landscape of plain colors."""
+        """Draw a picture other than the photo: a small landscape of plain colors."""
         hue = int(self.rng.integers(360))
         self.box(left, top, width, height, f"hsl({hue}, {int(self.rng.integers(15, 60))}%, 72%)")
         horizon = float(self.rng.uniform(0.4, 0.75)) * height

@@ -29,7 +29,7 @@ def _desktop(rng: np.random.Generator, theme: Theme) -> Canvas:
 
 
 def _browser_bar(screen: Canvas) -> float:
-    """Tabs and an address; where the page begins."""
+    """Draw tabs and an address. Returns the y where the page begins."""
     theme, site = screen.theme, screen.pick(SITES)
     screen.box(0, 0, screen.width, 34, theme.line)
     if screen.happens(0.5):

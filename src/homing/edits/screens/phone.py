@@ -37,7 +37,7 @@ def _phone(rng: np.random.Generator, theme: Theme) -> Canvas:
 
 
 def _bottom_bar(screen: Canvas) -> float:
-    """A row of icons at the bottom; where it begins."""
+    """Draw a row of icons at the bottom. Returns the y where it begins."""
     top = screen.height - 50
     screen.box(0, top, screen.width, 50, screen.theme.card)
     screen.box(0, top, screen.width, 1, screen.theme.line)
@@ -99,7 +99,7 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
 
 
 def post(rng: np.random.Generator, ratio: float) -> Canvas:
-    """A short message with the photo attached, and the answers to it."""
+    """A short message with the photo attached, and replies to it."""
     theme = draw_theme(rng)
     screen = _phone(rng, theme)
     width = screen.width
@@ -171,7 +171,7 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
 
 
 def _bubble(screen: Canvas, top: float, text: str, *, mine: bool) -> float:
-    """One message; where it ends."""
+    """Draw one message. Returns the y where it ends."""
     theme = screen.theme
     high, wide = 32, min(7.2 * len(text) + 30, screen.width - 60)
     left = screen.width - wide - 12 if mine else 12
@@ -181,7 +181,7 @@ def _bubble(screen: Canvas, top: float, text: str, *, mine: bool) -> float:
 
 
 def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
-    """The photo alone, as large as it goes, with the controls of a gallery or a story."""
+    """The photo alone, as large as possible, with the controls of a gallery or a story."""
     theme = draw_theme(rng, dark=bool(rng.random() < 0.8))
     screen = _phone(rng, theme)
     width, height = screen.width, screen.height

@@ -1,4 +1,4 @@
-"""Masks with smooth edges, which Pillow's own shapes lack: drawn larger, then reduced."""
+"""Masks with smooth edges, which Pillow's own shapes lack; drawn larger and then reduced."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def icon_mask(name: str, side: int) -> Image.Image:
 
 
 def rounded_mask(width: int, height: int, radius: int) -> Image.Image:
-    """A rectangle with round corners, as large as they fit."""
+    """A rectangle with round corners of at most this radius."""
     radius = min(radius, width // 2, height // 2)
     mask = Image.new("L", (width, height), 255)
     corner = disc_mask(2 * radius)
