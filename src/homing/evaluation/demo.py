@@ -100,8 +100,8 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
             probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
         }
         passive, activated = (
-            search_copies(collection.extractor, some, PAPER, searches, advance)
-            for some in passive_and_released(outcomes)
+            search_copies(collection.extractor, released, PAPER, searches, advance)
+            for released in passive_and_released(outcomes)
         )
         distractors = collection.info().distractors
     result = DemoResult(passive, activated, outcomes, distractors, seconds, out / "report.html")

@@ -1,4 +1,4 @@
-"""The published figures of the paper (Active Image Indexing, ICLR 2023), to compare with.
+"""Published figures of the paper (Active Image Indexing, ICLR 2023), for comparison.
 
 SSCD (ResNet-50, 288 px, 512-d) among a million references of DISC21; recall at rank 1 of 10,000 photos. Indexes are
 named by their FAISS factory strings.
@@ -60,7 +60,7 @@ class PublishedWatermark:
     mean: float
 
 
-# The columns of the paper's tables, written out: they must not change with homing's edits.
+# The columns of the paper's tables, listed here so that they do not change with homing's edits.
 _EDITS = (
     "identity",
     "contrast-0.5",

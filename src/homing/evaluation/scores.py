@@ -2,7 +2,7 @@
 
 A search returns ids (Q, k) of the nearest references, nearest first and -1 if there are fewer, and their distances
 (Q, k). `true_ids` (Q,) are the ids of the references that the queries are copies of; -1 for a negative query, a copy of
-a photo that is no reference.
+a photo that is not a reference.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def recall_at_false_match_rate(
     if not negatives:
         raise HomingError(
             f"a rate of false matches needs negative queries, got {len(true_ids)} queries, all of them of references; "
-            "add queries of photos that are no references"
+            "add queries of photos that are not references"
         )
     # Division of whole numbers, not multiplication: 0.29 × 100 < 29 in floating point.
     allowed = int((np.arange(1, negatives + 1) / negatives <= rate).sum())

@@ -166,8 +166,8 @@ def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: 
     """
     rows = distractors.descriptors
     pairs = len(originals) * len(rows)
-    drawn = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
-    distractor, original = np.divmod(np.sort(drawn), len(originals))  # in the order of the file
+    sampled = np.random.default_rng(SEED).choice(pairs, min(pairs, UNRELATED_PAIRS), replace=False, shuffle=False)
+    distractor, original = np.divmod(np.sort(sampled), len(originals))  # in the order of the file
     if distractors.codes is not None:
         squared: np.ndarray = np.square(originals[original] - rows[distractor].astype(np.float32)).sum(axis=1)
         return squared

@@ -112,10 +112,10 @@ def _bound(result: AnalysisResult) -> str:
     without = [each.codebook for each in result.rows if each.bounded is None]
     sentences = []
     if any(row.bounded is not None for row in result.rows):
-        held = all(row.bounded is not False for row in result.rows)
+        within_bound = all(row.bounded is not False for row in result.rows)
         sentences.append(
             "The recall is at most 1 − p_f: no copy was found in another cell."
-            if held
+            if within_bound
             else "The recall should be at most 1 − p_f, but copies were found in other cells, at equal distance."
         )
     if without:
@@ -175,7 +175,7 @@ def _failure(row: AnalysisRow, label: str) -> str:
 
 
 def _unchanged(compatibility: Compatibility | None, row: AnalysisRow) -> str:
-    """What stands under the recipe that others were activated with."""
+    """The table cell under the recipe that other photos were activated with."""
     return _yes(compatibility.equal) if compatibility and compatibility.recipe == row.recipe else ""
 
 

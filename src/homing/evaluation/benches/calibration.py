@@ -133,16 +133,16 @@ def measure(
                     queries, points = book.quantizer.comparison_points(queries, points)
                 density_ratios = {size: _density_ratios(book, rows[reference_rows], size) for size in sizes}
                 for start in range(0, len(query_rows), _QUERIES_AT_ONCE):
-                    some = query_rows[start : start + _QUERIES_AT_ONCE]
+                    chunk = query_rows[start : start + _QUERIES_AT_ONCE]
                     distances = pairwise_distances(queries[start : start + _QUERIES_AT_ONCE], points)
-                    distances[_table_positions(related_both_orders, some, reference_rows, len(rows))] = np.inf
+                    distances[_table_positions(related_both_orders, chunk, reference_rows, len(rows))] = np.inf
                     for i, size in enumerate(sizes):
                         nearest = _in_collections(distances.T, size).min(axis=1)
                         probabilities = book.null_distribution.false_match_probability(
                             by, nearest, size, density_ratios[size]
                         )
                         found[i] += [(probabilities <= stated).sum() for stated in STATED_PROBABILITIES]
-                    for _ in some:
+                    for _ in chunk:
                         advance()
         for i, size in enumerate(sizes):
             searches = sum(
@@ -162,7 +162,7 @@ def _in_collections(references: np.ndarray, size: int) -> np.ndarray:
 
 def _density_ratios(book: Codebook, references: np.ndarray, size: int) -> np.ndarray:
     """The density ratio of each collection of this size: (C, 1)."""
-    return np.array([[book.null_distribution.density_ratio(some)] for some in _in_collections(references, size)])
+    return np.array([[book.null_distribution.density_ratio(chunk)] for chunk in _in_collections(references, size)])
 
 
 def _table_positions(
@@ -172,5 +172,5 @@ def _table_positions(
     rows, columns = np.full(photos, -1), np.full(photos, -1)
     rows[queries], columns[references] = np.arange(len(queries)), np.arange(len(references))
     row, column = rows[pairs[:, 0]], columns[pairs[:, 1]]
-    here = (row >= 0) & (column >= 0)
-    return row[here], column[here]
+    inside = (row >= 0) & (column >= 0)
+    return row[inside], column[inside]

@@ -59,7 +59,7 @@ def terminal_table(result: CalibrationResult) -> list[list[str]]:
 
 
 def _rows(result: CalibrationResult) -> list[list[str]]:
-    some = [
+    reported = [
         result.rows[start : start + len(STATED_PROBABILITIES)]
         for start in range(0, len(result.rows), len(STATED_PROBABILITIES))
     ]
@@ -71,7 +71,7 @@ def _rows(result: CalibrationResult) -> list[list[str]]:
             *(f"{each.observed / each.stated:.2f}" if each.enough_searches else "–" for each in row),
             f"{row[0].searches:,}",
         ]
-        for row in some
+        for row in reported
     ]
 
 

@@ -35,7 +35,7 @@ ROUNDS = 200  # of the bootstrap
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionBench(RetrievalBench):
-    """The configuration of the retrieval bench, a folder of photos that are no references, and the edits.
+    """The configuration of the retrieval bench, a folder of photos that are not references, and the edits.
 
     `max_false_match` are the rates of false matches among the negative queries at which the recall is reported.
     """

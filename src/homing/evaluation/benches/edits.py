@@ -115,7 +115,7 @@ def run_edits_bench(bench: EditsBench, progress: Progress) -> EditsResult:
     """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     measured = [(run, list(_sweeps(bench, run))) for run in codebook_runs(bench, progress)]
-    sweeps = [each for _, some in measured for each in some]
+    sweeps = [each for _, sweeps_of_run in measured for each in sweeps_of_run]
     return EditsResult(bench, [run for run, _ in measured], sweeps, time.perf_counter() - started)
 
 

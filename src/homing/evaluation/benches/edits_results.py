@@ -67,7 +67,7 @@ def results(result: EditsResult, command: str) -> Results:
 
 def terminal_table(result: EditsResult) -> list[list[str]]:
     """The table for a terminal: means over the strengths of each family."""
-    several = {key: [_mean(sweep) for sweep in some] for key, some in _series(result).items()}
+    several = {key: [_mean(sweep) for sweep in sweeps] for key, sweeps in _series(result).items()}
     headings = ["mean over", *(f"{key.codebook},\n{key.recipe},\n{key.search}" for key in several)]
     return [headings, *([family, *row] for family, *row in zip(_families(result), *several.values(), strict=True))]
 
@@ -101,8 +101,8 @@ def _mean(sweep: EditSweep) -> str:
 def _means(result: EditsResult) -> Table:
     """The mean recall of each family."""
     cells = {
-        key: [f"{_mean(sweep)} ({sweep.intervals.mean.low:.3f}–{sweep.intervals.mean.high:.3f})" for sweep in some]
-        for key, some in _series(result).items()
+        key: [f"{_mean(sweep)} ({sweep.intervals.mean.low:.3f}–{sweep.intervals.mean.high:.3f})" for sweep in sweeps]
+        for key, sweeps in _series(result).items()
     }
     caption = "Recall at rank 1, mean over all strengths of a family, with its 95 % interval"
     return _table("families", caption, list(_families(result)), cells)
@@ -112,8 +112,8 @@ def _strengths(result: EditsResult, family: str) -> Table:
     """The recall of one family at each strength."""
     cells = {
         key: [f"{row.recall:.2f}" for row in sweep.rows]
-        for key, some in _series(result).items()
-        for sweep in some
+        for key, sweeps in _series(result).items()
+        for sweep in sweeps
         if sweep.family == family
     }
     headings = [_number(edit.strength or 0) for edit in SWEEPS[family]]
@@ -144,13 +144,13 @@ def _figures(result: EditsResult) -> Iterator[Figure]:
     for sweep in result.sweeps:
         codebook = sweep.run.codebook
         together.setdefault((codebook.name, describe_probes(sweep.probes, codebook.has_cells)), []).append(sweep)
-    for number, ((name, probes), some) in enumerate(together.items(), start=1):
-        yield _figure(numbered_name("sweeps", number), f"{name}, {probes}", some)
+    for number, ((name, probes), sweeps) in enumerate(together.items(), start=1):
+        yield _figure(numbered_name("sweeps", number), f"{name}, {probes}", sweeps)
 
 
-def _figure(name: str, what: str, some: Sequence[EditSweep]) -> Figure:
-    families = list(dict.fromkeys(sweep.family for sweep in some))
-    recipes = list(dict.fromkeys(sweep.recipe for sweep in some))
+def _figure(name: str, what: str, sweeps: Sequence[EditSweep]) -> Figure:
+    families = list(dict.fromkeys(sweep.family for sweep in sweeps))
+    recipes = list(dict.fromkeys(sweep.recipe for sweep in sweeps))
     across = min(len(families), _ACROSS)
     down = -(-len(families) // across)
     color = colors(recipes)
@@ -158,7 +158,7 @@ def _figure(name: str, what: str, some: Sequence[EditSweep]) -> Figure:
     def draw(canvas: matplotlib.figure.Figure) -> None:
         panels = canvas.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes, family in zip(panels, families, strict=False):
-            _panel(axes, [sweep for sweep in some if sweep.family == family], color)
+            _panel(axes, [sweep for sweep in sweeps if sweep.family == family], color)
         for axes in panels[len(families) :]:
             axes.set_visible(False)
         for axes in panels[::across]:
@@ -175,15 +175,15 @@ def _figure(name: str, what: str, some: Sequence[EditSweep]) -> Figure:
     )
 
 
-def _panel(axes: matplotlib.axes.Axes, some: Sequence[EditSweep], color: dict[str, str]) -> None:
+def _panel(axes: matplotlib.axes.Axes, sweeps: Sequence[EditSweep], color: dict[str, str]) -> None:
     """The panel of one family: a line for each recipe, its interval shaded."""
-    for sweep in some:
+    for sweep in sweeps:
         rows = sweep.rows
         strengths = [row.strength for row in rows]
         lows, highs = zip(*(row.interval for row in rows), strict=True)
         axes.fill_between(strengths, lows, highs, color=color[sweep.recipe], alpha=0.18, linewidth=0)
         axes.plot(strengths, [row.recall for row in rows], "o-", color=color[sweep.recipe], label=sweep.recipe)
-    family = some[0].family
+    family = sweeps[0].family
     axes.set_title(family)
     axes.set_xlabel(_STRENGTH[family])
     axes.set_ylim(0, 1.03)

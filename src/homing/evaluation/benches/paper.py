@@ -70,13 +70,13 @@ class PaperBench:
 
     @property
     def cache_dir(self) -> Path:
-        """Where everything goes that takes long, for all parts and for the next run."""
+        """The folder of cached results, shared by all parts and later runs."""
         return self.out / "cache"
 
 
 @dataclass(frozen=True)
 class PartResult:
-    """What one bench of several found: what to set beside the paper, and its first figure."""
+    """The result of one part: figures to compare with the paper, and its first figure."""
 
     name: str
     comparisons: list[PaperComparison]
@@ -85,13 +85,13 @@ class PartResult:
 
     @property
     def page(self) -> str:
-        """Where its report lies, seen from the out folder."""
+        """The path of its report, relative to the out folder."""
         return f"{self.name}/report.html"
 
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What was measured on, and what every part found."""
+    """The photos measured on, and the results of all parts."""
 
     bench: PaperBench
     photos: int
@@ -104,7 +104,7 @@ class PaperResult:
 
 
 def run_paper_bench(bench: PaperBench, command: str, progress: Progress) -> PaperResult:
-    """Run each part and write its results into a folder of its own.
+    """Run each part and write its results into a separate folder.
 
     Descriptors, codebook and released files are cached for all parts, and for the next run.
     """

@@ -26,7 +26,7 @@ class _Link(str):
 
 
 def results(result: PaperResult, command: str) -> Results:
-    """The report, without those of the parts."""
+    """The report, without the reports of the parts."""
     bench = result.bench
     return Results(
         title="Active Image Indexing on DISC21",

@@ -45,11 +45,11 @@ class QualityBench(BenchConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if PASSIVE in self.recipes:
-            raise HomingError("passive has no strength and is always measured; leave it out of the recipes")
+            raise HomingError("passive has no strength and is always measured; remove it from the recipes")
         for name in self.recipes:
             recipe_named(name)
         if self.psnrs is not None and self.alphas is not None:
-            raise HomingError("strengths are given as psnrs or as alphas, got both; leave one out")
+            raise HomingError("strengths are given as psnrs or as alphas, got both; give one of them")
         if self.probes < 1 or self.pictures < 0:
             raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
         self.strengths(), self.compared_budgets()  # raise for invalid values

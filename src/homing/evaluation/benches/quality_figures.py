@@ -55,16 +55,16 @@ def _trade_off(name: str, what: str, rows: Sequence[QualityRow]) -> Figure:
         panels = canvas.subplots(1, len(_PANELS))
         for axes, (title, height) in zip(panels, _PANELS.items(), strict=True):
             for recipe in recipes:
-                some = [row for row in rows if row.recipe == recipe]
+                chosen = [row for row in rows if row.recipe == recipe]
                 if recipe == PASSIVE:
-                    axes.axhline(height(some[0]), color=color[recipe], label=recipe)
+                    axes.axhline(height(chosen[0]), color=color[recipe], label=recipe)
                     continue
-                drawn = [(row.psnr.mean, row) for row in some if row.psnr is not None]
-                at = [psnr for psnr, _ in drawn]
+                points = [(row.psnr.mean, row) for row in chosen if row.psnr is not None]
+                at = [psnr for psnr, _ in points]
                 if title.startswith("recall"):
-                    low, high = ([row.interval[side] for _, row in drawn] for side in (0, 1))
+                    low, high = ([row.interval[side] for _, row in points] for side in (0, 1))
                     axes.fill_between(at, low, high, color=color[recipe], alpha=0.18, linewidth=0)
-                axes.plot(at, [height(row) for _, row in drawn], "o-", color=color[recipe], label=recipe)
+                axes.plot(at, [height(row) for _, row in points], "o-", color=color[recipe], label=recipe)
             axes.set_title(title)
             axes.set_ylim(0, None if title.startswith("distance") else 1.03)
             axes.locator_params(axis="x", integer=True, nbins=6)
@@ -110,7 +110,7 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
     codebook_result = result.codebook_results[0]
     compared = codebook_result.budgets[: len(result.bench.compared_budgets())]
     lines = zip(*(each.photos for each in compared), strict=True)
-    number = next((position for position, some in enumerate(lines) if all(line.quality for line in some)), None)
+    number = next((position for position, chosen in enumerate(lines) if all(line.quality for line in chosen)), None)
     if len(compared) < 2 or number is None:
         return
     original = codebook_result.run.originals[number]

@@ -147,11 +147,11 @@ def _trade_off(result: QualityResult) -> Table:
     rows: list[list[str]] = []
     groups = []
     for codebook_result in result.codebook_results:
-        some = codebook_result.strengths
-        passive = some[0].row
-        for recipe in dict.fromkeys(each.row.recipe for each in some):
+        releases = codebook_result.strengths
+        passive = releases[0].row
+        for recipe in dict.fromkeys(each.row.recipe for each in releases):
             groups.append(len(rows))
-            rows += [_strength(result, each.row, passive) for each in some if each.row.recipe == recipe]
+            rows += [_strength(result, each.row, passive) for each in releases if each.row.recipe == recipe]
     groups.append(len(rows))
     for psnr, gain in AVERAGE_PRECISION_GAIN.items():
         rows.append(["SSCD", "paper", f"{psnr:.1f}", *[""] * (5 + result.bench.lpips), f"×{gain:.1f}", ""])

@@ -169,7 +169,7 @@ def run_search_bench(bench: SearchBench, progress: Progress) -> SearchResult:
         if not book.has_cells:
             raise HomingError(f"'{book.name}' ({book.spec}) has no cells to select; give a codebook of an IVF index")
     measured = [(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
-    searches = [each for _, some in measured for each in some]
+    searches = [each for _, searches_of_run in measured for each in searches_of_run]
     return SearchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
 
 

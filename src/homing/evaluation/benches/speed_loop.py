@@ -164,14 +164,14 @@ def _call(
     objective = objective_for(codebook, originals, config.recipe.objective)
     pixel_bounds = map_by_shape(config.recipe.budget.pixel_bounds, images)
     if config == PLAIN:
-        on_device = [[each.to(extractor.device) for each in some] for some in (images, pixel_bounds)]
+        on_device = [[each.to(extractor.device) for each in items] for items in (images, pixel_bounds)]
         return partial(plain_descent, *on_device, extractor=extractor, objective=objective, recipe=config.recipe)
     inputs = NetworkInputs.of(images, pixel_bounds, extractor)
     return partial(gradient_descent, inputs, extractor=extractor, objective=objective, recipe=config.recipe)
 
 
-def _filled(some: Sequence[Item], batch: int) -> list[Item]:
-    return list(islice(cycle(some), batch))
+def _filled(items: Sequence[Item], batch: int) -> list[Item]:
+    return list(islice(cycle(items), batch))
 
 
 def _seconds(call: Callable[[], object], device: torch.device) -> float:

@@ -1,4 +1,4 @@
-"""Results that survive an interruption: arrays filled batch by batch, in files named by a hash of their inputs."""
+"""Cached results of interrupted runs: arrays filled batch by batch, in files named by a hash of their inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from homing._io.files import create_memmap, report_write_errors, write_atomicall
 class CachedArray:
     """An array in a file whose first rows are filled, with a JSON file beside it: the number of rows and metadata.
 
-    A second run with the same file and shape continues where the first one stopped. A damaged file is replaced.
+    A second run with the same file and shape resumes where the first one stopped. A damaged file is replaced.
     """
 
     def __init__(self, file: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> None:

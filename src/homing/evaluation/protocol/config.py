@@ -173,9 +173,9 @@ def codebook_runs(config: BenchConfig, progress: Progress) -> Iterator[CodebookR
     refuse_overlap(
         photos, distractor_photos, "among the photos and among the distractors; it cannot be its own distractor"
     )
-    for some, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
+    for inputs, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
         refuse_overlap(
-            some,
+            inputs,
             train_photos,
             f"{what} and among the training photos; an index is measured on photos it was not trained on",
         )
@@ -247,10 +247,10 @@ def describe_photos(
     descriptors: list[Tensor] = []
     failures: list[str] = []
     results = enumerate(zip(photos, prefetch_map(square, photos), strict=True))
-    while some := list(islice(results, default_batch_size(extractor))):
-        inputs = [result for _, (_, result) in some if isinstance(result, Tensor)]
+    while batch := list(islice(results, default_batch_size(extractor))):
+        inputs = [result for _, (_, result) in batch if isinstance(result, Tensor)]
         descriptors += [describe(extractor, inputs)] if inputs else []
-        for seed, (photo, result) in some:
+        for seed, (photo, result) in batch:
             advance()
             if isinstance(result, PhotoError):
                 failures.append(str(result))

@@ -1,4 +1,4 @@
-"""Released files for a bench, one folder per recipe; an interrupted release continues where it stopped."""
+"""Released files for a bench, one folder per recipe; an interrupted release is resumed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ModifiedPhoto(Protocol):
 class ReleaseResult:
     """The files of one recipe or watermark, the quality of the modified ones, and errors of photos not released.
 
-    A photo that was left unchanged is released as it is and has no entry in `qualities`.
+    An unchanged photo is released without modification and has no entry in `qualities`.
     """
 
     files: list[ReleasedPhoto]

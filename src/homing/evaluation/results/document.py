@@ -87,8 +87,8 @@ class Results:
     csv_table: CsvTable | None = None
 
     def __post_init__(self) -> None:
-        for some in (self.tables, self.figures):
-            names = [each.name for each in some]
+        for exhibits in (self.tables, self.figures):
+            names = [each.name for each in exhibits]
             assert len(set(names)) == len(names), f"two of {names} would be the same file"
 
 
