@@ -36,7 +36,7 @@ serve: $(VENV)/.serve demo/demo.homing  ## a page and an API over the demo's pho
 
 # One thread each: workers that share the cores would wait for one another. A file goes to one of them: what its tests share
 # is made once. Files come in their order: sorted by how many tests they have, the longest would end it.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test: $(VENV)/.dev  ## the tests of every day: minutes on two cores
 	$(PYTEST) -m 'not slow and not browser and not cluster'

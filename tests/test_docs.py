@@ -68,6 +68,7 @@ def run_python(script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_readmes_commands_run(workspace: Path) -> None:
     printed = run_shell(block("homing init"), workspace).stdout
     assert "1 activated" in printed
@@ -75,6 +76,7 @@ def test_the_readmes_commands_run(workspace: Path) -> None:
     assert (workspace / "difference.png").is_file()
 
 
+@pytest.mark.slow
 def test_the_readmes_python_runs(workspace: Path) -> None:
     (script,) = blocks(README, "python")
     printed = run_python(script, workspace)
@@ -83,6 +85,7 @@ def test_the_readmes_python_runs(workspace: Path) -> None:
     assert (workspace / "beach-released.png").is_file()
 
 
+@pytest.mark.slow
 def test_the_readmes_service_runs(workspace: Path, extractor: Extractor) -> None:
     serve_command = next(line for line in block("homing serve").splitlines() if line.startswith("homing serve"))
     (collection,) = re.findall(r"^homing serve (\S+\.homing)\s", serve_command)
@@ -129,12 +132,14 @@ def test_the_figures_of_the_readme_equal_those_of_the_docs() -> None:
             assert re.search(rf"\| {probes} \|.*\| {recipe} \|.*\| {figure} \|$", card, re.MULTILINE), figure
 
 
+@pytest.mark.slow
 def test_the_python_tutorial_runs(workspace: Path) -> None:
     page = (ROOT / "docs" / "tutorial" / "python.md").read_text()
     run_python("".join(blocks(page, "python")), workspace)
     assert (workspace / "beach-released.png").is_file()
 
 
+@pytest.mark.slow
 def test_the_tutorials_commands_run(workspace: Path) -> None:
     page = (ROOT / "docs" / "tutorial" / "first-collection.md").read_text()
     lines = [line.strip() for line in page.splitlines() if line.startswith("    homing")]

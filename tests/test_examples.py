@@ -30,12 +30,14 @@ def test_every_example_has_a_test() -> None:
         assert f'"{name}"' in source, name
 
 
+@pytest.mark.slow
 def test_quickstart(photos: Path, tmp_path: Path) -> None:
     printed = run("quickstart.py", photos, tmp_path / "out")
     assert printed.count("activated") == 4
     assert "The verdict on the copy: match" in printed
 
 
+@pytest.mark.slow
 def test_service_client(photos: Path, tmp_path: Path, extractor: Extractor) -> None:
     from tests.service.server_process import serve
 

@@ -111,6 +111,7 @@ def loss_decrease(images, extractor, codebook, network, recipe: Recipe) -> torch
     return reference(describe(extractor, images)) - reference(after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["half", "compiled"])
 def test_half_precision_and_compilation_gain_what_the_reference_gains(images, extractor, codebook, how: str) -> None:
     """Within a tenth; tests what a GPU does on the CPU."""

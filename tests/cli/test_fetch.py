@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import timm
 import torch
 from tests.cli.commands import installed
@@ -15,6 +16,7 @@ def test_fetch_without_internet_names_address_and_option(tmp_path: Path) -> None
     assert [path.suffix for path in tmp_path.iterdir()] == [".lock"]
 
 
+@pytest.mark.slow
 def test_a_timm_model_without_internet_is_one_error_line(photos: Path, tmp_path: Path) -> None:
     """timm itself retries for a minute and prints more."""
     no_internet = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
@@ -23,6 +25,7 @@ def test_a_timm_model_without_internet_is_one_error_line(photos: Path, tmp_path:
     assert "cannot get the weights of timm model 'resnet10t'" in line and f"copy the folder {tmp_path}" in line
 
 
+@pytest.mark.slow
 def test_fetch_from_a_downloaded_file(tmp_path: Path) -> None:
     downloaded, cache = tmp_path / "downloaded.pth", {"HOMING_CACHE": str(tmp_path / "cache")}
     torch.save(timm.create_model("vit_small_patch16_224", num_classes=0).state_dict(), downloaded)

@@ -93,6 +93,7 @@ def test_switch_without_missing_photos_needs_leave_missing(photos: Path, tmp_pat
     assert "1 photos" in homing("migrate", collection, "--switch", "--leave-missing").stdout
 
 
+@pytest.mark.slow
 def test_a_killed_migration_is_resumed(tmp_path: Path) -> None:
     count = 30_000
     path, book = tmp_path / "c", train("IVF16,PQ8x8")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cluster.helpers import MEMORY, small_codebook
 from tests.collection.conftest import NAMES
 
@@ -14,6 +15,7 @@ from homing.activation import recipe_named
 from homing.collection import Collection
 
 
+@pytest.mark.cluster
 def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path) -> None:
     lake = bucket.replace("photos", "references.lance")
     Collection.create(lake, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()

@@ -37,6 +37,7 @@ def filled(path: Path, book: Codebook, count: int) -> Collection:
     return opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rerank", [0, 200])
 @pytest.mark.parametrize("count", [20, 200])
 def test_false_matches_are_as_frequent_as_stated(tmp_path: Path, book: Codebook, count: int, rerank: int) -> None:

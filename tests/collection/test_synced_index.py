@@ -68,6 +68,7 @@ def test_open_indexes_and_their_snapshots_follow_a_repair(path: Path) -> None:
         assert later.check() == []
 
 
+@pytest.mark.slow
 def test_invalid_codes_discard_the_incomplete_index(path: Path, opened: Collection) -> None:
     (path / "index.faiss").unlink()
     code = catalog_codes(opened)[5]

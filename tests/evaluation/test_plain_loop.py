@@ -73,6 +73,7 @@ def test_the_change_has_the_size_of_the_photo(extractor, codebook) -> None:
     assert change.shape == pixels.shape
 
 
+@pytest.mark.slow
 def test_the_engine_reaches_the_same_objective(images, extractor, codebook) -> None:
     before = objective_for(codebook, describe(extractor, images))(describe(extractor, images))
     ours, theirs = (before - run_loop(loop, images, extractor, codebook, PAPER)[1] for loop in (optimize, plain))

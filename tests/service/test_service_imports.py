@@ -3,9 +3,12 @@
 import subprocess
 import sys
 
+import pytest
+
 BLOCKED = ("homing.evaluation", "homing.training", "augly", "lpips", "matplotlib", "skimage", "sklearn")
 
 
+@pytest.mark.slow
 def test_the_app_imports_neither_the_benches_nor_their_dependencies() -> None:
     blocked = "".join(f"sys.modules[{name!r}] = None\n" for name in BLOCKED)
     code = f"import sys\n{blocked}import homing.service.app, homing.service.server\nprint('imported')"

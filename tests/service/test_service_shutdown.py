@@ -6,12 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.collection.tiny import tiny_photos
 from tests.service.conftest import Process, Server
 
 from homing.collection import Collection
 
 
+@pytest.mark.slow
 def test_an_accepted_job_is_finished_before_shutdown(own_process: Process, tmp_path: Path) -> None:
     answer = own_process.post("/v1/photos?job=true", *tiny_photos(tmp_path / "many", 64))
     assert answer.status_code == 202
@@ -20,6 +22,7 @@ def test_an_accepted_job_is_finished_before_shutdown(own_process: Process, tmp_p
         assert collection.info().photos == 3 + 64
 
 
+@pytest.mark.slow
 def test_an_index_snapshot_is_written_at_shutdown(own_process: Process, tmp_path: Path) -> None:
     own_process.post("/v1/photos", *tiny_photos(tmp_path / "few", 4))
     own_process.post("/v1/search", *tiny_photos(tmp_path / "few", 1))

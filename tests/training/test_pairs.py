@@ -1,6 +1,7 @@
 """Training pairs."""
 
 import numpy as np
+import pytest
 import torch
 
 from homing.training.pairs import Pairs
@@ -10,6 +11,7 @@ from homing.training.settings import DescriptorSettings
 SQUARES = PhotoArray(np.random.default_rng(0).integers(0, 255, (90, 3, 64, 64), dtype=np.uint8), "", [])
 
 
+@pytest.mark.slow
 def test_weak_edits_change_a_share_of_the_originals_and_no_copy() -> None:
     plain, weak_aug = (
         Pairs(SQUARES, DescriptorSettings(training_size=64, pairs=60, weak_aug=share), torch.device("cpu"))

@@ -46,6 +46,7 @@ def train(folder: Path, trainer: HiddenTrainer) -> float:
     return Run(folder, trainer).train(folder / "net.safetensors", lambda: None, lambda _: None)
 
 
+@pytest.mark.slow
 def test_encoder_and_decoder_are_trained(squares: PhotoArray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A strong message without edits trains in seconds; with edits it takes a GPU and an hour.
     monkeypatch.setattr(hidden_training, "random_edit", lambda views, _: views)
@@ -69,6 +70,7 @@ def squares_folder(squares: PhotoArray) -> Path:
     return Path(str(squares.pixels.filename)).parent
 
 
+@pytest.mark.slow
 def test_a_resumed_run_gives_the_result_of_an_uninterrupted_one(squares: PhotoArray, tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(whole, HiddenTrainer(squares, TINY, CPU))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,12 +30,17 @@ def load(codebook: str | os.PathLike[str] | Codebook) -> Codebook:
         raise CodebookError(f"a codebook is given by name, file or as a Codebook, got {type(codebook).__name__}")
     name = os.fspath(codebook)
     if name in available():
-        return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
+        return _bundled(name)
     if Path(name).exists():
         return Codebook.read(Path(name))
     if name.endswith(_SUFFIX):
         raise CodebookError(f"no such file: {name}; homing codebook train writes one")
     raise UnknownNameError("codebook", name, [*available(), "FILE.codebook"])
+
+
+@cache  # a codebook never changes
+def _bundled(name: str) -> Codebook:
+    return Codebook.from_bytes(_DATA.joinpath(name + _SUFFIX).read_bytes(), name)
 
 
 def has_distractors(codebook: Codebook) -> bool:

@@ -120,6 +120,7 @@ def test_search_an_earlier_version(lake: Collection, opening, tmp_path: Path) ->
     assert lake.info().photos == 3
 
 
+@pytest.mark.slow
 def test_compacting_does_not_change_results(lake: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
     for first in range(0, 12, 3):

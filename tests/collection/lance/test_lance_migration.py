@@ -15,6 +15,7 @@ from homing.errors import CollectionError
 OTHER = "IVF4,PQ12x8"
 
 
+@pytest.mark.slow
 def test_both_generations_can_be_searched_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
     photos, root = tiny_photos(tmp_path / "photos", 10), str(lake.folder.root)
     done = lake.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Barrier
 
 import numpy as np
+import pytest
 from tests.collection.tiny import RECIPES, tiny_photos
 
 from homing.collection import Collection
@@ -50,6 +51,7 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
     return reported.split()
 
 
+@pytest.mark.slow
 def test_photos_added_by_several_processes_are_stored_once(lake: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
     running = [_start(lake.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
@@ -108,6 +110,7 @@ def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, 
     return collection.codebook.encode(descriptors), descriptors.numpy()
 
 
+@pytest.mark.slow
 def test_photos_reported_by_killed_writers_are_stored(lake: Collection, opening, tmp_path: Path) -> None:
     rng, out = random.Random(0), tmp_path / "out"
     photos = tiny_photos(tmp_path / "photos", 40)
