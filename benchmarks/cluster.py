@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from homing import cluster
 from homing._io.device import hardware
-from homing.activation import recipe_named
+from homing.activation import resolve_recipe
 from homing.cluster import Resources, Throughput
 from homing.collection import Collection, Outcome
 from homing.evaluation.results import markdown
@@ -116,10 +116,12 @@ def _run(job: str, found: list[LocalPhoto], workers: int, recipe: str) -> JobTim
         Collection.create(collection_path).close()
         started = time.perf_counter()
         if job == "add":
-            stages = cluster.add(found, collection_path, resources=resources, report=report)
+            stages = cluster.add(found, collection_path, resources=resources, on_outcome=report)
         else:
-            out, chosen = f"{folder}/out", recipe_named(recipe)
-            stages = cluster.activate(found, collection_path, out, recipe=chosen, resources=resources, report=report)
+            out, chosen = f"{folder}/out", resolve_recipe(recipe)
+            stages = cluster.activate(
+                found, collection_path, out, recipe=chosen, resources=resources, on_outcome=report
+            )
     begin = len(times) // 64 * 16 - 1  # the last photo of a batch: outcomes of a batch are reported together
     return JobTiming((len(times) - 1 - begin) / (times[-1] - times[begin]), len(times) / (times[-1] - started), stages)
 

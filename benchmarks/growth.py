@@ -24,7 +24,7 @@ from homing.activation import RECIPES, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.codebooks import Codebook
 from homing.evaluation.results import markdown
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.indexes import FaissIndex
 from homing.objectives import objective_for
 from homing.photo import Photo
@@ -95,7 +95,7 @@ def _loop(
     photos: Sequence[Photo], recipe: Recipe, extractor: Extractor, codebook: Codebook
 ) -> Callable[[], list[torch.Tensor]]:
     pixels = [photo.pixels() for photo in photos]
-    objective = objective_for(codebook, describe(extractor, pixels).to(extractor.device), recipe.objective)
+    objective = objective_for(codebook, describe_images(extractor, pixels).to(extractor.device), recipe.objective)
     return lambda: optimize(pixels, extractor=extractor, objective=objective, recipe=recipe)
 
 

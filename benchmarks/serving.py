@@ -119,7 +119,7 @@ def _make(folder: Path, photos: Path, references: int) -> None:
         Collection.create(folder, codebook=codebook, with_distractors=True).close()
     with Collection.open(folder) as collection:
         collection.add([each.path for each in _chosen_photos(photos)])
-        print(collection.plan_search(), file=sys.stderr, flush=True)
+        print(collection.search_settings(), file=sys.stderr, flush=True)
 
 
 def _chosen_photos(photos: Path) -> list[LocalPhoto]:

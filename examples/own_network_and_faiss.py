@@ -122,7 +122,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "own.homing"), Path(folder, "released")
         with homing.Collection.create(path, codebook=codebook, extractor=extractor) as collection:
-            outcomes = {outcome.photo.name: outcome for outcome in collection.activate(photos, out)}
+            outcomes = {Path(outcome.photo).name: outcome for outcome in collection.activate(photos, out)}
             published = [Image.open(outcomes[name].released).convert("RGB") for name in photos]
             # The collection searches, too, and says how likely a match is false.
             result = collection.search(parse("jpeg-50")(published[0], 0), k=1)

@@ -31,7 +31,7 @@ def main(photos: Path, out: Path) -> None:
         copy.save(out / "copy.jpg", quality=60)
 
         result = collection.search(out / "copy.jpg", k=3)
-        print(f"\nThe verdict on the copy: {result.verdict}. {result.search}")
+        print(f"\nThe verdict on the copy: {result.verdict}. {result.settings}")
         for match in result:
             print(f"  {match.photo}  distance {match.distance:.3f}  false match {match.false_match_probability:.1e}")
 

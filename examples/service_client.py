@@ -23,7 +23,7 @@ def main(address: str, photos: str, copy: str) -> None:
         for match in result:
             print(f"  {match.photo}  false match {match.false_match_probability:.1e}")
 
-        print(f"The server holds {sum(1 for _ in client.photos())} photos.")
+        print(f"The server holds {sum(1 for _ in client.references())} photos.")
 
 
 if __name__ == "__main__":

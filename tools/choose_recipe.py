@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from homing.activation import Recipe, recipe_named
+from homing.activation import Recipe, resolve_recipe
 from homing.cli._progress import progress
 from homing.edits import PAPER
 from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
@@ -65,7 +65,7 @@ def _row(run: CodebookRun, recipe: Recipe | str) -> list[str]:
 
 def _recipe(candidate: str) -> Recipe:
     name, *changes = candidate.split(",")
-    recipe = recipe_named(name)
+    recipe = resolve_recipe(name)
     return replace(recipe, name=candidate, **dict(_setting(recipe, change) for change in changes))
 
 

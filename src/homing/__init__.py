@@ -19,29 +19,79 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from homing import (
-        activation,
-        codebooks,
-        collection,
-        edits,
-        extractors,
-        indexes,
-        objectives,
-        perception,
-        photo,
-        service,
-        training,
-        watermarks,
+        activation as activation,
+    )
+    from homing import (
+        codebooks as codebooks,
+    )
+    from homing import (
+        collection as collection,
+    )
+    from homing import (
+        edits as edits,
+    )
+    from homing import (
+        errors as errors,
+    )
+    from homing import (
+        explain as explain,
+    )
+    from homing import (
+        extractors as extractors,
+    )
+    from homing import (
+        indexes as indexes,
+    )
+    from homing import (
+        objectives as objectives,
+    )
+    from homing import (
+        perception as perception,
+    )
+    from homing import (
+        photo as photo,
+    )
+    from homing import (
+        service as service,
+    )
+    from homing import (
+        training as training,
+    )
+    from homing import (
+        watermarks as watermarks,
     )
     from homing.activation import RECIPES, Activation, Recipe
-    from homing.api import activate, activate_images, describe, load_codebook, load_extractor
-    from homing.codebooks import Codebook
+    from homing.api import activate, activate_images, describe, load_codebook, load_extractor, measure
+    from homing.codebooks import Codebook, CodebookLike
     from homing.codebooks import available as available_codebooks
-    from homing.collection import Collection, Finding, Info, Match, Outcome, Reference, SearchPlan, SearchResult
-    from homing.errors import HomingError, PhotoError
-    from homing.extractors import Extractor, NetworkExtractor
+    from homing.collection import (
+        Collection,
+        Export,
+        Finding,
+        Info,
+        Match,
+        Outcome,
+        Reference,
+        Release,
+        SearchResult,
+        SearchSettings,
+        Selection,
+        Verdict,
+    )
+    from homing.errors import (
+        BusyError,
+        CodebookError,
+        CollectionError,
+        HomingError,
+        NotFoundError,
+        PhotoError,
+        StorageUnavailableError,
+        UnknownNameError,
+    )
+    from homing.extractors import Extractor, ExtractorLike, NetworkExtractor
     from homing.extractors import available as available_extractors
     from homing.extractors import register as register_extractor
-    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND, measure
+    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND
     from homing.photo import Photo, PhotoLike
     from homing.service.client import Client
 
@@ -57,6 +107,8 @@ _PACKAGES = (
     "codebooks",
     "collection",
     "edits",
+    "errors",
+    "explain",
     "extractors",
     "indexes",
     "objectives",
@@ -68,12 +120,34 @@ _PACKAGES = (
 )
 _NAMES = {
     "activation": ("RECIPES", "Activation", "Recipe"),
-    "api": ("activate", "activate_images", "describe", "load_codebook", "load_extractor"),
-    "codebooks": ("Codebook",),
-    "collection": (*("Collection", "Finding", "Info", "Match", "Outcome", "Reference", "SearchPlan", "SearchResult"),),
-    "errors": ("HomingError", "PhotoError"),
-    "extractors": ("Extractor", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "UniformJND", "Linf", "PrintedJND", "Quality", "measure"),
+    "api": ("activate", "activate_images", "describe", "load_codebook", "load_extractor", "measure"),
+    "codebooks": ("Codebook", "CodebookLike"),
+    "collection": (
+        "Collection",
+        "Export",
+        "Finding",
+        "Info",
+        "Match",
+        "Outcome",
+        "Reference",
+        "Release",
+        "SearchResult",
+        "SearchSettings",
+        "Selection",
+        "Verdict",
+    ),
+    "errors": (
+        "BusyError",
+        "CodebookError",
+        "CollectionError",
+        "HomingError",
+        "NotFoundError",
+        "PhotoError",
+        "StorageUnavailableError",
+        "UnknownNameError",
+    ),
+    "extractors": ("Extractor", "ExtractorLike", "NetworkExtractor"),
+    "perception": ("JND", "Budget", "UniformJND", "Linf", "PrintedJND", "Quality"),
     "photo": ("Photo", "PhotoLike"),
     "service.client": ("Client",),
 }
@@ -88,16 +162,23 @@ __all__ = [
     "RECIPES",
     "Activation",
     "Budget",
+    "BusyError",
     "Client",
     "Codebook",
+    "CodebookError",
+    "CodebookLike",
     "Collection",
+    "CollectionError",
+    "Export",
     "Extractor",
+    "ExtractorLike",
     "Finding",
     "HomingError",
     "Info",
     "Linf",
     "Match",
     "NetworkExtractor",
+    "NotFoundError",
     "Outcome",
     "Photo",
     "PhotoError",
@@ -106,31 +187,24 @@ __all__ = [
     "Quality",
     "Recipe",
     "Reference",
-    "SearchPlan",
+    "Release",
     "SearchResult",
+    "SearchSettings",
+    "Selection",
+    "StorageUnavailableError",
     "UniformJND",
+    "UnknownNameError",
+    "Verdict",
     "__version__",
     "activate",
     "activate_images",
-    "activation",
     "available_codebooks",
     "available_extractors",
-    "codebooks",
-    "collection",
     "describe",
-    "edits",
-    "extractors",
-    "indexes",
     "load_codebook",
     "load_extractor",
     "measure",
-    "objectives",
-    "perception",
-    "photo",
     "register_extractor",
-    "service",
-    "training",
-    "watermarks",
 ]
 
 
@@ -144,4 +218,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, *_PACKAGES))

@@ -14,10 +14,11 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homing._io.files import prepare_output_file, report_write_errors, write_atomically
+from homing._io.files import format_size, prepare_output_file, report_write_errors, write_atomically
 from homing._pages import render
 from homing.collection import Outcome
-from homing.errors import HomingError, PhotoError
+from homing.collection.uploads import display_name
+from homing.errors import HomingError, PhotoError, ran_out_of_memory
 from homing.imaging import to_image
 from homing.photo import Photo
 
@@ -64,7 +65,7 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
 
     `advance` is called once per photo.
     """
-    ordered = sorted(outcomes, key=lambda outcome: str(outcome.photo))
+    ordered = sorted(outcomes, key=lambda outcome: outcome.photo)
     data = _csv(ordered, advance) if path.suffix.lower() == ".csv" else _page(ordered, advance)
     with report_write_errors(path):
         write_atomically(path, data)
@@ -72,14 +73,7 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
 
 def remarks(outcome: Outcome) -> list[str]:
     """What is worth telling about one photo: why it was not activated, and what was written differently."""
-    reported = [] if outcome.reason is None else [outcome.reason.removeprefix(f"{outcome.photo}: ")]
-    reported += outcome.notes
-    return reported + ["An earlier release was replaced."] * outcome.overwrote
-
-
-def format_size(count: int) -> str:
-    """A number of bytes as text: 70 KB, 1.0 MB."""
-    return f"{count / 1e6:,.1f} MB" if count >= 999_500 else f"{max(1, round(count / 1e3))} KB"
+    return [*([] if outcome.reason is None else [outcome.reason]), *outcome.remarks]
 
 
 def _csv(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
@@ -105,6 +99,10 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
                 pictures = _pictures(outcome)
             except PhotoError as error:
                 reported.append(f"No pictures: {error}")
+            except (MemoryError, RuntimeError) as error:
+                if not ran_out_of_memory(error):
+                    raise
+                reported.append("No pictures: too large for the available memory")
         entries.append(_Entry(outcome, reported, pictures))
         advance()
     released = [outcome for outcome in outcomes if outcome.bytes_before is not None and outcome.bytes_after is not None]
@@ -120,6 +118,7 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
         "after": sum(outcome.bytes_after or 0 for outcome in released),
         "amplify": AMPLIFY,
         "sizes": _sizes,
+        "display_name": display_name,
     }
     return render("activation_report.html", values)
 

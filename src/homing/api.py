@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, overload
 
@@ -15,16 +15,16 @@ from homing._io.paths import Location
 from homing.activation import Activation, Recipe, activate_batch, resolve_recipe
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import batch_size_for, map_batches
-from homing.codebooks import Codebook
+from homing.codebooks import Codebook, CodebookLike
 from homing.errors import HomingError, PhotoError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, ExtractorLike
 from homing.objectives import objective_for
+from homing.perception import Quality
+from homing.perception import measure as measure_pixels
 from homing.perception.quality import rms
-from homing.photo import MemoryPhoto, Photo, PhotoLike, PhotosLike, as_photos
-from homing.photo.inputs import is_one_photo, load_photo, load_pixels
+from homing.photo import MemoryPhoto, Photo, PhotoLike, PhotosLike, as_photo, as_photos
+from homing.photo.inputs import check_size, check_unit_range, is_one_photo, load_photo, load_pixels
 
-ExtractorLike = str | os.PathLike[str] | Extractor
-CodebookLike = str | os.PathLike[str] | Codebook
 _DEFAULT = "homing-1"
 _BISECTIONS = 30
 
@@ -41,9 +41,10 @@ def load_codebook(name: str | os.PathLike[str] = _DEFAULT) -> Codebook:
 
 @overload
 def activate(
-    photos: list[Any] | tuple[Any, ...] | Mapping[str, PhotoLike],
+    photos: list[Any] | tuple[Any, ...] | Generator[Any, Any, Any] | Mapping[str, PhotoLike],
     *,
     recipe: str | Recipe = ...,
+    psnr: float | None = ...,
     extractor: ExtractorLike | None = ...,
     codebook: CodebookLike | None = ...,
     format: str | None = ...,
@@ -56,6 +57,7 @@ def activate(
     photos: PhotoLike,
     *,
     recipe: str | Recipe = ...,
+    psnr: float | None = ...,
     extractor: ExtractorLike | None = ...,
     codebook: CodebookLike | None = ...,
     format: str | None = ...,
@@ -67,6 +69,7 @@ def activate(
     photos: PhotosLike,
     *,
     recipe: str | Recipe = "homing",
+    psnr: float | None = None,
     extractor: ExtractorLike | None = None,
     codebook: CodebookLike | None = None,
     format: str | None = None,
@@ -74,11 +77,13 @@ def activate(
 ) -> Activation | list[Activation | PhotoError]:
     """Activate a photo for a codebook, without a collection: the file to release, and its measured quality.
 
-    Several photos give a list, in which a photo that cannot be read or written has its error. Recipe, extractor and
-    codebook are names, files or values; by default those that come with homing. `format` writes another file format.
-    Graphics of few colors are released unchanged unless `graphics` is true.
+    Several photos give a list, in which a photo that cannot be read or written has its error. A tensor (B, 3, H, W) is
+    several photos; as its type is that of one, pass `list(tensor)` to type checkers. Recipe, extractor and
+    codebook are names, files or values; by default those that come with homing. `psnr`, in dB, replaces that of the
+    recipe's budget: a higher value changes the photo less. `format` writes another file format.
+    Graphics, such as logos and screenshots of text, are released unchanged unless `graphics` is true.
     """
-    given, chosen = as_photos(photos), resolve_recipe(recipe)
+    given, chosen = as_photos(photos), resolve_recipe(recipe, psnr=psnr)
     net, book = _network_and_codebook(extractor, codebook)
     work = partial(activate_batch, extractor=net, codebook=book, recipe=chosen, format=format, graphics=graphics)
     batches = map_batches(_load_each(given), work, batch_size_for(net.device))
@@ -98,7 +103,12 @@ def describe(photos: PhotosLike, extractor: ExtractorLike | None = None) -> Tens
     Call the extractor itself where a gradient is to reach the pixels.
     """
     given, net = as_photos(photos), _network(extractor)
-    return extractors.describe(net, [net.resize(load_pixels(photo)) for photo in given])
+    return extractors.describe_images(net, [net.resize(load_pixels(photo)) for photo in given])
+
+
+def measure(original: PhotoLike, released: PhotoLike) -> Quality:
+    """PSNR, SSIM and L∞ between two photos of the same size; tensors are not rounded to 8 bits."""
+    return measure_pixels(load_pixels(as_photo(original)), load_pixels(as_photo(released)))
 
 
 @overload
@@ -137,7 +147,7 @@ def activate_images(
     net, book = _network_and_codebook(extractor, codebook)
     book.check(net)
     on_device = [image.detach().to(net.device, torch.float32) for image in given]
-    originals = extractors.describe(net, on_device)
+    originals = extractors.describe_images(net, on_device)
     objective = objective_for(book, originals.to(net.device), chosen.objective)
     changes = optimize(on_device, extractor=net, objective=objective, recipe=chosen)
     moved = [
@@ -172,7 +182,8 @@ def _checked_images(images: Tensor | Sequence[Tensor]) -> list[Tensor]:
         if not isinstance(image, Tensor) or image.ndim != 3 or len(image) != 3 or not image.is_floating_point():
             shown = f"{tuple(image.shape)} of {image.dtype}" if isinstance(image, Tensor) else type(image).__name__
             raise HomingError(f"each image is a tensor (3, H, W) of floats, got {shown}")
-        as_photos(image)  # its size and its range
+        check_size(image.shape[2], image.shape[1], "tensor")
+        check_unit_range(image)
     return given
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._io.paths import location
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
 from homing.edits import PAPER
 from homing.errors import CollectionError, PhotoError
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
-from homing.photo import Photo, read_file
+from homing.photo import MemoryPhoto, Photo, PhotoLike, as_photo, read_file
 
 NEIGHBORS = 5
 
@@ -65,8 +64,8 @@ class Explanation:
     missing: list[str] = field(default_factory=list)  # errors of files that are missing, changed or unreadable
 
 
-def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explanation:
-    """Explain a reference, given by its id, its path, or the path of a file released of it.
+def explain(collection: Collection, photo: PhotoLike | int, *, edits: bool = True) -> Explanation:
+    """Explain a reference, given by its id, its path, or the photo itself, as added or as released.
 
     `edits` tries the fourteen edits of the paper on the released file.
     """
@@ -80,7 +79,7 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     after = load_recorded(release.path, release.sha256, missing) if release else None
     released_position = None
     if release and after:
-        described = describe(collection.extractor, [after.pixels()])
+        described = describe_images(collection.extractor, [after.pixels()])
         released_position = _position(book, described, stored, release.path, release.sha256)
     out = after if release else before  # the file that was published
     found = collection.search_descriptors(stored, k=NEIGHBORS + 1, probes=1)[0]
@@ -97,16 +96,21 @@ def explain(collection: Collection, photo: str, *, edits: bool = True) -> Explan
     )
 
 
-def _find_id(collection: Collection, photo: str) -> int:
-    catalog, file, ids = collection.folder.catalog, location(photo), []
-    if file.is_file():
-        sha256 = hashlib.sha256(read_file(file)).hexdigest()
+def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
+    catalog = collection.folder.catalog
+    given = photo if isinstance(photo, int) else as_photo(photo)
+    ids, sha256 = [], None
+    if isinstance(given, MemoryPhoto):
+        sha256 = given.sha256
+    elif not isinstance(given, int) and given.is_file():
+        sha256 = hashlib.sha256(read_file(given)).hexdigest()
+    if sha256 is not None:
         ids = [known for known in (catalog.find(sha256) or catalog.find_released(sha256),) if known]
-    if not ids:  # a missing or changed file: look up its path
-        ids = collection.find(int(photo) if photo.isdecimal() else photo).ids
+    if not ids and not isinstance(given, MemoryPhoto):  # an id, or a missing or changed file: look up its path
+        ids = collection.select(given).ids
     if len(ids) != 1:
         raise CollectionError(
-            f"{photo} is {'more than one reference' if ids else 'neither a reference nor a released file'} of "
+            f"{given} is {'more than one reference' if ids else 'neither a reference nor a released file'} of "
             f"{collection.folder.root}; give the path or the id of a photo that was added"
         )
     return ids[0]
@@ -178,7 +182,9 @@ def edit_results(collection: Collection, number: int, out: Photo, original: Phot
 
 def _copies(collection: Collection, photo: Photo) -> Tensor:
     image = to_image(photo.pixels())
-    return describe(collection.extractor, [collection.extractor.resize(to_pixels(edit(image, 0))) for edit in PAPER])
+    return describe_images(
+        collection.extractor, [collection.extractor.resize(to_pixels(edit(image, 0))) for edit in PAPER]
+    )
 
 
 def _found_first(collection: Collection, copies: Tensor, number: int) -> list[bool]:

@@ -10,7 +10,7 @@ from homing.activation.eot import EDITS, eot_samples_of, random_edit
 from homing.activation.optimize import _gradient, optimize
 from homing.edits.differentiable import DIFFERENTIABLE_EDITS, Views, random_edits
 from homing.errors import HomingError
-from homing.extractors import NetworkExtractor, describe
+from homing.extractors import NetworkExtractor, describe_images
 from homing.objectives import Objective, objective_for
 from homing.perception import JND
 
@@ -159,7 +159,7 @@ def test_the_same_photos_give_the_same_change(small: NetworkExtractor, inputs: V
 
 def test_more_samples_bring_edited_copies_nearer(flower, extractor, codebook) -> None:
     image = flower.pixels()
-    objective = objective_for(codebook, describe(extractor, [image]).repeat(12, 1))
+    objective = objective_for(codebook, describe_images(extractor, [image]).repeat(12, 1))
 
     def distance(change: torch.Tensor) -> float:
         resized = extractor.resize((image + change).clamp(0, 1))
@@ -170,7 +170,7 @@ def test_more_samples_bring_edited_copies_nearer(flower, extractor, codebook) ->
 
     def changes(eot_samples: int) -> torch.Tensor:
         recipe = Recipe(name="r", summary="", steps=3, eot_samples=eot_samples, budget=JND(psnr=40.0))
-        objective_of_one = objective_for(codebook, describe(extractor, [image]))
+        objective_of_one = objective_for(codebook, describe_images(extractor, [image]))
         return optimize([image], extractor=extractor, objective=objective_of_one, recipe=recipe)[0]
 
     assert distance(changes(4)) < distance(changes(1)) < distance(torch.zeros_like(image))
@@ -179,6 +179,6 @@ def test_more_samples_bring_edited_copies_nearer(flower, extractor, codebook) ->
 def test_the_papers_eot_recipe_has_eight_samples() -> None:
     assert RECIPES["paper-eot"].eot_samples == 8
     assert RECIPES["paper-eot"].steps == RECIPES["paper"].steps == 10
-    assert str(RECIPES["paper-eot"]) == "paper-eot: 10 steps of 8 views, lr 1, JND at 43.8 dB"
+    assert str(RECIPES["paper-eot"]) == "paper-eot: 10 steps of 8 EOT samples, lr 1, JND at 43.8 dB"
     with pytest.raises(HomingError, match="eot_samples must be a whole number of at least 1, got 0"):
         Recipe(name="none", summary="", eot_samples=0)

@@ -7,7 +7,7 @@ from homing import extractors
 from homing.activation import RECIPES, Recipe
 from homing.activation.optimize import optimize
 from homing.codebooks import Codebook
-from homing.extractors import Extractor, base, describe
+from homing.extractors import Extractor, base, describe_images
 from homing.objectives import objective_for
 from homing.perception import JND, Linf
 from homing.photo import Photo
@@ -22,17 +22,17 @@ def images(photos) -> list[torch.Tensor]:
 
 
 def changes(images, extractor: Extractor, codebook: Codebook, recipe: Recipe) -> list[torch.Tensor]:
-    objective = objective_for(codebook, describe(extractor, images))
+    objective = objective_for(codebook, describe_images(extractor, images))
     return optimize(images, extractor=extractor, objective=objective, recipe=recipe)
 
 
 def test_optimization_brings_every_photo_nearer_to_its_code(images, extractor, codebook) -> None:
-    originals = describe(extractor, images)
+    originals = describe_images(extractor, images)
     objective = objective_for(codebook, originals)
     changed = [
         image + change for image, change in zip(images, changes(images, extractor, codebook, QUICK), strict=True)
     ]
-    assert (objective(describe(extractor, changed)) < 0.9 * objective(originals)).all()
+    assert (objective(describe_images(extractor, changed)) < 0.9 * objective(originals)).all()
 
 
 def test_changes_stay_within_the_budget(images, extractor, codebook) -> None:
@@ -73,7 +73,7 @@ def test_optimization_is_deterministic(images, extractor, codebook) -> None:
 def test_one_step_is_the_papers_step(images, extractor, codebook) -> None:
     """Adam's first step has length `lr` for any gradient, so delta is lr · sign."""
     image = extractor.resize(images[0])  # at the network's input size nothing is resized
-    original = describe(extractor, [image])
+    original = describe_images(extractor, [image])
     pixel_bound = QUICK.budget.pixel_bound(image)
     delta = torch.zeros_like(image, requires_grad=True)
     changed = extractor((image + pixel_bound * torch.tanh(delta))[None])
@@ -104,11 +104,11 @@ def test_every_recipe_has_a_summary_and_a_budget(name: str) -> None:
 
 def loss_decrease(images, extractor, codebook, network, recipe: Recipe) -> torch.Tensor:
     """The decrease of each photo's loss on the reference, for a change optimized on `network`."""
-    reference = objective_for(codebook, describe(extractor, images), recipe.objective)
-    target = objective_for(codebook, describe(network, images).to(network.device), recipe.objective)
+    reference = objective_for(codebook, describe_images(extractor, images), recipe.objective)
+    target = objective_for(codebook, describe_images(network, images).to(network.device), recipe.objective)
     changed = optimize(images, extractor=network, objective=target, recipe=recipe)
-    after = describe(extractor, [image + change for image, change in zip(images, changed, strict=True)])
-    return reference(describe(extractor, images)) - reference(after)
+    after = describe_images(extractor, [image + change for image, change in zip(images, changed, strict=True)])
+    return reference(describe_images(extractor, images)) - reference(after)
 
 
 @pytest.mark.slow
@@ -142,9 +142,9 @@ def test_a_gpu_gives_the_changes_of_a_cpu(images, extractor, codebook, name: str
 
 def test_a_padded_batch_gives_the_same_changes(images, extractor, codebook, monkeypatch: pytest.MonkeyPatch) -> None:
     """Padding as on a GPU."""
-    described, alone = describe(extractor, images), changes(images, extractor, codebook, QUICK)
+    described, alone = describe_images(extractor, images), changes(images, extractor, codebook, QUICK)
     monkeypatch.setattr(base, "_padded_batch_size", lambda count, device: count + 3)
-    torch.testing.assert_close(describe(extractor, images), described)
+    torch.testing.assert_close(describe_images(extractor, images), described)
     for one, other in zip(changes(images, extractor, codebook, QUICK), alone, strict=True):
         assert float((one - other).norm() / other.norm()) < 0.05
 

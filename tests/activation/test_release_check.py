@@ -16,7 +16,7 @@ from homing.activation import RECIPES, activate_batch
 from homing.activation.release_check import ReleaseCheck
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, PhotoError
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.objectives import objective_for
 from homing.perception import JND, measure
 from homing.photo import Photo
@@ -40,7 +40,7 @@ def test_reported_quality_and_losses_hold_for_the_file(loaded, activations, extr
         assert (result.state, result.sha256) == ("activated", photo.sha256)
         before, after = photo.pixels(), Photo.decode(result.data, "again").pixels()
         assert measure(before, after) == result.quality
-        was, now = describe(extractor, [before]), describe(extractor, [after])
+        was, now = describe_images(extractor, [before]), describe_images(extractor, [after])
         assert codebook.cells(was) == codebook.cells(now)
         target = codebook.reconstruct(was)
         assert float((now - target).square().sum()) == pytest.approx(result.loss_after, abs=1e-5)
@@ -161,7 +161,10 @@ def test_every_family_is_evaluated_by_its_own_objective(photos: Path, extractor,
     book = Codebook.train(rows, spec=spec, extractor=extractor, name="test")
     photo = Photo.load(photos / "chelsea.png")
     (result,) = activate_batch([photo], extractor=extractor, codebook=book, recipe=RECIPES["paper-fast"])
-    was, now = describe(extractor, [photo.pixels()]), describe(extractor, [Photo.decode(result.data, "again").pixels()])
+    was, now = (
+        describe_images(extractor, [photo.pixels()]),
+        describe_images(extractor, [Photo.decode(result.data, "again").pixels()]),
+    )
     objective = objective_for(book, was)
     assert result.state == "activated"
     assert float(objective(was)) == pytest.approx(result.loss_before, abs=1e-6)

@@ -56,7 +56,7 @@ def test_a_job_in_processes_gives_the_results_of_one_without(
     with Collection.create(tmp_path / "c.homing") as collection:
         for _ in range(2):  # the second run has nothing to do
             results = collection.activate(tmp_path / "in", tmp_path / "out", recipe=FAST, processes=True)
-            by_name = {outcome.photo.name: outcome for outcome in results}
+            by_name = {Path(outcome.photo).name: outcome for outcome in results}
             assert {name: outcome.state for name, outcome in by_name.items()} == {
                 "bad.jpg": "failed",
                 "rocket.jpg": "activated",

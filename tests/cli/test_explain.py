@@ -16,7 +16,7 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.explanation_page import write_page
 from homing.explain import explain
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 
@@ -40,7 +40,7 @@ def test_positions_agree_with_numpy(workspace: Path, photos: Path, explanation: 
     with Collection.open(workspace / "c.homing") as collection:
         book = collection.codebook
         files = photos / "rocket.jpg", workspace / "out" / "rocket.jpg"
-        rows = describe(collection.extractor, [Photo.load(file).pixels() for file in files])
+        rows = describe_images(collection.extractor, [Photo.load(file).pixels() for file in files])
         behind, centers = book.reconstruct(rows[:1]).numpy(), book.all_centroids.numpy()
         cell = int(book.cells(rows[:1])[0])
     assert explanation["cell"] == cell
@@ -164,7 +164,9 @@ def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
         homing("explain", tmp_path / "c.homing", 1, "--no-edits")
 
 
-@pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30, ""])
+@pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30])
 def test_an_unknown_reference_is_refused(workspace: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is neither a reference nor a released file of"):
         homing("explain", workspace / "c.homing", name)
+    with pytest.raises(HomingError, match="'' cannot be the name of a file"):
+        homing("explain", workspace / "c.homing", "")

@@ -11,7 +11,7 @@ from tests.evaluation.helpers import small_network
 from homing import extractors
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.extractors import describe
+from homing.extractors import describe_images
 
 MEMORY = 150 * 2**20  # for objects
 
@@ -21,7 +21,7 @@ def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
     network = extractors.load(str(small_network(folder)), "cpu")
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = torch.nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
-    return Codebook.train(describe(network, list(squares)).numpy(), spec=spec, extractor=network, name="small")
+    return Codebook.train(describe_images(network, list(squares)).numpy(), spec=spec, extractor=network, name="small")
 
 
 def references(collection: Collection) -> list[tuple[int, str, str, bytes, bytes]]:

@@ -33,10 +33,10 @@ def activated(photos: Path, collection_path: Path, out: Path, gpus: int = 0) -> 
     outcomes: list[Outcome] = []
     found, resources = find_photos([photos]), cluster.Resources(gpus=gpus)
     took = cluster.activate(
-        found, str(collection_path), out, recipe=RECIPES[0], resources=resources, report=outcomes.append
+        found, str(collection_path), out, recipe=RECIPES[0], resources=resources, on_outcome=outcomes.append
     )
     assert [stage.stage for stage in took] == ["read", "decode", "activate", "write"]
-    reported = {outcome.photo.name: outcome for outcome in outcomes}
+    reported = {Path(outcome.photo).name: outcome for outcome in outcomes}
     assert len(reported) == len(outcomes)
     return reported
 
@@ -51,7 +51,7 @@ def test_every_photo_is_released_once(collection_path: Path, tmp_path: Path, gpu
         verify_releases(collection, paths, tmp_path / "out")
         on_one_machine = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
         again = {name: replace(outcome, before=True) for name, outcome in first.items()}
-        assert {outcome.photo.name: outcome for outcome in on_one_machine} == again, (
+        assert {Path(outcome.photo).name: outcome for outcome in on_one_machine} == again, (
             "one machine does not know the releases of the job"
         )
     when = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "out").iterdir()}

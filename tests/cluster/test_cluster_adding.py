@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def added(photos: Path, collection: Path, gpus: int = 0) -> list[Outcome]:
     outcomes: list[Outcome] = []
     resources = cluster.Resources(gpus=gpus)
-    took = cluster.add(find_photos([photos]), str(collection), resources=resources, report=outcomes.append)
+    took = cluster.add(find_photos([photos]), str(collection), resources=resources, on_outcome=outcomes.append)
     assert [stage.stage for stage in took] == ["read", "decode", "describe", "record"]
     return outcomes
 
@@ -63,8 +63,8 @@ def test_only_new_photos_are_added(folder: Path, tmp_path: Path, book: Codebook)
     first = added(folder, tmp_path / "c.homing")
     assert sorted(each.state for each in first) == ["added"] * 40 + ["failed", "known"]
     (folder / "0007.jpg").rename(folder / "0077.jpg")
-    again = {each.photo.name: each for each in added(folder, tmp_path / "c.homing")}
-    assert (again["0077.jpg"].state, again["0077.jpg"].moved_from) == ("moved", folder / "0007.jpg")
+    again = {Path(each.photo).name: each for each in added(folder, tmp_path / "c.homing")}
+    assert (again["0077.jpg"].state, again["0077.jpg"].moved_from) == ("moved", str(folder / "0007.jpg"))
     assert sorted(each.state for each in again.values()) == ["failed"] + ["known"] * 40 + ["moved"]
     with Collection.open(tmp_path / "c.homing") as collection:
         assert len(references(collection)) == 40
@@ -116,11 +116,11 @@ def test_impossible_jobs_are_rejected_in_one_line(folder: Path, tmp_path: Path, 
     ):
         added(folder, collection_path)
     with pytest.raises(HomingError, match="2 GPUs requested, 1 available"):
-        cluster.add(find_photos([folder]), str(collection_path), resources=cluster.Resources(gpus=2), report=print)
+        cluster.add(find_photos([folder]), str(collection_path), resources=cluster.Resources(gpus=2), on_outcome=print)
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
     with pytest.raises(HomingError, match="in the memory of one process"):
-        cluster.activate(find_photos([folder]), str(collection_path), "memory://out", recipe=None, report=print)
+        cluster.activate(find_photos([folder]), str(collection_path), "memory://out", recipe=None, on_outcome=print)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.cluster.helpers import MEMORY, small_codebook
 from tests.collection.conftest import NAMES
 
 from homing._io.paths import location
-from homing.activation import recipe_named
+from homing.activation import resolve_recipe
 from homing.collection import Collection
 
 
@@ -33,7 +33,7 @@ def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path)
     assert f"{bucket}/rocket.jpg: {out}/rocket.jpg exists and was not written for this photo" in done.stderr
     assert location(f"{out}/rocket.jpg").read_bytes() == b"theirs"
     with Collection.open(lake) as collection:
-        outcomes = collection.activate(bucket, out, recipe=recipe_named("paper-fast"))
+        outcomes = collection.activate(bucket, out, recipe=resolve_recipe("paper-fast"))
         assert [outcome.state == "failed" for outcome in outcomes] == [False, False, False, True]
         assert f"{collection.info().activated} activated" in done.stdout, "the second job released photos again"
         for name in NAMES[:3]:

@@ -14,7 +14,7 @@ from homing.activation import RECIPES
 from homing.activation.optimize import optimize
 from homing.codebooks import Codebook
 from homing.errors import CodebookError, HomingError
-from homing.extractors import NetworkExtractor, describe
+from homing.extractors import NetworkExtractor, describe_images
 from homing.indexes import FaissIndex
 from homing.indexes.faiss import EF_SEARCH
 from homing.objectives import objective_for
@@ -90,10 +90,10 @@ def test_reading_a_written_file_gives_the_codebook(network: NetworkExtractor, tm
 @pytest.mark.parametrize("recipe", ["homing-fast", "paper-fast"])
 def test_activation_lowers_its_objective(recipe: str, network: NetworkExtractor) -> None:
     images = [torch.rand(3, 48, 64, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
-    originals = describe(network, images)
+    originals = describe_images(network, images)
     objective = objective_for(imported(faiss_index("IVF16,PQ8x4"), network), originals, RECIPES[recipe].objective)
     changes = optimize(images, extractor=network, objective=objective, recipe=RECIPES[recipe])
-    changed = describe(network, [image + change for image, change in zip(images, changes, strict=True)])
+    changed = describe_images(network, [image + change for image, change in zip(images, changes, strict=True)])
     assert (objective(changed) < objective(originals)).all()
 
 

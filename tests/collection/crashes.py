@@ -22,7 +22,7 @@ import torch
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection, Outcome
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ class KilledCollection:
         self.folder, self.rng, self.longest = folder, random.Random(seed), LONGEST
         paths = tiny_photos(folder / "photos", photos, seed)
         Collection.create(folder / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()).close()
-        descriptors = describe(tiny_extractor(), [Photo.load(path).pixels() for path in paths])
+        descriptors = describe_images(tiny_extractor(), [Photo.load(path).pixels() for path in paths])
         self.descriptors = dict(zip(map(str, paths), descriptors, strict=True))
         self.hashes = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
         self.seen: Counter[str] = Counter()
@@ -189,11 +189,11 @@ def _work(folder: Path, rng: random.Random) -> None:
                 for each in batch if job in ("add", "activate") else []:
                     log(photo=each, state="coming", released=None)
                 if job == "add":
-                    collection.add(batch, report=log_outcome)
+                    collection.add(batch, on_outcome=log_outcome)
                 elif job == "activate":
                     # The released file of a removed photo would block its next release to the same path.
                     out = str(rng.getrandbits(64) if any(map(_may_be_removed, batch)) else rng.randrange(3))
-                    collection.activate(batch, folder / "out" / out, recipe=rng.choice(RECIPES), report=log_outcome)
+                    collection.activate(batch, folder / "out" / out, recipe=rng.choice(RECIPES), on_outcome=log_outcome)
                 elif job == "remove":
                     known = [each for each in photos if _may_be_removed(each) and collection.find(each).ids]
                     to_remove = rng.sample(known, min(len(known), rng.randint(1, 4)))

@@ -161,9 +161,9 @@ def test_a_graphic_stays_unchanged_unless_asked_for(
     files = [tmp_path / "palette.png", tmp_path / "flower.jpg"]
     graphic, photo = collection.activate(files, tmp_path / "out", recipe="paper-fast", format=format)
     assert (graphic.state, photo.state) == ("unchanged", "activated")
-    assert graphic.reason is not None and graphic.reason.endswith("activate it all the same with --graphics")
+    assert graphic.reason is not None and graphic.reason.endswith("the option graphics activates it")
     assert graphic.bytes_before == len(before)
-    assert graphic.released is not None and graphic.bytes_after == len(graphic.released.read_bytes())
+    assert graphic.released is not None and graphic.bytes_after == Path(graphic.released).stat().st_size
     assert (graphic.notes == []) == (format is None)
     assert (graphic.bytes_after == graphic.bytes_before) == (format is None)
     activated_graphic, _ = collection.activate(
@@ -190,7 +190,7 @@ def test_only_the_photo_that_is_too_large_for_memory_fails(
         patch.setattr("homing.collection._release_job.activate_batch", greedy)
         (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
     assert outcome.state == "failed"
-    assert outcome.reason == f"{photos / 'flower.jpg'}: too large for the available memory"
+    assert outcome.reason == "too large for the available memory"
     monkeypatch.setattr(collection.extractor.__class__, "resize", greedy)
     assert [each.state for each in collection.add(photos / "flower.jpg")] == ["failed"]
 
@@ -228,7 +228,7 @@ def test_target_names_follow_folder_and_format(collection: Collection, photos: P
     nested.parent.mkdir(parents=True)
     nested.write_bytes((photos / "flower.jpg").read_bytes())
     (outcome,) = collection.activate(tmp_path / "in", tmp_path / "out", recipe="paper-fast", format="png")
-    assert outcome.released == tmp_path / "out" / "2024" / "flower.png"
+    assert outcome.released == str(tmp_path / "out" / "2024" / "flower.png")
     assert Photo.load(outcome.released).format == "PNG"
 
 
@@ -275,7 +275,7 @@ def test_a_collection_on_a_full_disk_fails_the_photos_and_opens_again(photos: Pa
                 filler.write_bytes(b"x" * 20_000_000)
             outcomes = full.add(photos)
         assert {outcome.state for outcome in outcomes} == {"failed"}
-        assert all(str(outcome.photo) in outcome.reason for outcome in outcomes)
+        assert not any(outcome.photo in outcome.reason for outcome in outcomes)
         filler.unlink()
         with Collection.open(disk / "c.homing", extractor=extractor) as again:
             assert again.info().photos == 0

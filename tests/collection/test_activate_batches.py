@@ -10,10 +10,13 @@ import torch
 
 from homing import activation
 from homing._io.files import write_atomically
+from homing.activation import RECIPES
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import BatchSize
 from homing.collection import Collection
+from homing.collection._release_job import ActivationJob
 from homing.collection.outcome import Outcome
+from homing.photo import find_photos
 
 
 def test_a_batch_takes_three_transactions(collection: Collection, photos: Path, tmp_path: Path) -> None:
@@ -33,7 +36,7 @@ def test_only_the_photo_that_cannot_be_written_fails(
 
     monkeypatch.setattr("homing.collection._release_job.activate_batch", slow)
     outcomes = collection.activate(photos, tmp_path / "out", recipe="paper-fast")
-    states = {outcome.photo.name: outcome.state for outcome in outcomes}
+    states = {Path(outcome.photo).name: outcome.state for outcome in outcomes}
     assert states.pop("camera.png") == "failed"
     assert set(states.values()) == {"activated"}
     assert (tmp_path / "out" / "camera.png").read_bytes() == b"somebody's"
@@ -53,17 +56,17 @@ def test_the_next_run_completes_a_crash_within_a_batch(
     with monkeypatch.context() as patch:
         patch.setattr("homing._io.paths.write_atomically", crash)
         with pytest.raises(KeyboardInterrupt):
-            collection.activate(photos, out, recipe="paper-fast", report=reported.append)
+            collection.activate(photos, out, recipe="paper-fast", on_outcome=reported.append)
     assert reported == []
     assert (collection.info().photos, collection.info().activated) == (4, 0)
 
     def check(outcome: Outcome) -> None:
-        assert outcome.released.exists()
+        assert Path(outcome.released).exists()
         assert collection.search(outcome.released)[0].state == "activated"
         reported.append(outcome)
 
     before = {path: path.read_bytes() for path in out.iterdir()}
-    collection.activate(photos, out, recipe="paper-fast", report=check)
+    collection.activate(photos, out, recipe="paper-fast", on_outcome=check)
     assert len(reported) == collection.info().activated == 4
     assert {path: path.read_bytes() for path in before} == before
 
@@ -95,8 +98,9 @@ def test_only_the_default_loop_runs_batches_concurrently(
             most.append(2 - running._value)
             return optimize(views, **settings)
 
-    outcomes = collection.activate(
-        photos, tmp_path / "out", recipe="paper-fast", loop=wraps(optimize)(loop) if engine else loop
+    job = ActivationJob(
+        collection, tmp_path / "out", RECIPES["paper-fast"], None, wraps(optimize)(loop) if engine else loop
     )
+    outcomes = job.run(find_photos([photos]), lambda _: None)
     assert [outcome.state for outcome in outcomes] == ["activated"] * 4
     assert engine or max(most) == 1

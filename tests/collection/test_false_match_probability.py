@@ -74,9 +74,9 @@ def test_max_false_match_omits_likely_false_matches(tmp_path: Path, book: Codebo
         everything = collection.search_descriptors(both, k=10)
         filtered = collection.search_descriptors(both, k=10, max_false_match=1e-3)
         assert [match.photo for match in filtered[0]] == ["/7.jpg"]
-        assert filtered[1].matches == []
+        assert filtered[1].matches == ()
         for unfiltered, remaining in zip(everything, filtered, strict=True):
-            assert remaining.matches == [match for match in unfiltered if match.false_match_probability <= 1e-3]
+            assert list(remaining) == [match for match in unfiltered if match.false_match_probability <= 1e-3]
         assert [len(matches) for matches in everything] == [10, 10]
         for wrong in (0, -1, 1.5, float("nan")):
             with pytest.raises(HomingError, match="max_false_match must be above 0 and at most 1"):
@@ -131,22 +131,22 @@ def test_only_a_copy_has_a_small_false_match_probability(collection: Collection,
     first = collection.search(photos / "flower.jpg", k=1)[0]
     assert (first.photo, first.compared) == (str(photos / "flower.jpg"), "descriptor")
     assert first.false_match_probability < 1e-3
-    assert collection.search(photos / "rocket.jpg", max_false_match=1e-3).matches == []
+    assert collection.search(photos / "rocket.jpg", max_false_match=1e-3).matches == ()
 
 
 def test_default_search_settings_are_reported(collection: Collection, photos: Path) -> None:
     collection.add(photos)
-    plan = collection.plan_search()
+    plan = collection.search_settings()
     probes = collection.index.default_nprobe()
     assert 1 < probes < 4096
     assert (plan.probes, plan.cells, plan.rerank) == (probes, 4096, 100)
     assert str(plan) == f"118,291 references, {probes:,} of 4,096 cells, the nearest 100 compared again by descriptors"
-    assert collection.plan_search(k=300).rerank == 300
-    assert str(collection.plan_search(probes=1)) == "118,291 references, 1 of 4,096 cells"
-    assert str(collection.plan_search(probe_radius=0.1, rerank=50)) == (
+    assert collection.search_settings(k=300).rerank == 300
+    assert str(collection.search_settings(probes=1)) == "118,291 references, 1 of 4,096 cells"
+    assert str(collection.search_settings(probe_radius=0.1, rerank=50)) == (
         "118,291 references, cells within a probe radius of 0.1, the nearest 50 compared again by descriptors"
     )
-    assert collection.plan_search(rerank=0).rerank == 0
+    assert collection.search_settings(rerank=0).rerank == 0
     query = photos / "rocket.jpg"
     assert collection.search(query) == collection.search(query, probes=probes, rerank=100)
     assert {match.compared for match in collection.search(query, probes=1)} == {"code"}

@@ -172,7 +172,7 @@ def test_one_writer_for_all_generations(path: Path, tmp_path: Path) -> None:
             busy.append(reported.type)
 
     with opened(path) as current:
-        current.add(more[0], report=while_adding)
+        current.add(more[0], on_outcome=while_adding)
     assert len(busy) == 3
     assert switched(path).photos == 7
 

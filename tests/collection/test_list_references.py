@@ -51,7 +51,7 @@ def test_fields_of_a_reference(filled: tuple[Collection, list[Path]], tmp_path: 
             assert release.path == str(tmp_path / "out" / photos[position].name)
             assert release.state == each.state
             assert release.psnr == catalog.last_release(each.id).psnr
-            assert each.added - timedelta(seconds=2) <= release.released <= now + timedelta(seconds=2)
+            assert each.added - timedelta(seconds=2) <= release.time <= now + timedelta(seconds=2)
         else:
             assert (each.state, each.releases) == ("passive", ())
 

@@ -16,7 +16,7 @@ from torch import nn
 from homing.codebooks import Codebook
 from homing.collection import Collection, delete_previous, migrate, switch
 from homing.errors import CollectionError, HomingError
-from homing.extractors import NetworkExtractor, describe
+from homing.extractors import NetworkExtractor, describe_images
 from homing.photo import Photo
 
 
@@ -101,7 +101,7 @@ def test_gains_are_measured_on_the_released_files(path: Path) -> None:
     kept = {each.photo for each in done.gain_kept}
     for name in ("flower.jpg", "rocket.jpg"):
         original, released = (
-            describe(TINY, [Photo.load(folder / name).pixels()])
+            describe_images(TINY, [Photo.load(folder / name).pixels()])
             for folder in (path.parent / "photos", path.parent / "out")
         )
         code = new.reconstruct(original)

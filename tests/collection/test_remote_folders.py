@@ -37,7 +37,7 @@ def test_photos_are_released_to_remote_folders_once(where: str, small: Collectio
     out = address.replace("photos", "released")
     outcomes = small.activate(address, out, recipe="paper-fast")
     assert {each.state for each in outcomes} <= {"activated", "unchanged"}
-    assert [str(each.released) for each in outcomes] == [f"{out}/{name}" for name in NAMES]
+    assert [each.released for each in outcomes] == [f"{out}/{name}" for name in NAMES]
     released = {str(each.released): Photo.load(str(each.released)).sha256 for each in outcomes}
     numbers = {sha256: small.folder.catalog.find_released(sha256) for sha256 in released.values()}
     assert None not in numbers.values()
@@ -123,7 +123,10 @@ def test_unreachable_photos_get_one_line(web: str, memory: str, small: Collectio
     with pytest.raises(HomingError, match="nowhere://"):
         find_photos(["nowhere://photos"])
     (reported,) = small.add(memory + "/missing.jpg")
-    assert reported.reason == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
+    assert (
+        f"{reported.photo}: {reported.reason}"
+        == "memory://bucket/photos/missing.jpg: cannot be read: No such file or directory"
+    )
 
 
 def test_a_name_outside_its_archive_is_rejected(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def found(collection: Collection, photo: Path) -> set[str]:
 def test_remove_by_id(three: Collection, photos: Path) -> None:
     number = three.search(photos / "flower.jpg", k=1)[0].id
     (outcome,) = three.remove(number)
-    assert (outcome.state, outcome.photo.name) == ("removed", "flower.jpg")
+    assert (outcome.state, Path(outcome.photo).name) == ("removed", "flower.jpg")
     assert found(three, photos / "flower.jpg") == {"camera.png", "rocket.jpg"}
 
 
@@ -58,8 +58,8 @@ def test_unknown_selectors_fail_and_the_others_are_removed(three: Collection, tm
     what = [tmp_path / "in" / "flower.jpg", 99, "nowhere.jpg", 10**30, "not-utf8-\udcff"]
     outcomes = three.remove(what)
     assert [outcome.state for outcome in outcomes] == ["removed", *["failed"] * 4]
-    assert outcomes[1].reason == "99: no reference has this id"
-    assert outcomes[2].reason.startswith("nowhere.jpg: no reference was added from this path")
+    assert outcomes[1].reason == "no reference has this id"
+    assert outcomes[2].photo == "nowhere.jpg" and outcomes[2].reason.startswith("no reference was added from this path")
     again = three.remove([tmp_path / "in" / "flower.jpg", tmp_path / "in" / "camera.png"])
     assert [outcome.state for outcome in again] == ["removed", "failed"]
     assert three.info().photos == 1
@@ -68,7 +68,7 @@ def test_unknown_selectors_fail_and_the_others_are_removed(three: Collection, tm
 def test_an_empty_name_selects_nothing(three: Collection, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "in")
     (outcome,) = three.remove("")
-    assert (outcome.state, outcome.reason) == ("failed", "'': an empty name selects no reference")
+    assert (outcome.state, outcome.reason) == ("failed", "an empty name selects no reference")
     assert three.info().photos == 3
     assert len(three.remove(".")) == 3
 
@@ -77,7 +77,7 @@ def test_only_released_files_remain(collection: Collection, photos: Path, tmp_pa
     released = tmp_path / "out" / "flower.jpg"
     collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     (outcome,) = collection.remove(photos / "flower.jpg")
-    assert outcome.released == released
+    assert outcome.released == str(released)
     assert released.is_file()
     for table in ("photos", "descriptors", "releases"):
         assert collection.folder.catalog._fetch_all(f"SELECT * FROM {table}") == []

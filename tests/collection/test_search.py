@@ -10,7 +10,7 @@ from PIL import Image, ImageOps
 from homing.collection import Collection
 from homing.collection.query_variants import VARIANTS, query_variants
 from homing.errors import HomingError
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
@@ -23,7 +23,7 @@ def filled(collection: Collection, photos: Path) -> Collection:
 
 
 def query(collection: Collection, file: Path) -> torch.Tensor:
-    return describe(collection.extractor, [Photo.load(file).pixels()])
+    return describe_images(collection.extractor, [Photo.load(file).pixels()])
 
 
 def test_query_variants_equal_those_of_pillow(flower: Photo) -> None:
@@ -105,4 +105,4 @@ def test_wrong_options_are_rejected_in_one_line(filled: Collection, photos: Path
 
 def test_an_empty_collection_has_no_matches(tmp_path: Path, photos: Path, extractor) -> None:
     with Collection.create(tmp_path / "c.homing", extractor=extractor) as collection:
-        assert collection.search(photos / "flower.jpg", probe_radius=0.1, variants=True, rerank=20).matches == []
+        assert collection.search(photos / "flower.jpg", probe_radius=0.1, variants=True, rerank=20).matches == ()

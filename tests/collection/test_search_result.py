@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homing.collection import Collection, Match, SearchPlan, SearchResult, verdict_of
+from homing.collection import Collection, Match, SearchResult, SearchSettings, verdict_of
 
-PLAN = SearchPlan(references=3, cells=8, probes=2, probe_radius=None, rerank=0)
+SETTINGS = SearchSettings(references=3, cells=8, probes=2, probe_radius=None, rerank=0)
 
 
 def match(probability: float, state: str = "passive") -> Match:
-    return Match(f"/{probability}.jpg", 0.1, state, id=1, false_match_probability=probability)
+    return Match(photo=f"/{probability}.jpg", distance=0.1, state=state, id=1, false_match_probability=probability)
 
 
 @pytest.mark.parametrize(
@@ -24,27 +24,27 @@ def match(probability: float, state: str = "passive") -> Match:
 )
 def test_the_verdict_follows_from_the_false_match_probability(probability: float, verdict: str) -> None:
     assert verdict_of(probability) == match(probability).verdict == verdict
-    assert SearchResult([match(probability)], PLAN).verdict == verdict
+    assert SearchResult(matches=(match(probability),), settings=SETTINGS).verdict == verdict
 
 
 def test_a_distractor_is_never_the_best_match() -> None:
     distractor, reference = match(1e-9, "distractor"), match(0.2)
     assert distractor.verdict == "none"
-    alone = SearchResult([distractor], PLAN)
+    alone = SearchResult(matches=(distractor,), settings=SETTINGS)
     assert (alone.best, alone.verdict, len(alone)) == (None, "none", 1)
-    both = SearchResult([distractor, reference], PLAN)
+    both = SearchResult(matches=(distractor, reference), settings=SETTINGS)
     assert (both.best, both.verdict) == (reference, "possible")
 
 
 def test_a_search_without_matches_has_the_verdict_none() -> None:
-    nothing = SearchResult([], PLAN)
+    nothing = SearchResult(matches=(), settings=SETTINGS)
     assert (nothing.best, nothing.verdict, list(nothing), bool(nothing)) == (None, "none", [], False)
 
 
 @given(st.lists(st.floats(0, 1), max_size=20))
 def test_a_result_is_a_sequence_of_its_matches(probabilities: list[float]) -> None:
     matches = [match(each) for each in probabilities]
-    result = SearchResult(matches, PLAN, "beach.jpg")
+    result = SearchResult(matches=tuple(matches), settings=SETTINGS, query="beach.jpg")
     assert list(result) == result[:] == matches
     assert len(result) == len(matches)
     assert [result[position] for position in range(len(result))] == matches
@@ -57,16 +57,21 @@ def test_a_result_has_its_query_and_settings(collection: Collection, photos: Pat
     result = collection.search(photos / "flower.jpg", k=3, variants=True)
     assert (result.query, result.verdict) == (str(photos / "flower.jpg"), "match")
     assert result.best == result[0] and result.best.photo == str(photos / "flower.jpg")
-    assert result.search == collection.plan_search(k=3, variants=True)
-    assert str(result.search).endswith(", in five variants")
+    assert result.settings == collection.search_settings(k=3, variants=True)
+    assert str(result.settings).endswith(", in five variants")
     other = collection.search(photos / "rocket.jpg", k=3, probes=1)
     assert other.verdict == "none"
-    assert (other.search.probes, other.search.cells, other.search.rerank, other.search.variants) == (1, 4096, 0, False)
+    assert (other.settings.probes, other.settings.cells, other.settings.rerank, other.settings.variants) == (
+        1,
+        4096,
+        0,
+        False,
+    )
 
 
 def test_results_of_descriptors_have_no_query_name(collection: Collection) -> None:
     queries = torch.nn.functional.normalize(torch.rand(2, 5, collection.codebook.dim), dim=2)
     results = collection.search_descriptors(queries)
     assert [result.query for result in results] == [None, None]
-    assert all(result.search.variants for result in results)
-    assert not collection.search_descriptors(queries[:, 0])[0].search.variants
+    assert all(result.settings.variants for result in results)
+    assert not collection.search_descriptors(queries[:, 0])[0].settings.variants

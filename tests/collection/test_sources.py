@@ -30,7 +30,9 @@ def test_a_moved_photo_is_known_at_its_new_path(collection: Collection, folder: 
     new = folder.rename(tmp_path / "new")
     outcomes = collection.add(new)
     assert states(outcomes) == ["moved"] * 4
-    assert {outcome.moved_from for outcome in outcomes} == {folder / each.relative_to(new) for each in new.rglob("*.*")}
+    assert {outcome.moved_from for outcome in outcomes} == {
+        str(folder / each.relative_to(new)) for each in new.rglob("*.*")
+    }
     assert collection.search(new / "flower.jpg", k=1)[0].photo == str(new / "flower.jpg")
     assert states(collection.add(new)) == ["known"] * 4
     assert (collection.info().photos, collection.folder.catalog.revision) == (4, revision)
@@ -56,7 +58,7 @@ def test_activating_a_moved_photo_reports_the_move(collection: Collection, folde
     collection.add(folder / "flower.jpg")
     moved = (folder / "flower.jpg").rename(tmp_path / "moved.jpg")
     (outcome,) = collection.activate(moved, tmp_path / "out", recipe="paper-fast")
-    assert (outcome.state, outcome.moved_from) == ("activated", folder / "flower.jpg")
+    assert (outcome.state, outcome.moved_from) == ("activated", str(folder / "flower.jpg"))
     assert collection.search(moved, k=1)[0].photo == str(moved)
     (outcome,) = collection.activate(moved, tmp_path / "out", recipe="paper-fast")
     assert outcome.moved_from is None
@@ -111,7 +113,7 @@ def test_passive_photos_are_activated_later(collection: Collection, folder: Path
     stored, revision = collection.index.to_bytes(), collection.folder.catalog.revision
     codes = collection.folder.catalog._fetch_all("SELECT id, sha256, code FROM photos")
     outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
-    assert {outcome.released.relative_to(tmp_path / "out") for outcome in outcomes} == {
+    assert {Path(outcome.released).relative_to(tmp_path / "out") for outcome in outcomes} == {
         Path("camera.png"), Path("deep/rocket.jpg"), Path("deep/chelsea.png")
     }  # fmt: skip
     assert states(outcomes) == ["activated"] * 3
@@ -129,7 +131,7 @@ def test_an_interrupted_job_gives_the_remaining_files_the_same_names(
     collection.add(folder)
     collection.activate([folder / "flower.jpg", folder / "camera.png"], tmp_path / "out", recipe="paper-fast")
     outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
-    assert {outcome.released.parent for outcome in outcomes} == {tmp_path / "out" / "deep"}
+    assert {Path(outcome.released).parent for outcome in outcomes} == {tmp_path / "out" / "deep"}
 
 
 def test_missing_and_changed_passive_photos_fail(
@@ -138,7 +140,9 @@ def test_missing_and_changed_passive_photos_fail(
     collection.add(folder)
     (folder / "flower.jpg").unlink()
     shutil.copy(photos / "flower.jpg", folder / "camera.png")
-    outcomes = {each.photo.name: each for each in collection.activate_passive(tmp_path / "out", recipe="paper-fast")}
+    outcomes = {
+        Path(each.photo).name: each for each in collection.activate_passive(tmp_path / "out", recipe="paper-fast")
+    }
     assert "No such file" in outcomes["flower.jpg"].reason
     assert "the file has changed since it was added" in outcomes["camera.png"].reason
     assert outcomes["rocket.jpg"].state == outcomes["chelsea.png"].state == "activated"
@@ -150,9 +154,9 @@ def test_an_overwritten_passive_photo_fails(collection: Collection, folder: Path
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
     collection.add(folder / "camera.png")
     reported = []
-    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", report=reported.append)
+    outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast", on_outcome=reported.append)
     assert states(outcomes) == ["activated", "failed"] == states(reported)
-    assert "the file has changed since it was added; add it again with: homing add --replace" in outcomes[1].reason
+    assert "the file has changed since it was added; add it again with replace" in outcomes[1].reason
     assert collection.info().passive == 1
 
 

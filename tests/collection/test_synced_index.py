@@ -16,7 +16,7 @@ from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
 from homing.collection import Collection
 from homing.collection._locks import writer_lock
 from homing.errors import CollectionError
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 PHOTOS = 6
@@ -127,7 +127,7 @@ def repeated_in_threads(work: Callable[[], object]) -> Iterator[None]:
 def test_a_photo_or_its_replacement_is_always_found(path: Path, opened: Collection, tmp_path: Path) -> None:
     path_to_replace, *_ = (tmp_path / "photos").iterdir()
     versions = [each.read_bytes() for each in tiny_photos(tmp_path / "others", 4, seed=9)]
-    query = describe(tiny_extractor(), [Photo.load(path_to_replace).pixels()])
+    query = describe_images(tiny_extractor(), [Photo.load(path_to_replace).pixels()])
 
     def read() -> None:
         names = [match.photo for match in opened.search_descriptors(query, k=100)[0]]

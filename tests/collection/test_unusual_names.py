@@ -55,7 +55,7 @@ def test_names_that_differ_only_in_case_are_not_overwritten(collection: Collecti
             collection.activate(photos, disk / "out", recipe=RECIPES[0])
         assert list((disk / "out").iterdir()) == []
     outcomes = collection.activate(photos, tmp_path / "out", recipe=RECIPES[0])
-    assert [outcome.released for outcome in outcomes] == [tmp_path / "out" / photo.name for photo in photos]
+    assert [outcome.released for outcome in outcomes] == [str(tmp_path / "out" / photo.name) for photo in photos]
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from PIL import Image
 from homing.collection import Collection
 from homing.collection._locks import writer_lock
 from homing.errors import BusyError, CollectionError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.photo import Photo
 
 # Adds a photo, reports it, and holds the lock until it is killed or gets a line of input.
@@ -29,7 +29,7 @@ def report(outcome):
     sys.stdin.readline()
 
 with Collection.open(sys.argv[1]) as collection:
-    collection.add(sys.argv[2], report=report)
+    collection.add(sys.argv[2], on_outcome=report)
 """
 # Adds and removes a folder repeatedly, at least three times.
 CHANGING = """
@@ -165,7 +165,7 @@ def test_a_second_writing_thread_is_rejected(shared: Path, others: Path, photos:
 def test_a_job_within_a_job_is_rejected(shared: Path, others: Path, extractor: Extractor) -> None:
     with Collection.open(shared, extractor=extractor) as opened:
         with pytest.raises(BusyError):
-            opened.add(others, report=lambda _: opened.remove(1))
+            opened.add(others, on_outcome=lambda _: opened.remove(1))
         assert [each.state for each in opened.remove(1)] == ["removed"], "the lock was not released"
 
 
@@ -173,7 +173,7 @@ def test_a_job_within_a_job_is_rejected(shared: Path, others: Path, extractor: E
 def test_readers_get_complete_results_during_writes(
     shared: Path, others: Path, photos: Path, tmp_path: Path, extractor: Extractor
 ) -> None:
-    queries = describe(extractor, [Photo.load(path).pixels() for path in sorted(photos.iterdir())])
+    queries = describe_images(extractor, [Photo.load(path).pixels() for path in sorted(photos.iterdir())])
     torch.save(queries, tmp_path / "queries.pt")
     seen: set[int] = set()
     done = threading.Event()

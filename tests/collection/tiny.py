@@ -13,7 +13,7 @@ from torch import nn
 
 from homing.activation import Recipe
 from homing.codebooks import Codebook
-from homing.extractors import NetworkExtractor, describe
+from homing.extractors import NetworkExtractor, describe_images
 
 SPEC = "IVF8,PQ12x4"
 RECIPES = [Recipe(name=f"tiny-{steps}", summary="for tests", steps=steps, lr=1.0) for steps in (1, 2)]
@@ -30,7 +30,7 @@ def tiny_codebook(spec: str = SPEC) -> Codebook:
     """A codebook trained on noise, like the photos."""
     noise = torch.rand(1000, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     squares = nn.functional.interpolate(noise, (48, 48), mode="bicubic").clamp(0, 1)
-    learned = describe(tiny_extractor(), list(squares)).numpy()
+    learned = describe_images(tiny_extractor(), list(squares)).numpy()
     return Codebook.train(learned, spec=spec, extractor=tiny_extractor(), name="tiny")
 
 

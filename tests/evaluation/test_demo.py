@@ -65,7 +65,7 @@ def test_photos_uploaded_to_the_service_are_not_deleted(tmp_path: Path) -> None:
 def test_recall_counts_the_nearest_match_only() -> None:
     from homing.collection import Match
 
-    right, wrong = Match("a", 0.1, "passive"), Match("b", 0.2, "passive")
+    right, wrong = (Match(photo=name, distance=0.1, state="passive") for name in "ab")
     queries = [Query("a", 0, "meme", 1, matches) for matches in ([right, wrong], [wrong, right], [], [right])]
     assert recall(queries, probes=1) == 0.5
     assert recall(queries, probes=1, edit="meme") == 0.5

@@ -14,7 +14,7 @@ from homing.errors import HomingError
 from homing.evaluation.benches.detection import DetectionBench, DetectionRow, RecallAtRate
 from homing.evaluation.benches.detection_results import downsampled, published
 from homing.evaluation.scores import Interval, PrecisionRecall
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
@@ -176,7 +176,7 @@ def test_negatives_have_their_own_seeds(out: Path, negatives: Path, extractor: E
         if name != "bad.jpg":  # it has a seed too, since it may be readable later
             image = to_image(Photo.load(negatives / name).pixels())
             images = [extractor.resize(to_pixels(parse(edit)(image, 4 + number))) for edit in EDITS]
-            expected = describe(extractor, images).numpy()
+            expected = describe_images(extractor, images).numpy()
             np.testing.assert_allclose(rows[sorted(NEGATIVES).index(name)], expected, atol=1e-4)
 
 

@@ -13,7 +13,7 @@ from homing.edits.sweeps import SWEEPS
 from homing.errors import HomingError
 from homing.evaluation.protocol import copies
 from homing.evaluation.scores import recall_intervals
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
 
@@ -84,9 +84,9 @@ def test_strengths_without_effect_find_every_file(
     for line in lines:
         if (line["recipe"], line["probes"]) != ("paper-fast", "1") or line["edit"] not in ("crop-1.0", "crop-0.7"):
             continue
-        original = describe(extractor, [Photo.load(photos / line["photo"]).pixels()])
+        original = describe_images(extractor, [Photo.load(photos / line["photo"]).pixels()])
         pixels = Photo.load(out / "released" / "homing-1" / "paper-fast" / line["photo"]).pixels()
-        copy = describe(extractor, [to_pixels(parse(line["edit"])(to_image(pixels)))])
+        copy = describe_images(extractor, [to_pixels(parse(line["edit"])(to_image(pixels)))])
         if line["is_correct"] == "1":
             distance = float((copy - codebook.reconstruct(original)).norm())
             assert float(line["distance"]) == pytest.approx(distance, abs=1e-3)

@@ -9,7 +9,7 @@ import torch
 from homing.activation import RECIPES
 from homing.activation.optimize import optimize
 from homing.evaluation.plain_loop import plain
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.objectives import objective_for
 from homing.perception import JND, measure
 from homing.photo import Photo
@@ -27,16 +27,16 @@ def images(photos) -> list[torch.Tensor]:
 
 def run_loop(loop, images, extractor, codebook, recipe) -> tuple[list[torch.Tensor], torch.Tensor]:
     """The changes, and the objective of the changed images."""
-    objective = objective_for(codebook, describe(extractor, images))
+    objective = objective_for(codebook, describe_images(extractor, images))
     changes = loop(images, extractor=extractor, objective=objective, recipe=recipe)
     return changes, objective(
-        describe(extractor, [pixels + each for pixels, each in zip(images, changes, strict=True)])
+        describe_images(extractor, [pixels + each for pixels, each in zip(images, changes, strict=True)])
     )
 
 
 def test_three_steps_equal_the_formulas(images, extractor, codebook) -> None:
     pixels, recipe = images[0], replace(PAPER, steps=3, lr=0.5, image_weight=2.0)
-    target, given = codebook.reconstruct(describe(extractor, [pixels])), extractor.unfolded()
+    target, given = codebook.reconstruct(describe_images(extractor, [pixels])), extractor.unfolded()
     pixel_bound = recipe.budget.pixel_bound(pixels)
     delta, mean, square = (torch.zeros_like(pixels) for _ in range(3))
     for step in (1, 2, 3):
@@ -57,7 +57,7 @@ def test_three_steps_equal_the_formulas(images, extractor, codebook) -> None:
 
 def test_every_photo_gets_nearer_within_its_pixel_bound(images, extractor, codebook) -> None:
     recipe = replace(PAPER, steps=3)
-    before = objective_for(codebook, describe(extractor, images))(describe(extractor, images))
+    before = objective_for(codebook, describe_images(extractor, images))(describe_images(extractor, images))
     changes, after = run_loop(plain, images, extractor, codebook, recipe)
     assert (after < 0.9 * before).all()
     for pixels, change in zip(images, changes, strict=True):
@@ -75,7 +75,7 @@ def test_the_change_has_the_size_of_the_photo(extractor, codebook) -> None:
 
 @pytest.mark.slow
 def test_the_engine_reaches_the_same_objective(images, extractor, codebook) -> None:
-    before = objective_for(codebook, describe(extractor, images))(describe(extractor, images))
+    before = objective_for(codebook, describe_images(extractor, images))(describe_images(extractor, images))
     ours, theirs = (before - run_loop(loop, images, extractor, codebook, PAPER)[1] for loop in (optimize, plain))
     torch.testing.assert_close(ours, theirs, rtol=0.15, atol=0.0)
 

@@ -15,7 +15,7 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.quality import CodebookQuality, QualityBench, QualityResult, at_strength
 from homing.evaluation.benches.quality_figures import _budgets
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.perception import JND, Linf, measure
 from homing.perception.lpips import load_lpips
 from homing.photo import Photo
@@ -99,7 +99,7 @@ def test_the_quality_is_that_of_the_files(out: Path, photos: Path, rows: dict, l
 def test_stronger_activation_is_nearer_to_the_code(out: Path, photos: Path, rows: dict, extractor, codebook) -> None:
     for release, row in rows.items():
         originals, activated = (
-            describe(extractor, [Photo.load(path).pixels() for path in paths])
+            describe_images(extractor, [Photo.load(path).pixels() for path in paths])
             for paths in (
                 [photos / name for name in PHOTOS],
                 [released(out, photos, release, name) for name in PHOTOS],

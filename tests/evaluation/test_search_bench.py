@@ -15,7 +15,7 @@ from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.evaluation.benches.search import SEARCH_OPTIONS, SearchOption
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small_photos(folder / "photos", [f"photo{number}" for number in range(PHOTOS)], seed=1)
     small_photos(folder / "others", [f"other{number}" for number in range(30)], seed=2)
     images = [Photo.load(path).pixels() for path in sorted((folder / "others").iterdir())]
-    rows = describe(network, images).repeat(DISTRACTORS // 30, 1)
+    rows = describe_images(network, images).repeat(DISTRACTORS // 30, 1)
     noise = torch.randn(rows.shape, generator=torch.Generator().manual_seed(0))
     distractors = torch.nn.functional.normalize(rows + 0.05 * noise, dim=1).numpy()
     np.save(folder / "distractors.npy", distractors)
@@ -89,7 +89,9 @@ def by_numpy(book: Codebook, references: np.ndarray, copy: np.ndarray, option: S
 
 def test_results_and_costs_of_every_option_equal_numpy(workspace: Path, output: dict) -> None:
     book, network = Codebook.read(workspace / "small.codebook"), extractors.load(str(workspace / "small.pt"))
-    originals = describe(network, [Photo.load(path).pixels() for path in sorted((workspace / "photos").iterdir())])
+    originals = describe_images(
+        network, [Photo.load(path).pixels() for path in sorted((workspace / "photos").iterdir())]
+    )
     references = np.concatenate([originals.numpy(), np.load(workspace / "distractors.npy")])
     files = sorted((workspace / "out").glob("copies-*.npy"), key=lambda file: file.stat().st_mtime_ns)
     assert [(row["recipe"], row["search"]) for row in output["rows"]] == [

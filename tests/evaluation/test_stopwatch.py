@@ -11,7 +11,7 @@ from homing._io.parallel import prefetch_map
 from homing.activation import batch, requests
 from homing.evaluation.benches.speed_files import STAGES
 from homing.evaluation.stopwatch import Stopwatch
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 
@@ -68,10 +68,10 @@ def test_functions_are_wrapped_in_every_module_and_restored(photos: Path, extrac
         pixels = Photo.load(photos / "flower.jpg").pixels()
         assert watch.seconds["decode"] > 0
         assert watch.seconds["describe"] == 0
-        assert batch.describe is not describe
-        requests.describe(extractor, [pixels])
+        assert batch.describe_images is not describe_images
+        requests.describe_images(extractor, [pixels])
         assert watch.seconds["describe"] > 0
-    assert batch.describe is requests.describe is describe
+    assert batch.describe_images is requests.describe_images is describe_images
     assert before == {stage: [_current(function) for function in functions] for stage, functions in STAGES.items()}
 
 

@@ -22,7 +22,7 @@ from homing.evaluation.benches.watermarks import (
 )
 from homing.evaluation.benches.watermarks_results import _figure, _table, terminal_table
 from homing.evaluation.protocol.descriptor_set import read_descriptor_set
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.extractors.descriptor_network import write_network
 from homing.imaging import to_image, to_pixels
 from homing.photo import Photo
@@ -117,12 +117,12 @@ def test_bits_are_decoded_from_the_edited_files(workspace: Path, out: Path) -> N
     for seed, name in enumerate(PHOTOS):
         message = identifier(Photo.load(workspace / "photos" / f"{name}.jpg").sha256, 20)
         image = to_image(Photo.load(out / "released" / "watermarks" / "ssl" / f"{name}.jpg").pixels())
-        scores = describe(decoder, [to_pixels(edit(image, seed)) for edit in PAPER])
+        scores = describe_images(decoder, [to_pixels(edit(image, seed)) for edit in PAPER])
         for edit, right in zip(PAPER, ((scores > 0) == message).sum(dim=1).tolist(), strict=True):
             line = lines[f"{name}.jpg", edit.label]
             assert int(line["correct_bits"]) == right
             assert int(line["is_correct"]) == (right == 20)
-        before = describe(decoder, [Photo.load(workspace / "photos" / f"{name}.jpg").pixels()])[0]
+        before = describe_images(decoder, [Photo.load(workspace / "photos" / f"{name}.jpg").pixels()])[0]
         assert float(((scores[0] - before) * (2.0 * message - 1)).mean()) > 0  # unedited
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from homing import extractors
 from homing.errors import PhotoError
-from homing.extractors import Extractor, NetworkExtractor, crops, describe
+from homing.extractors import Extractor, NetworkExtractor, crops, describe_images
 from homing.extractors.crops import MIN_CROP_SIDE, crop_windows, describe_crops
 from homing.photo import Photo
 
@@ -41,7 +41,7 @@ def described(extractor: Extractor, paths: list[Path], count: int) -> np.ndarray
 def test_every_photo_is_described_without_cropping_first(paths: list[Path]) -> None:
     extractor = extractors.load("homing-1", device="cpu")
     found = described(extractor, paths, 4)
-    expected = describe(extractor, [Photo.load(path).pixels() for path in paths]).numpy()
+    expected = describe_images(extractor, [Photo.load(path).pixels() for path in paths]).numpy()
     assert ((found * expected).sum(axis=1) > 0.999).all()
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-5)
 
@@ -66,7 +66,7 @@ def test_a_large_network_gets_photos_at_its_input_size(tmp_path: Path) -> None:
     torch.manual_seed(1)
     network = nn.Sequential(nn.Conv2d(3, 8, 5, stride=4), nn.ReLU(), nn.AdaptiveAvgPool2d(4))
     large = NetworkExtractor(network, name="large", size=320, device="cpu")
-    expected = describe(large, [Photo.load(tmp_path / "noise.png").pixels()]).numpy()
+    expected = describe_images(large, [Photo.load(tmp_path / "noise.png").pixels()]).numpy()
     np.testing.assert_allclose(described(large, [tmp_path / "noise.png"], 1), expected, atol=1e-4)
 
 
@@ -78,7 +78,7 @@ def test_descriptors_are_spread_evenly_over_the_photos(
     found = np.concatenate(list(describe_crops(tiny, paths, count, reported.append)))
     assert found.shape == (count, tiny.dim)
     assert reported == [None] * len(shares)
-    whole = describe(tiny, [Photo.load(path).pixels() for path in paths]).numpy()
+    whole = describe_images(tiny, [Photo.load(path).pixels() for path in paths]).numpy()
     starts = np.cumsum([0, *shares[:-1]])
     for start, expected in zip(starts, whole, strict=False):
         assert np.linalg.norm(found[start] - expected) < 0.1
@@ -106,7 +106,7 @@ def test_a_crop_equals_a_resized_slice(tiny: Extractor, tmp_path: Path) -> None:
         box = (left, top, left + side * crops.SQUARE_SIDE, top + side * crops.SQUARE_SIDE)
         cut = image.resize((64, 64), Image.Resampling.BILINEAR, box=tuple(map(float, box)))
         view = torch.from_numpy(np.array(cut)).permute(2, 0, 1) / 255
-        assert np.linalg.norm(row - describe(tiny, [view])[0].numpy()) < 0.02
+        assert np.linalg.norm(row - describe_images(tiny, [view])[0].numpy()) < 0.02
 
 
 def test_crop_windows_are_inside_the_photo_and_deterministic() -> None:

@@ -90,8 +90,8 @@ def test_too_large_is_refused_before_any_pixel_is_decoded(tmp_path):
 def test_paths_that_are_no_regular_files_are_refused(tmp_path):
     fifo = tmp_path / "pipe.jpg"
     os.mkfifo(fifo)
-    assert _refusal(fifo) == "not a regular file; a photo is expected"
-    assert _refusal(tmp_path) == "not a regular file; a photo is expected"
+    assert _refusal(fifo) == "not a regular file; the file of a photo is expected"
+    assert _refusal(tmp_path) == "a folder; the file of a photo is expected"
     assert _refusal(tmp_path / "missing.jpg") == "cannot be read: No such file or directory"
 
 

@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from sklearn.datasets import load_sample_images
 from tests.photo.photo_files import CAMERA, saved, scene
 
-from homing.photo import Photo, graphic_colors
+from homing.photo import Photo, graphic_kind
 
 
 def _page(size: tuple[int, int] = (600, 400)) -> Image.Image:
@@ -23,8 +23,8 @@ def _page(size: tuple[int, int] = (600, 400)) -> Image.Image:
     return image
 
 
-def _colors(array: np.ndarray, format: str = "PNG", mode: str | None = None, **settings: object) -> int | None:
-    return graphic_colors(Photo.decode(saved(array, format, mode, **settings), "a"))
+def _kind(array: np.ndarray, format: str = "PNG", mode: str | None = None, **settings: object) -> str | None:
+    return graphic_kind(Photo.decode(saved(array, format, mode, **settings), "a"))
 
 
 def _photos() -> dict[str, np.ndarray]:
@@ -37,51 +37,51 @@ def _photos() -> dict[str, np.ndarray]:
 def test_photos_are_not_graphics(name: str, array: np.ndarray) -> None:
     for mode in ("L", None):
         for format in ("PNG", "JPEG", "BMP"):
-            assert _colors(array, format, mode) is None, (name, mode, format)
+            assert _kind(array, format, mode) is None, (name, mode, format)
 
 
 @pytest.mark.parametrize("path", sorted(CAMERA.parent.rglob("*.jpg")), ids=lambda path: path.stem)
 def test_camera_photos_are_not_graphics(path) -> None:
-    assert graphic_colors(Photo.load(path)) is None
+    assert graphic_kind(Photo.load(path)) is None
 
 
 def test_thumbnails_and_photos_on_white_are_not_graphics() -> None:
-    assert _colors(np.asarray(Image.fromarray(skimage.data.astronaut()).resize((32, 32)))) is None
+    assert _kind(np.asarray(Image.fromarray(skimage.data.astronaut()).resize((32, 32)))) is None
     product = np.full((600, 600, 3), 255, np.uint8)
     product[200:400, 200:400] = skimage.data.astronaut()[:200, :200]
-    assert _colors(product) is None
-    assert _colors(product, mode="L") is None
+    assert _kind(product) is None
+    assert _kind(product, mode="L") is None
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF", "BMP"])
 def test_palettes_of_few_colors_are_graphics(format: str) -> None:
     array = skimage.data.astronaut()
     colors = len(np.unique(np.asarray(Image.fromarray(array).convert("P").convert("RGB")).reshape(-1, 3), axis=0))
-    assert _colors(array, format, "P") == colors
+    assert _kind(array, format, "P") == f"{colors} colors"
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
 def test_black_and_white_is_a_graphic(format: str) -> None:
-    assert _colors(skimage.data.camera(), format, "1") == 2
+    assert _kind(skimage.data.camera(), format, "1") == "2 colors"
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA"])
 def test_antialiased_text_is_a_graphic(mode: str) -> None:
     page = np.asarray(_page())
     assert len(np.unique(page.reshape(-1, 3), axis=0)) > 256, "more colors than a palette has"
-    assert _colors(page, mode=mode)
-    assert _colors(page, "WEBP", lossless=True)
+    assert _kind(page, mode=mode) == "flat areas"
+    assert _kind(page, "WEBP", lossless=True)
 
 
 def test_hidden_colors_of_transparent_pixels_do_not_count() -> None:
     hidden = np.random.default_rng(0).integers(0, 255, (200, 200, 4), dtype=np.uint8)
     hidden[..., 3] = 0
     hidden[50:150, 50:150] = (200, 30, 30, 255)
-    assert _colors(hidden) == 2
+    assert _kind(hidden) == "2 colors"
 
 
 def test_16_bits_are_reduced_to_8_before_counting() -> None:
     levels = np.repeat(scene().astype(np.uint16) * 257, 2, axis=0)
-    assert graphic_colors(Photo.decode(saved(scene(), "PNG"), "a")) is None
+    assert graphic_kind(Photo.decode(saved(scene(), "PNG"), "a")) is None
     few = (levels // 30_000 * 30_000)[..., 0]
-    assert graphic_colors(Photo.decode(saved(few, "PNG"), "a")) == len(np.unique(few))
+    assert graphic_kind(Photo.decode(saved(few, "PNG"), "a")) == f"{len(np.unique(few))} colors"

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.collection.tiny import tiny_photos
 from tests.service.conftest import REFERENCES, Process, Server
 
 import homing
-from homing.collection import SearchResult
 from homing.errors import HomingError, NotFoundError, PhotoError, UnsupportedError
 
 
@@ -24,7 +24,7 @@ def client(server: Server) -> Iterator[homing.Client]:
     """A client. References added by a test are removed afterwards."""
     with homing.Client(server.address) as client:
         yield client
-        for each in client.photos():
+        for each in client.references():
             if each.photo not in REFERENCES:
                 client.remove(each.id)
 
@@ -64,40 +64,54 @@ def test_a_changed_photo_is_sent_with_its_changes(client: homing.Client, photos:
 
 
 def test_rotated_copies_are_found_with_variants(client: homing.Client, photos: Path, tmp_path: Path) -> None:
-    from PIL import Image
-
     with Image.open(photos / "chelsea.png") as image:
         image.transpose(Image.Transpose.ROTATE_90).save(tmp_path / "turned.png")
     assert client.search(tmp_path / "turned.png", variants=True, k=1)[0].photo == "chelsea.png"
 
 
-def test_search_each_yields_matches_or_errors(client: homing.Client, photos: Path, tmp_path: Path) -> None:
+def test_several_photos_are_searched_for_in_order(client: homing.Client, photos: Path, tmp_path: Path) -> None:
+    rocket, flower = client.search([photos / "rocket.jpg", photos / "flower.jpg"], k=1)
+    assert (rocket[0].photo, flower[0].photo) == ("rocket.jpg", "flower.jpg")
     (tmp_path / "notes.txt").write_text("no photo")
-    names = [photos / "rocket.jpg", tmp_path / "notes.txt", tmp_path / "gone.jpg", photos / "flower.jpg"]
-    rocket, notes, missing, flower = client.search_each(names, k=1)
-    assert isinstance(rocket, SearchResult) and rocket[0].photo == "rocket.jpg"
-    assert isinstance(flower, SearchResult) and flower[0].photo == "flower.jpg"
-    assert isinstance(notes, PhotoError) and str(notes).startswith(f"{tmp_path}/notes.txt: ")
-    assert isinstance(missing, PhotoError) and "cannot be read" in str(missing)
+    with pytest.raises(PhotoError, match=f"^{tmp_path}/notes.txt: "):
+        client.search([photos / "rocket.jpg", tmp_path / "notes.txt"])
+    with pytest.raises(PhotoError, match="cannot be read"):
+        client.search([photos / "rocket.jpg", tmp_path / "gone.jpg"])
+
+
+def test_photos_in_memory_are_sent(client: homing.Client, photos: Path, tmp_path: Path) -> None:
+    rocket = homing.Photo.load(photos / "rocket.jpg")
+    for photo in (Image.open(photos / "rocket.jpg"), rocket.pixels(), rocket.data, np.asarray(rocket.stored_pixels)):
+        assert client.search(photo, k=1)[0].photo == "rocket.jpg"
+    compared = client.compare(rocket.data, rocket.pixels())
+    assert compared.same_size and compared.distance < 0.01
+    new = Image.open(tiny_photos(tmp_path / "new", 1)[0]).convert("RGB")
+    (outcome,) = client.add({"new.png": new})
+    assert (outcome.photo, outcome.state) == ("new.png", "added")
+    assert [each.id for each in client.references(name_contains="new.png")] == [outcome.id]
+    (released,) = client.activate({"new.png": new}, tmp_path / "out", recipe="homing-fast")
+    assert released.state in ("activated", "unchanged") and released.released == str(tmp_path / "out" / "new.png")
+    assert homing.Photo.load(tmp_path / "out" / "new.png").format == "PNG"
+    with pytest.raises(PhotoError, match="got None"):
+        client.search([rocket.data, None])
 
 
 def test_many_photos_are_sent_in_several_requests(client: homing.Client, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "many", 40)
     outcomes = client.add(tmp_path / "many")
-    assert [(each.photo, each.state) for each in outcomes] == [(path, "added") for path in paths]
-    found = list(client.search_each(paths, k=1))
-    assert [each[0].id for each in found if isinstance(each, SearchResult)] == [each.id for each in outcomes]
+    assert [(each.photo, each.state) for each in outcomes] == [(str(path), "added") for path in paths]
+    assert [each[0].id for each in client.search(paths, k=1)] == [each.id for each in outcomes]
 
 
 def test_add_returns_library_outcomes(client: homing.Client, tmp_path: Path) -> None:
     first, second = tiny_photos(tmp_path / "new", 2)
     (tmp_path / "new" / "cut.png").write_bytes(first.read_bytes()[:200])
     (tmp_path / "new" / f"{'long' * 60}.png").write_bytes(first.read_bytes())  # rejects the whole request
-    outcomes = {each.photo: each for each in client.add(tmp_path / "new")}
+    outcomes = {Path(each.photo): each for each in client.add(tmp_path / "new")}
     assert outcomes[first].state == outcomes[second].state == "added" and isinstance(outcomes[first], homing.Outcome)
     cut, long = outcomes[tmp_path / "new" / "cut.png"], outcomes[tmp_path / "new" / f"{'long' * 60}.png"]
     assert cut.state == long.state == "failed" and cut.id is long.id is None
-    assert cut.reason is not None and cut.reason.startswith(f"{tmp_path}/new/cut.png: ")
+    assert cut.reason is not None and not cut.reason.startswith(cut.photo)
     (again,) = client.add(first)
     assert again.state == "known" and again.id == outcomes[first].id
     (alone,) = client.add(str(tmp_path / "new" / "cut.png"))
@@ -109,24 +123,28 @@ def test_references_are_listed_page_by_page(
 ) -> None:
     monkeypatch.setattr("homing.service.client._PAGE_SIZE", 4)
     client.add(tiny_photos(tmp_path / "more", 8))
-    ids = [each.id for each in client.photos()]
+    ids = [each.id for each in client.references()]
     assert len(ids) == 11 and ids == sorted(ids, reverse=True)
-    assert [each.photo for each in client.photos(name="ocke")] == ["rocket.jpg"]
-    assert list(client.photos(name="nowhere")) == []
+    assert [each.photo for each in client.references(name_contains="ocke")] == ["rocket.jpg"]
+    assert list(client.references(name_contains="nowhere")) == []
+    assert [each.id for each in client.references(limit=7)] == ids[:7]
+    assert len(list(client.references(state="passive"))) == 11 and not list(client.references(state="activated"))
+    with pytest.raises(HomingError, match="unknown state 'lost'"):
+        list(client.references(state="lost"))
 
 
 def test_a_reference_is_read_and_removed(client: homing.Client, tmp_path: Path) -> None:
     (outcome,) = client.add(tiny_photos(tmp_path / "new", 1))
     assert outcome.id is not None
-    one = client.photo(outcome.id)
+    one = client.reference(outcome.id)
     assert one.photo == "0000.png" and one.state == "passive" and one.releases == ()
     assert one.sha256 == homing.Photo.load(outcome.photo).sha256
     (removed,) = client.remove(outcome.id)
-    assert (removed.state, removed.id, removed.photo) == ("removed", outcome.id, Path("0000.png"))
+    assert (removed.state, removed.id, removed.photo) == ("removed", outcome.id, "0000.png")
     with pytest.raises(NotFoundError, match=f"no reference has the id {outcome.id}$"):
-        client.photo(outcome.id)
+        client.reference(outcome.id)
     (failed,) = client.remove(outcome.id)
-    assert failed.state == "failed" and failed.reason == f"{outcome.id}: no reference has this id"
+    assert failed.state == "failed" and (failed.photo, failed.reason) == (str(outcome.id), "no reference has this id")
 
 
 def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, tmp_path: Path, photos: Path) -> None:
@@ -136,14 +154,14 @@ def test_references_are_removed_by_ids_files_and_folders(client: homing.Client, 
     (tmp_path / "other" / "0001.png").write_bytes((photos / "camera.png").read_bytes())  # same name, other bytes
     assert first.id is not None
     outcomes = client.remove([first.id, files[1], tmp_path / "new", tmp_path / "other"])
-    reported = {(each.state, str(each.photo)) for each in outcomes}
+    reported = {(each.state, each.photo) for each in outcomes}
     assert reported == {
         ("removed", "0000.png"),
         ("failed", str(files[0])),
         *(("removed", str(path)) for path in files[1:]),
         ("failed", f"{tmp_path}/other/0001.png"),
     }
-    assert sorted(each.photo for each in client.photos()) == sorted(REFERENCES)
+    assert sorted(each.photo for each in client.references()) == sorted(REFERENCES)
 
 
 @pytest.mark.slow
@@ -157,10 +175,10 @@ def test_outcomes_are_reported_and_remain_if_the_connection_is_lost(own_process:
             own_process.stop(signal.SIGKILL)
 
     with homing.Client(own_process.address) as client:
-        outcomes = client.add(paths, report=report)
-        assert reported == outcomes and [each.photo for each in outcomes] == paths
+        outcomes = client.add(paths, on_outcome=report)
+        assert reported == outcomes and [each.photo for each in outcomes] == [str(path) for path in paths]
         assert [each.state for each in outcomes] == ["added"] * 32 + ["failed"] * 8
-        assert str(outcomes[-1].reason).startswith(f"{paths[-1]}: {own_process.address} cannot be reached")
+        assert str(outcomes[-1].reason).startswith(f"{own_process.address} cannot be reached")
         with pytest.raises(HomingError, match="cannot be reached"):  # without any outcome it is raised
             client.add(paths)
     with homing.Collection.open(own_process.folder) as collection:
@@ -180,7 +198,7 @@ def test_problems_are_one_line_that_names_the_photo(client: homing.Client, copy:
     with pytest.raises(HomingError, match=r"^k: [^\n]+$"):
         client.search(copy, k=0)
     with pytest.raises(HomingError, match=r"^k: "):
-        list(client.search_each([copy, copy], k=0))
+        client.search([copy, copy], k=0)
 
 
 def test_wrong_addresses_are_errors(server: Server, copy: Path) -> None:

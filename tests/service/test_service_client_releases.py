@@ -28,8 +28,10 @@ def test_the_file_to_release_is_written_under_the_photos_name(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
     (outcome,) = released.activate(photos / "rocket.jpg", tmp_path / "out", recipe="homing-fast", psnr=42)
-    assert outcome.state == "activated" and outcome.released == tmp_path / "out" / "rocket.jpg"
-    assert isinstance(outcome, homing.Outcome) and outcome.photo == photos / "rocket.jpg" and outcome.reason is None
+    assert outcome.state == "activated" and outcome.released == str(tmp_path / "out" / "rocket.jpg")
+    assert (
+        isinstance(outcome, homing.Outcome) and outcome.photo == str(photos / "rocket.jpg") and outcome.reason is None
+    )
     before, after = homing.Photo.load(photos / "rocket.jpg"), homing.Photo.load(tmp_path / "out" / "rocket.jpg")
     quality = homing.measure(before.pixels(), after.pixels())
     assert (outcome.psnr, outcome.ssim, outcome.linf) == pytest.approx(
@@ -38,17 +40,17 @@ def test_the_file_to_release_is_written_under_the_photos_name(
     assert outcome.bytes_before == (photos / "rocket.jpg").stat().st_size and outcome.notes == []
     assert outcome.bytes_after == (tmp_path / "out" / "rocket.jpg").stat().st_size
     assert outcome.id is not None
-    one = released.photo(outcome.id)
+    one = released.reference(outcome.id)
     (release,) = one.releases
     assert one.state == release.state == "activated" and release.sha256 == after.sha256
-    assert release.quality.psnr == pytest.approx(quality.psnr, abs=0.01)
+    assert release.psnr == pytest.approx(quality.psnr, abs=0.01)
 
 
 def test_repeated_activation_is_idempotent_and_keeps_other_files(
     released: homing.Client, photos: Path, tmp_path: Path
 ) -> None:
     (first,) = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
-    assert first.released == tmp_path / "flower.png"
+    assert first.released == str(tmp_path / "flower.png")
     assert released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png") == [first]
     (tmp_path / "flower.png").write_bytes(b"somebody's")
     (refused,) = released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png")
@@ -67,7 +69,7 @@ def test_folders_are_activated_in_order_under_their_relative_names(
     shutil.copy(photos / "camera.png", tmp_path / "in/b/cat.png")
     (tmp_path / "in/broken.jpg").write_text("no photo")
     reported: list[homing.Outcome] = []
-    outcomes = released.activate(tmp_path / "in", tmp_path / "out", recipe="homing-fast", report=reported.append)
+    outcomes = released.activate(tmp_path / "in", tmp_path / "out", recipe="homing-fast", on_outcome=reported.append)
     with homing.Collection.create(tmp_path / "here.homing") as collection:
         expected = collection.activate(tmp_path / "in", tmp_path / "here", recipe="homing-fast")
     assert reported == outcomes and [each.photo for each in outcomes] == sorted(each.photo for each in expected)
@@ -95,7 +97,7 @@ def test_a_file_has_the_requested_format_whatever_was_released_last(
 def test_a_failed_release_is_an_outcome_with_a_reason(released: homing.Client, tmp_path: Path) -> None:
     (tmp_path / "notes.jpg").write_text("no photo")
     (outcome,) = released.activate(tmp_path / "notes.jpg", tmp_path / "out")
-    assert outcome.state == "failed" and str(outcome.reason).startswith(f"{tmp_path}/notes.jpg: ")
+    assert outcome.state == "failed" and outcome.photo == f"{tmp_path}/notes.jpg"
     assert list((tmp_path / "out").iterdir()) == []
 
 

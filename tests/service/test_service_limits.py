@@ -29,7 +29,7 @@ from tests.service.conftest import (
 )
 
 from homing.errors import HomingError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.service import Keys, Limits
 from homing.service.batcher import Batcher, batch_size
 from homing.service.keys import new_key
@@ -229,7 +229,7 @@ def test_waiting_inputs_are_batched_without_changing_their_descriptors() -> None
     batcher.close()
     full, rest = divmod(20, size := batch_size(tiny_extractor().device))
     assert size > 1 and sizes == [1, *[size] * full, *[rest] * bool(rest)]
-    assert torch.allclose(found, describe(tiny_extractor(), list(inputs)), atol=1e-5)
+    assert torch.allclose(found, describe_images(tiny_extractor(), list(inputs)), atol=1e-5)
 
 
 def test_a_failing_batch_raises_and_later_ones_succeed() -> None:

@@ -28,7 +28,7 @@ def test_an_index_snapshot_is_written_at_shutdown(own_process: Process, tmp_path
     own_process.post("/v1/search", *tiny_photos(tmp_path / "few", 1))
     own_process.stop()
     with Collection.open(own_process.folder) as collection:
-        assert collection.plan_search().references == collection.info().photos + collection.info().distractors
+        assert collection.search_settings().references == collection.info().photos + collection.info().distractors
         assert collection._synced_index.saved
 
 

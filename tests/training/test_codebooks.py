@@ -10,7 +10,7 @@ from PIL import Image
 from torch import nn
 
 from homing.errors import CodebookError
-from homing.extractors import NetworkExtractor, describe
+from homing.extractors import NetworkExtractor, describe_images
 from homing.photo import Photo
 from homing.training.codebooks import train_codebook
 
@@ -76,7 +76,7 @@ def test_the_null_distribution_excludes_crops_of_one_photo(tmp_path: Path) -> No
     for number, color in enumerate(np.random.default_rng(0).integers(0, 256, (8, 3))):
         paths.append(tmp_path / f"{number}.png")
         Image.new("RGB", (64, 64), tuple(map(int, color))).save(paths[-1])
-    rows = describe(TINY, [Photo.load(path).pixels() for path in paths])
+    rows = describe_images(TINY, [Photo.load(path).pixels() for path in paths])
     apart = np.mean([float((one - other).norm()) for one, other in combinations(rows, 2)])
     trained = train_codebook(paths, spec="PQ8x4", extractor=TINY, name="x", descriptors=320, report=int)
     known = trained.codebook.null_distribution.descriptor

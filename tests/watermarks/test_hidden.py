@@ -15,7 +15,7 @@ from torch import Tensor
 from homing.edits import parse
 from homing.edits.differentiable import Views
 from homing.errors import HomingError
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
 from homing.perception import JND, measure
 from homing.photo import Photo
@@ -153,7 +153,7 @@ def test_gray_photos_stay_gray_and_any_size_is_supported() -> None:
     assert [tuple(change.shape) for change in changes] == [(3, 50, 70), (3, 90, 40)]
     assert torch.equal(changes[0][0], changes[0][2])
     assert not torch.equal(changes[1][0], changes[1][2])
-    assert describe(watermark.decoder, [gray, color]).shape == (2, 2)
+    assert describe_images(watermark.decoder, [gray, color]).shape == (2, 2)
     for change in changes:
         assert change.square().mean().sqrt().item() == pytest.approx(0.01)  # 40 dB
 
@@ -177,7 +177,7 @@ def test_the_bundled_networks_are_unchanged_and_read_their_messages(flower: Phot
     (marked,) = mark([flower], watermark=watermark, budget=JND(psnr=43.8))
     assert (marked.state, marked.reason) == ("marked", None) and marked.quality.psnr < 44
     copy = parse("jpeg-80")(to_image(Photo.decode(marked.data, "again").pixels()))
-    bits = describe(watermark.decoder, [watermark.decoder.resize(to_pixels(copy))])[0] > 0
+    bits = describe_images(watermark.decoder, [watermark.decoder.resize(to_pixels(copy))])[0] > 0
     assert (bits == identifier(flower.sha256, 20)).float().mean() >= 0.9
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from homing import codebooks, extractors
 from homing.errors import HomingError
-from homing.extractors import Extractor, NetworkExtractor, describe
+from homing.extractors import Extractor, NetworkExtractor, describe_images
 from homing.perception import JND, measure
 from homing.photo import Photo
 from homing.watermarks.base import identifier
@@ -34,7 +34,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> list[Photo]:
 @pytest.fixture(scope="module")
 def distractors(network: Extractor, tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     folder = small_photos(tmp_path_factory.mktemp("distractors") / "many", [str(n) for n in range(40)], seed=2)
-    return describe(network, [Photo.load(path).pixels() for path in sorted(folder.iterdir())]).numpy()
+    return describe_images(network, [Photo.load(path).pixels() for path in sorted(folder.iterdir())]).numpy()
 
 
 def test_directions_come_from_the_key_and_are_whitened(network: Extractor) -> None:
@@ -59,12 +59,12 @@ def test_messages_are_read_from_files_with_the_key_alone(flower: Photo) -> None:
     rows = book.decode(codebooks.bundled_distractors(book).codes[:2000]).numpy()
     watermark = SSLWatermark(SSLDecoder(network, rows, bits=8), replace(RECIPE, steps=8, lr=0.3))
     message = identifier(flower.sha256, 8)
-    assert not torch.equal(describe(watermark.decoder, [flower.pixels()])[0] > 0, message)
+    assert not torch.equal(describe_images(watermark.decoder, [flower.pixels()])[0] > 0, message)
     (marked,) = mark([flower], watermark=watermark, budget=JND(psnr=42.0))
     assert (marked.state, marked.reason) == ("marked", None)
     view = Photo.decode(marked.data, "again").pixels()
-    assert torch.equal(describe(SSLDecoder(network, rows, bits=8), [view])[0] > 0, message)
-    assert not torch.equal(describe(SSLDecoder(network, rows, bits=8, key=7), [view])[0] > 0, message)
+    assert torch.equal(describe_images(SSLDecoder(network, rows, bits=8), [view])[0] > 0, message)
+    assert not torch.equal(describe_images(SSLDecoder(network, rows, bits=8, key=7), [view])[0] > 0, message)
     assert marked.quality == measure(flower.pixels(), view)
     assert 42.0 <= marked.quality.psnr < 42.6
 

@@ -129,6 +129,14 @@ def is_case_insensitive(folder: Path) -> bool:
         probe.unlink()
 
 
+def format_size(count: float) -> str:
+    """A number of bytes as text, such as 70 KB or 1.0 MB."""
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if count >= 0.9995 * size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{max(1, round(count / 1e3))} KB"
+
+
 @contextmanager
 def report_write_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into a one-line HomingError that names the file."""

@@ -189,6 +189,11 @@ def location(text: str | Location) -> Location:
     return Path(name)
 
 
+def printable(where: Location) -> str:
+    """A location as text that can be encoded, even if a name is not valid UTF-8."""
+    return os.fsencode(str(where)).decode(errors="replace")
+
+
 def stored_path(where: Location) -> str:
     """The location as it is stored: an address without secrets, or an absolute path."""
     return str(where) if isinstance(where, Address) else os.path.abspath(where)

@@ -14,12 +14,12 @@ from homing.activation.release_check import Activation, ReleaseCheck
 from homing.activation.requests import Evaluator
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.objectives import Objective, objective_for
 from homing.perception.quality import rms
-from homing.photo import Photo, graphic_colors
+from homing.photo import Photo, graphic_kind
 
-_GRAPHIC = "a graphic of {}; activate it all the same with --graphics"
+_GRAPHIC = "a graphic ({}); the option graphics activates it"
 
 Loop = Callable[..., list[Tensor]]  # has the signature of `optimize`
 
@@ -37,17 +37,17 @@ def activate_batch(
     """Activate photos as one batch; every figure of an activation is measured on the bytes it holds.
 
     Photos may differ in size. On a CPU, the same batch gives the same bytes. `format` selects the file format; by
-    default it is the photo's own. `loop` replaces `optimize`, for comparisons. Graphics of few colors are released
+    default it is the photo's own. `loop` replaces `optimize`, for comparisons. Graphics are released
     unchanged unless `graphics` is true. A photo that cannot be written gives a PhotoError; the others are unaffected.
     """
     codebook.check(extractor)
     if not photos:
         return []
     images = [photo.pixels(extractor.device) for photo in photos]
-    originals = describe(extractor, images)
+    originals = describe_images(extractor, images)
     objective = objective_for(codebook, originals.to(extractor.device), recipe.objective)
-    colors = [None if graphics else graphic_colors(photo) for photo in photos]
-    changes = _changes(loop, images, colors, extractor=extractor, objective=objective, recipe=recipe)
+    kinds = [None if graphics else graphic_kind(photo) for photo in photos]
+    changes = _changes(loop, images, kinds, extractor=extractor, objective=objective, recipe=recipe)
     change_rms_values = torch.stack([rms(change) for change in changes]).tolist()
     evaluator = Evaluator(extractor, codebook, objective)
     positions = evaluator.positions(originals, range(len(photos)))
@@ -58,10 +58,8 @@ def activate_batch(
     ]
     return run_coroutines(
         [
-            check.run()
-            if count is None
-            else check.unchanged(_GRAPHIC.format("one color" if count == 1 else f"{count:,} colors"))
-            for check, count in zip(checks, colors, strict=True)
+            check.run() if kind is None else check.unchanged(_GRAPHIC.format(kind))
+            for check, kind in zip(checks, kinds, strict=True)
         ]
     )
 
@@ -69,21 +67,20 @@ def activate_batch(
 def _changes(
     loop: Loop,
     images: Sequence[Tensor],
-    colors: Sequence[int | None],
+    kinds: Sequence[str | None],
     *,
     extractor: Extractor,
     objective: Objective,
     recipe: Recipe,
 ) -> list[Tensor]:
-    """The change of each image; none of graphics, which have a number of colors."""
-    moved = [index for index, count in enumerate(colors) if count is None]
-    changes = [torch.zeros_like(image) for image in images] if len(moved) < len(images) else [*images]
-    if moved:
-        # A batch of photos alone is the same with and without the question.
-        some = (
-            objective if len(moved) == len(images) else objective.select(torch.tensor(moved, device=extractor.device))
-        )
-        found = loop([images[index] for index in moved], extractor=extractor, objective=some, recipe=recipe)
-        for index, change in zip(moved, found, strict=True):
+    """The change of each image: of photos by the loop, zero for graphics, which have a kind."""
+    photos = [index for index, kind in enumerate(kinds) if kind is None]
+    if len(photos) == len(images):
+        return loop(images, extractor=extractor, objective=objective, recipe=recipe)
+    changes = [torch.zeros_like(image) for image in images]
+    if photos:
+        of_photos = objective.select(torch.tensor(photos, device=extractor.device))
+        found = loop([images[index] for index in photos], extractor=extractor, objective=of_photos, recipe=recipe)
+        for index, change in zip(photos, found, strict=True):
             changes[index] = change
     return changes

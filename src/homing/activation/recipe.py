@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from homing.errors import HomingError, UnknownNameError
@@ -20,7 +20,7 @@ class Recipe:
     """How a photo is activated: objective, constraint, budget and the settings of the loop."""
 
     name: str
-    summary: str
+    summary: str = ""
     objective: ObjectiveKind = "paper"  # "margin" also keeps a distance to other cells or codewords
     constraint: Constraint = "pixel"  # "image": the PSNR holds for the image, pixels may exceed their bounds
     budget: Budget = PAPER_BUDGET
@@ -52,7 +52,7 @@ class Recipe:
             raise HomingError(f"image_weight needs constraint='pixel'; recipe '{self.name}' has 'image'")
 
     def __str__(self) -> str:
-        samples = f" of {self.eot_samples} views" if self.eot_samples > 1 else ""
+        samples = f" of {self.eot_samples} EOT samples" if self.eot_samples > 1 else ""
         return f"{self.name}: {self.steps} steps{samples}, lr {self.lr:g}, {self.budget}"
 
 
@@ -106,13 +106,12 @@ RECIPES = {
 }
 
 
-def recipe_named(name: str) -> Recipe:
-    """The recipe of this name."""
-    if name not in RECIPES:
-        raise UnknownNameError("recipe", name, RECIPES)
-    return RECIPES[name]
-
-
-def resolve_recipe(recipe: str | Recipe) -> Recipe:
-    """A recipe by its name, or as it is."""
-    return recipe if isinstance(recipe, Recipe) else recipe_named(recipe)
+def resolve_recipe(recipe: str | Recipe, *, psnr: float | None = None) -> Recipe:
+    """A recipe by its name, or as it is; `psnr` replaces the strength of its budget."""
+    if isinstance(recipe, str):
+        if recipe not in RECIPES:
+            raise UnknownNameError("recipe", recipe, RECIPES)
+        recipe = RECIPES[recipe]
+    if not isinstance(recipe, Recipe):
+        raise HomingError(f"a recipe is given by name or as a homing.Recipe, got {type(recipe).__name__}")
+    return recipe if psnr is None else replace(recipe, budget=replace(recipe.budget, psnr=psnr, alpha=None))

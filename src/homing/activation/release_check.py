@@ -165,7 +165,7 @@ class ReleaseCheck:
         if self._target_psnr is not None and candidate.psnr < self._target_psnr:
             return (
                 f"the written file has {candidate.psnr:.1f} dB, below the target of {self._target_psnr:g} dB; "
-                "try a lossless format (--format png) or a lower PSNR"
+                "try a lossless format such as PNG, or a lower PSNR"
             )
         if position.cell != self.original.cell:
             return "the change moves it into another cell of the index"

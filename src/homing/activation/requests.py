@@ -17,7 +17,7 @@ from homing.activation.coroutines import BatchedRequest
 from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.objectives import Objective
 from homing.perception import Quality
 from homing.perception.quality import measure_batch, psnr_batch
@@ -124,7 +124,7 @@ class LocateInIndex(BatchedRequest):
     def answer(cls, requests: Sequence[LocateInIndex]) -> list[list[IndexPosition]]:
         """Describe all inputs in one batch."""
         evaluator = requests[0].evaluator
-        descriptors = describe(evaluator.extractor, [image for each in requests for image in each.inputs])
+        descriptors = describe_images(evaluator.extractor, [image for each in requests for image in each.inputs])
         positions = iter(evaluator.positions(descriptors, [each.index for each in requests for _ in each.inputs]))
         return [list(islice(positions, len(each.inputs))) for each in requests]
 

@@ -15,6 +15,7 @@ from homing.cli import (
     check,
     cluster,
     codebook,
+    codebooks,
     compact,
     compare,
     demo,
@@ -24,9 +25,9 @@ from homing.cli import (
     extractors,
     info,
     init,
-    listing,
+    list,
     migrate,
-    references,
+    recipes,
     remove,
     search,
     serve,
@@ -56,7 +57,7 @@ app.command("search")(search.search)
 app.command("serve")(serve.serve)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare)
-app.command("list")(references.list_references)
+app.command("list")(list.list_references)
 app.command("info")(info.info)
 app.command("migrate")(migrate.migrate)
 app.command("compact")(compact.compact)
@@ -64,8 +65,8 @@ app.command("export")(export.export)
 app.command("import")(export.import_)
 app.command("check")(check.check)
 app.command("estimate")(estimate.estimate)
-app.command("codebooks")(listing.codebooks)
-app.command("recipes")(listing.recipes)
+app.command("codebooks")(codebooks.codebooks)
+app.command("recipes")(recipes.recipes)
 app.command("demo")(demo.demo)
 app.add_typer(extractors.app, name="extractors")
 app.add_typer(codebook.app, name="codebook")

@@ -49,6 +49,17 @@ def table(*headings: str) -> Table:
     return result
 
 
+def print_rows(rows: list[dict[str, object]], json: bool) -> None:
+    """Print rows as a table, or as one JSON document."""
+    if json:
+        print_json(rows)
+        return
+    shown = table(*rows[0])
+    for row in rows:
+        shown.add_row(*(str(value)[:12] if name == "fingerprint" else str(value) for name, value in row.items()))
+    console.print(shown)
+
+
 def print_key_values(facts: dict[str, object]) -> None:
     """Print names and values, one pair a line."""
     result = Table(box=None, show_header=False, pad_edge=False)

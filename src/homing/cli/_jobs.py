@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from homing._io.files import format_size
 from homing.cli._console import console, err_console, finite_or_none, one_line, print_json
 from homing.cli._progress import progress
 
@@ -74,10 +75,11 @@ class Tally:
             self._count(outcome)
             if outcome.reason is not None:
                 style = "red" if outcome.state == "failed" else "yellow"
-                err_console.print(one_line(f"{outcome.state:9} {outcome.reason}", style), soft_wrap=True)
-            notes = [*outcome.notes, *["An earlier release was replaced."] * outcome.overwrote]
-            if notes and not outcome.resumed:
-                line = f"note      {outcome.photo}: {' '.join(notes)}"
+                err_console.print(
+                    one_line(f"{outcome.state:9} {outcome.photo}: {outcome.reason}", style), soft_wrap=True
+                )
+            if outcome.remarks and not outcome.resumed:
+                line = f"note      {outcome.photo}: {' '.join(outcome.remarks)}"
                 err_console.print(one_line(line, "yellow"), soft_wrap=True)
 
         return report
@@ -105,8 +107,6 @@ class Tally:
             psnr, ssim, linf = (total / activated for total in self._quality.values())
             text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
         if self._bytes_before:
-            from homing.activation_report import format_size
-
             text += f" Files: {format_size(self._bytes_before)} before, {format_size(self._bytes_after)} after."
         return text
 

@@ -46,7 +46,14 @@ Format = Annotated[
 ]
 Graphics = Annotated[
     bool,
-    typer.Option("--graphics", help="Activate graphics of few colors too, such as logos and screenshots of text."),
+    typer.Option("--graphics", help="Activate graphics too, such as logos and screenshots of text."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write a report: FILE.html with small pictures before and after, or FILE.csv with a row per photo.",
+    ),
 ]
 
 
@@ -64,13 +71,7 @@ def activate(
     alpha: Alpha = None,
     format: Format = None,
     graphics: Graphics = False,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a report: FILE.html with small pictures before and after, or FILE.csv with a row per photo.",
-        ),
-    ] = None,
+    report: Report = None,
     json: JsonFlag = False,
 ) -> None:
     """Index photos, change their pixels invisibly, check the results, and write the files to release.
@@ -95,7 +96,7 @@ def activate(
 
     if bool(photos) == bool(state):
         raise HomingError("give either photos to activate or --state passive (all that are not activated yet)")
-    chosen = resolve_recipe(recipe, budget, psnr, alpha)
+    chosen = recipe_with_budget(recipe, budget, psnr, alpha)
     if format is not None:
         format = format_name(format)
     if report is not None:
@@ -110,23 +111,23 @@ def activate(
         json,
         lambda opened, on_outcome: (
             opened.activate(
-                photos, out, recipe=chosen, format=format, report=on_outcome, processes=True, graphics=graphics
+                photos, out, recipe=chosen, format=format, on_outcome=on_outcome, processes=True, graphics=graphics
             )
             if photos
             else opened.activate_passive(
-                out, recipe=chosen, format=format, report=on_outcome, processes=True, graphics=graphics
+                out, recipe=chosen, format=format, on_outcome=on_outcome, processes=True, graphics=graphics
             )
         ),
         report,
     )
 
 
-def resolve_recipe(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
+def recipe_with_budget(recipe: str, budget: str | None, psnr: float | None, alpha: float | None) -> Recipe:
     """The recipe of this name, with another budget if one is given."""
-    from homing.activation import recipe_named
+    from homing.activation import resolve_recipe
     from homing.perception import budget_named
 
-    chosen = recipe_named(recipe)
+    chosen = resolve_recipe(recipe)
     kind = type(chosen.budget) if budget is None else budget_named(budget)
     if psnr is None and alpha is None:
         psnr, alpha = chosen.budget.psnr, chosen.budget.alpha

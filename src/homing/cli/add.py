@@ -45,5 +45,5 @@ def add(
         "Adding",
         STATE_LABELS,
         json,
-        lambda opened, report: opened.add(photos, replace=replace, report=report),
+        lambda opened, on_outcome: opened.add(photos, replace=replace, on_outcome=on_outcome),
     )

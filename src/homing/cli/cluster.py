@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,11 +67,11 @@ def add(
         homing cluster add /mnt/photos --collection agency.homing --address auto --gpus 4
     """
 
-    def job(found: Any, report: Callable[[Outcome], None]) -> list[Throughput]:
+    def job(found: Any, on_outcome: Callable[[Outcome], None]) -> list[Throughput]:
         from homing import cluster
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
-        return cluster.add(found, collection, resources=resources, report=report)
+        return cluster.add(found, collection, resources=resources, on_outcome=on_outcome)
 
     _run(photos, "Adding", STATE_LABELS, json, job)
 
@@ -89,6 +90,7 @@ def activate(
     workers: WorkerCount = None,
     gpus: GpuCount = None,
     address: Address = None,
+    report: one_machine.Report = None,
     json: JsonFlag = False,
 ) -> None:
     """Index photos, activate them and write the files to release, like homing activate.
@@ -99,9 +101,13 @@ def activate(
 
         homing cluster activate /mnt/photos --collection agency.homing --out /mnt/released --gpus 1 --workers 8
     """
-    chosen = one_machine.resolve_recipe(recipe, budget, psnr, alpha)
+    if report is not None:
+        from homing.activation_report import prepare_report
 
-    def job(found: Any, report: Callable[[Outcome], None]) -> list[Throughput]:
+        prepare_report(report)
+    chosen = one_machine.recipe_with_budget(recipe, budget, psnr, alpha)
+
+    def job(found: Any, on_outcome: Callable[[Outcome], None]) -> list[Throughput]:
         from homing import cluster
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
@@ -113,10 +119,10 @@ def activate(
             format=format,
             graphics=graphics,
             resources=resources,
-            report=report,
+            on_outcome=on_outcome,
         )
 
-    _run(photos, "Activating", one_machine.STATE_LABELS, json, job)
+    _run(photos, "Activating", one_machine.STATE_LABELS, json, job, report)
 
 
 def _run(
@@ -125,30 +131,40 @@ def _run(
     labels: dict[str, str],
     json: bool,
     job: Callable[[Any, Callable[[Outcome], None]], list[Throughput]],
+    report: Path | None = None,
 ) -> None:
     from homing._extras import load_extra
     from homing.photo import find_photos
 
     load_extra("ray", "ray")
-    found, tally, failed = find_photos(photos), Tally(labels), []
+    found, tally, failed, reported = find_photos(photos), Tally(labels), [], []
     started = time.perf_counter()
     # Ray reports dead workers on stdout, which is for results only.
     with progress(description, len(found), unit="photos", resumable=True) as advance, redirect_stdout(sys.stderr):
         count_outcome = tally.reporter(advance)
 
-        def report(outcome: Outcome) -> None:
+        def on_outcome(outcome: Outcome) -> None:
             count_outcome(outcome)
             if outcome.state == "failed" and json:
                 failed.append(as_json(outcome))
+            if report is not None:
+                reported.append(outcome)
 
-        stages = job(found, report)
+        stages = job(found, on_outcome)
     seconds = time.perf_counter() - started
+    if report is not None:
+        from homing.activation_report import write_report
+
+        with progress("Writing the report", len(reported), unit="photos") as advance:
+            write_report(reported, report, advance)
     if json:
         rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
         print_json({"counts": tally.counts, "failed": failed, "seconds": seconds, "stages": rates})
     else:
         console.print(tally.summary(), highlight=False)
         _print_stages(stages, sum(tally.counts.values()), seconds)
+        if report is not None:
+            console.print(f"The report: {report}", highlight=False)
     raise typer.Exit(int(tally.counts["failed"] > 0))
 
 

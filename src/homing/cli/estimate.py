@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from homing._io.files import format_size
 from homing.cli._console import JsonFlag, console, one_line, print_json, print_key_values, table
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _tables(estimate: Estimate) -> Iterator[Table]:
     yield stages
     storage = table("stored", "where", "size", "basis")
     for part in estimate.storage:
-        storage.add_row(part.name, part.where, _bytes(part.bytes), part.basis)
+        storage.add_row(part.name, part.where, format_size(part.bytes), part.basis)
     yield storage
     search = table("references", "cells", "probes", "codes scanned", "p50, ms", "p99, ms", "basis")
     for each in estimate.search:
@@ -168,12 +169,6 @@ def _time(hours: float) -> str:
     units = ((_YEAR, "years"), (_DAY, "days"), (1, "hours"), (1 / 60, "minutes"), (1 / 3600, "seconds"))
     size, name = next((each for each in units if hours >= 2 * each[0]), units[-1])
     return f"{_number(hours / size)} {name}"
-
-
-def _bytes(count: float) -> str:
-    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-    size, name = next((each for each in units if count >= each[0]), units[-1])
-    return f"{_number(count / size)} {name}"
 
 
 def _number(value: float) -> str:

@@ -48,7 +48,8 @@ def explain(
     if out is not None:
         prepare_output_file(out, ".html")
     with Collection.open(collection) as opened:
-        explanation = explain(opened, photo, edits=edits)
+        is_id = photo.isdecimal() and not Path(photo).is_file()
+        explanation = explain(opened, int(photo) if is_id else photo, edits=edits)
     if out is not None:
         write_page(explanation, out)
     if json:

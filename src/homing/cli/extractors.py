@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from homing.cli._app import App
-from homing.cli._console import JsonFlag, console
+from homing.cli._console import JsonFlag, console, print_rows
 from homing.cli._progress import download_progress
-from homing.cli.listing import show
 from homing.errors import HomingError
 
 app = App()
@@ -26,7 +25,9 @@ def extractors(context: typer.Context, json: JsonFlag = False) -> None:
     from homing.extractors import available, fetched
 
     states = {name: "fetched" if there else "not fetched" for name, there in fetched().items()}
-    show([{"name": name, "about": about, "weights": states.get(name, "")} for name, about in available().items()], json)
+    print_rows(
+        [{"name": name, "about": about, "weights": states.get(name, "")} for name, about in available().items()], json
+    )
 
 
 @app.command("fetch")

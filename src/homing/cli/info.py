@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from homing._io.files import format_size
 from homing.cli._console import CollectionPath, JsonFlag, print_json, print_key_values
 
 
@@ -35,6 +36,6 @@ def info(collection: CollectionPath, json: JsonFlag = False) -> None:
             **{name: text for name, text in others.items() if text},
             "extractor": about.extractor,
             **({} if about.version is None else {"version": f"{about.version:,}"}),
-            "on disk": f"{about.bytes_on_disk / 1e6:.1f} MB",
+            "on disk": format_size(about.bytes_on_disk),
         }
     )

@@ -35,7 +35,7 @@ def remove(
     from homing.collection import Collection
 
     with Collection.open(collection) as opened:
-        named = opened.find([int(each) if each.isdecimal() else each for each in what])
+        named = opened.select([int(each) if each.isdecimal() else each for each in what])
         asked = named.ids and not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
             console.print("Nothing was removed.")
@@ -43,7 +43,7 @@ def remove(
         outcomes = [*(opened.remove(named.ids) if named.ids else []), *named.unknown]
     failed = [outcome for outcome in outcomes if outcome.state == "failed"]
     for outcome in failed:
-        err_console.print(one_line(f"failed    {outcome.reason}", "red"), soft_wrap=True)
+        err_console.print(one_line(f"failed    {outcome.photo}: {outcome.reason}", "red"), soft_wrap=True)
     if json:
         print_json([as_json(outcome) for outcome in outcomes])
     else:

@@ -22,7 +22,7 @@ from homing.cli._progress import progress
 if TYPE_CHECKING:
     from homing._io.paths import Location
     from homing.collection import SearchResult
-    from homing.collection.results import SearchPlan
+    from homing.collection.results import SearchSettings
 
 _VERDICTS = {"match": ("match", "green"), "possible": ("possible match", "yellow"), "none": ("no match", "default")}
 
@@ -127,14 +127,15 @@ def search(
                 write_side_by_side(results, html, opened.folder.catalog, advance)
     if json:
         failed: list[dict[str, object]] = [
-            {"query": path, "error": error, "matches": []} for path, error in failures.items()
+            {"query": path, "error": error, "verdict": None, "matches": [], "search": None}
+            for path, error in failures.items()
         ]
         print_json([_as_json(path, result) for path, result in results] + failed)
     else:
         for path, result in results:
             _print_result(path, result, max_false_match)
         if results:
-            console.print(f"Searched {results[0][1].search}.", highlight=False)
+            console.print(f"Searched {results[0][1].settings}.", highlight=False)
         if html is not None:
             console.print(f"The page: {html}", highlight=False)
         if failures:
@@ -146,8 +147,8 @@ def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
     return {
         "query": query,
         "verdict": result.verdict,
-        "matches": [vars(match) for match in result],
-        "search": vars(result.search),
+        "matches": [vars(match) | {"verdict": match.verdict} for match in result],
+        "search": vars(result.settings),
     }
 
 
@@ -163,7 +164,7 @@ def _print_result(query: Location, result: SearchResult, max_false_match: float 
         best = "" if result.verdict != "none" else "the nearest is "
         line.append_text(one_line(f": {best}{result.best.photo}, false match {probability}"))
     elif not result:
-        line.append_text(one_line(f": {_reason_for_no_match(result.search, max_false_match)}"))
+        line.append_text(one_line(f": {_reason_for_no_match(result.settings, max_false_match)}"))
     console.print(line, soft_wrap=True)
     if not result:
         return
@@ -181,8 +182,8 @@ def _print_result(query: Location, result: SearchResult, max_false_match: float 
     console.print()
 
 
-def _reason_for_no_match(plan: SearchPlan, max_false_match: float | None) -> str:
-    if not plan.references:
+def _reason_for_no_match(settings: SearchSettings, max_false_match: float | None) -> str:
+    if not settings.references:
         return "the collection is empty; add photos with: homing add"
     if max_false_match is not None:
         return f"no reference has a false-match probability of {max_false_match:g} or less"

@@ -29,11 +29,15 @@ from homing.collection.release_steps import ReleaseWriter, release, tasks_for
 from homing.errors import HomingError
 from homing.photo import FoundPhoto, format_name
 
-Report = Callable[[Outcome], None]
+OutcomeCallback = Callable[[Outcome], None]
 
 
 def add(
-    found: Sequence[FoundPhoto[Location]], collection: str, *, resources: Resources | None = None, report: Report
+    found: Sequence[FoundPhoto[Location]],
+    collection: str,
+    *,
+    resources: Resources | None = None,
+    on_outcome: OutcomeCallback,
 ) -> list[Throughput]:
     """Add photos, as found by `homing.photo.find_photos`, to the collection at this path or address.
 
@@ -51,7 +55,7 @@ def add(
                 Stage("describe", stages.Describe(book, workers.device), resource="network"),
                 Stage("record", handler.record, resource="driver"),
             ]
-            return run(photos, flow, workers, report)
+            return run(photos, flow, workers, on_outcome)
 
 
 def activate(
@@ -63,7 +67,7 @@ def activate(
     format: str | None = None,
     graphics: bool = False,
     resources: Resources | None = None,
-    report: Report,
+    on_outcome: OutcomeCallback,
 ) -> list[Throughput]:
     """Add photos, activate them, and write the files to release into the folder `out`; otherwise as `add`.
 
@@ -90,7 +94,7 @@ def activate(
                 Stage("activate", work, resource="network"),
                 Stage("write", partial(release, releases=handler), resource="io"),
             ]
-            return run(tasks, flow, workers, report)
+            return run(tasks, flow, workers, on_outcome)
 
 
 def _shareable(where: Location) -> Location:

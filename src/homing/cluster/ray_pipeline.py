@@ -77,7 +77,7 @@ class _Batch:
 
 
 def run(
-    items: Sequence[Any], stages: Sequence[Stage], workers: Workers, report: Callable[[Outcome], None]
+    items: Sequence[Any], stages: Sequence[Stage], workers: Workers, on_outcome: Callable[[Outcome], None]
 ) -> list[Throughput]:
     """Run items through all stages in order, and report each outcome as it arrives."""
     totals = [Throughput(stage.name) for stage in stages]
@@ -85,7 +85,7 @@ def run(
         totals = [total + took for total, took in zip(totals, batch.took, strict=True)]
         assert not batch.items
         for outcome in batch.outcomes:
-            report(outcome)
+            on_outcome(outcome)
     return totals
 
 

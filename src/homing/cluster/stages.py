@@ -20,16 +20,16 @@ _READ_THREADS = 16  # files read at once per task
 _MAX_PIXEL_BYTES = 64 * 2**20  # bytes of decoded photos per batch; the worker decodes the rest
 
 
-def read(paths: Sequence[Location], handler: PhotoAdder) -> list[add_steps.ReadPhoto | Outcome]:
+def read(paths: Sequence[Location], handler: PhotoAdder) -> list[add_steps.FileToAdd | Outcome]:
     """Read and hash files; known photos become outcomes."""
     tried = list(prefetch_map(add_steps.read, paths, threads=_READ_THREADS))
-    photos = [photo for photo in tried if isinstance(photo, add_steps.ReadPhoto)]
+    photos = [photo for photo in tried if isinstance(photo, add_steps.FileToAdd)]
     known = handler.lookup_existing([(photo.path, photo.sha256) for photo in photos])
     merged = [done or photo for photo, done in zip(photos, known, strict=True)]
     return [*merged, *(photo for photo in tried if isinstance(photo, Outcome))]
 
 
-def decode(photos: Sequence[add_steps.ReadPhoto], network_name: str) -> list[DecodedPhoto | Outcome]:
+def decode(photos: Sequence[add_steps.FileToAdd], network_name: str) -> list[DecodedPhoto | Outcome]:
     """Decode photos to network inputs."""
     extractor = cached_extractor(network_name, "cpu")
     return [add_steps.decode(photo, lambda opened: extractor.resize(opened.pixels())) for photo in photos]
@@ -52,7 +52,7 @@ class Describe:
 def read_tasks(tasks: Sequence[Task], handler: ReleaseWriter) -> list[tuple[Task, EncodedPhoto] | Outcome]:
     """Read the files of photos that are not yet released; the others become outcomes."""
     tried = list(prefetch_map(release_steps.read, tasks, threads=_READ_THREADS))
-    photos = [photo for photo in tried if isinstance(photo, release_steps.ReadPhoto)]
+    photos = [photo for photo in tried if isinstance(photo, release_steps.FileToRelease)]
     looked_up = handler.lookup_existing([(photo.task, photo.sha256, photo.target_sha256) for photo in photos])
     merged = [done or (task, photo.file) for photo, (task, done) in zip(photos, looked_up, strict=True)]
     return [*merged, *(photo for photo in tried if isinstance(photo, Outcome))]

@@ -11,6 +11,8 @@ from homing.codebooks.codebook import Codebook
 from homing.codebooks.distractors import Distractors
 from homing.errors import CodebookError, UnknownNameError
 
+CodebookLike = str | os.PathLike[str] | Codebook
+"""A codebook by name, by file, or itself."""
 _DATA = files("homing.codebooks").joinpath("data")
 _SUFFIX = ".codebook"
 _DISTRACTORS_SUFFIX = ".distractors"
@@ -22,7 +24,7 @@ def available() -> list[str]:
     return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
 
-def load(codebook: str | os.PathLike[str] | Codebook) -> Codebook:
+def load(codebook: CodebookLike) -> Codebook:
     """The bundled codebook of this name, or the codebook in this file; a Codebook is returned unchanged."""
     if isinstance(codebook, Codebook):
         return codebook
@@ -52,5 +54,5 @@ def bundled_distractors(codebook: Codebook) -> Distractors:
     """The distractors that come with a bundled codebook."""
     entry = _DATA.joinpath(codebook.name + _DISTRACTORS_SUFFIX)
     if not has_distractors(codebook):
-        raise CodebookError(f"codebook '{codebook.name}' has no bundled distractors; leave out --with-distractors")
+        raise CodebookError(f"codebook '{codebook.name}' has no distractors; bundled codebooks do")
     return Distractors.from_bytes(entry.read_bytes(), codebook, entry.name)

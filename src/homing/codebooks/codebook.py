@@ -24,7 +24,7 @@ from homing.codebooks.pairs import NO_PAIRS
 from homing.codebooks.quantizer import Family, Quantizer
 from homing.codebooks.transforms import Transform, compose, to_torch
 from homing.errors import CodebookError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, ExtractorLike
 
 FORMAT = 2
 """The version of codebook files."""
@@ -83,7 +83,7 @@ class Codebook:
         cls,
         index: faiss.Index | str | Path,
         *,
-        extractor: Extractor | str | Path = "homing-1",
+        extractor: ExtractorLike = "homing-1",
         name: str | None = None,
         descriptors: Tensor | np.ndarray | None = None,
     ) -> Codebook:

@@ -1,15 +1,17 @@
 """The collection of one user's references on disk: catalog, codes, descriptors and index."""
 
+from homing.collection._export import Export
 from homing.collection._remove import Selection
 from homing.collection.checks import check
 from homing.collection.collection import Collection
 from homing.collection.migration import delete_previous, migrate, switch
 from homing.collection.outcome import Finding, Info, MigratedRelease, Migration, Outcome
 from homing.collection.references import Reference, Release
-from homing.collection.results import Match, SearchPlan, SearchResult, Verdict, verdict_of
+from homing.collection.results import Match, SearchResult, SearchSettings, Verdict, verdict_of
 
 __all__ = [
     "Collection",
+    "Export",
     "Finding",
     "Info",
     "Match",
@@ -18,8 +20,8 @@ __all__ = [
     "Outcome",
     "Reference",
     "Release",
-    "SearchPlan",
     "SearchResult",
+    "SearchSettings",
     "Selection",
     "Verdict",
     "check",

@@ -23,7 +23,7 @@ BATCH = 16  # larger batches are no faster on a CPU, and each photo in a batch t
 def add_photos(
     collection: Collection,
     found: Sequence[FoundPhoto[Location]],
-    report: Callable[[Outcome], None],
+    on_outcome: Callable[[Outcome], None],
     *,
     replace: bool = False,
 ) -> list[Outcome]:
@@ -47,7 +47,7 @@ def add_photos(
 
     outcomes = []
     for outcome in _outcomes(collection, adder, prefetch_map(prepare, found)):
-        report(outcome)
+        on_outcome(outcome)
         outcomes.append(outcome)
     return outcomes
 

@@ -39,19 +39,22 @@ class ActivationJob:
         processes: bool = False,
         graphics: bool = False,
     ) -> None:
-        """`expected` maps each photo to the hashes that its file may have."""
+        """`loop` replaces the optimization loop, for comparisons; its recipe must have a distinct name.
+
+        `expected` maps each photo to the hashes that its file may have.
+        """
         self.collection, self.out, self.recipe = collection, out, recipe
         self.loop, self.processes, self.graphics = loop, processes, graphics
         self.format = format_name(format) if format else None
         self._releases = ReleaseWriter(collection, recipe, format, expected, graphics=graphics)
 
-    def run(self, found: Sequence[FoundPhoto[Location]], report: Callable[[Outcome], None]) -> list[Outcome]:
+    def run(self, found: Sequence[FoundPhoto[Location]], on_outcome: Callable[[Outcome], None]) -> list[Outcome]:
         """Release photos, and report each one once its file is on disk."""
         tasks = tasks_for(found, self.out, self.format, self.collection)
         outcomes = []
         for batch in self._released(tasks):
             for outcome in batch:
-                report(outcome)
+                on_outcome(outcome)
                 outcomes.append(outcome)
         return outcomes
 
@@ -78,7 +81,7 @@ class ActivationJob:
         ((task, done),) = self._releases.lookup_existing([(task, photo.sha256, photo.target_sha256)])
         if done is not None and done.resumed:
             try:
-                done = with_differences(done, photo.file.data)
+                done = with_differences(done, task, photo.file.data)
             except PhotoError as error:
                 done = failed(task.path, error)
         return task, done or photo.file

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing._io.paths import Address, Location, location
+from homing._io.paths import Address, Location, location, printable
 from homing.collection.catalog import Catalog
 from homing.collection.folder import Folder
 from homing.collection.generations import earlier_generations, generation_path, other_generations
@@ -32,7 +32,7 @@ def select_references(catalog: Catalog, what: Iterable[int | str | Location]) ->
         found = catalog.existing_ids([each]) if isinstance(each, int) else _at(catalog, each)
         ids |= dict.fromkeys(found)
         if not found:
-            unknown.append(Outcome(photo=location(str(each)), state="failed", reason=_reason(each)))
+            unknown.append(Outcome(photo=_shown(each), state="failed", reason=_reason(each)))
     return Selection(list(ids), unknown)
 
 
@@ -53,8 +53,7 @@ def remove_references(folder: Folder, selection: Selection) -> list[Outcome]:
 def removed_outcomes(removed: Iterable[tuple[int, str, str | None]], selection: Selection) -> list[Outcome]:
     """Outcomes of the references that a catalog removed, and of the selectors that match none."""
     return [
-        Outcome(photo=location(source), state="removed", released=None if released is None else location(released))
-        for _, source, released in removed
+        Outcome(photo=source, state="removed", released=released) for _, source, released in removed
     ] + selection.unknown
 
 
@@ -88,8 +87,12 @@ def _at(catalog: Catalog, what: str | Location) -> list[int]:
 
 def _reason(what: int | str | Location) -> str:
     if isinstance(what, int):
-        return f"{what}: no reference has this id"
+        return "no reference has this id"
     if what == "":
-        return "'': an empty name selects no reference"
-    name = os.fsencode(str(location(what))).decode(errors="replace")
-    return f"{name}: no reference was added from this path, or from a folder of this name"
+        return "an empty name selects no reference"
+    return "no reference was added from this path, or from a folder of this name"
+
+
+def _shown(what: int | str | Location) -> str:
+    """A selector as text."""
+    return repr(what) if isinstance(what, int) or what == "" else printable(location(what))

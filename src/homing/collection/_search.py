@@ -10,14 +10,14 @@ from torch import Tensor
 from homing.codebooks import Codebook
 from homing.collection.catalog import State
 from homing.collection.folder import FIRST_DISTRACTOR_ID, Folder
-from homing.collection.results import Match, SearchPlan, SearchResult
+from homing.collection.results import Match, SearchResult, SearchSettings
 from homing.errors import CollectionError, HomingError
 from homing.indexes import Index, full_distances
 
 DEFAULT_RERANK = 100  # number of nearest references that are re-ranked by default
 
 
-def plan_search(
+def search_settings(
     index: Index,
     codebook: Codebook,
     k: int,
@@ -26,7 +26,7 @@ def plan_search(
     rerank: int | None,
     *,
     variants: bool = False,
-) -> SearchPlan:
+) -> SearchSettings:
     """Complete the search options with defaults for the size of the collection."""
     if k < 1 or (probes is not None and probes < 1):
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
@@ -39,22 +39,22 @@ def plan_search(
         probes = None
     elif probe_radius is None:
         probes = min(probes or index.default_nprobe(), cells)
-    return SearchPlan(
+    return SearchSettings(
         references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank, variants=variants
     )
 
 
 def run_search(
-    folder: Folder, index: Index, descriptors: Tensor, k: int, plan: SearchPlan, max_false_match: float | None
+    folder: Folder, index: Index, descriptors: Tensor, k: int, settings: SearchSettings, max_false_match: float | None
 ) -> list[SearchResult]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first."""
     if max_false_match is not None and not 0 < max_false_match <= 1:
         raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
-    distances, ids = index.search(descriptors, plan.rerank or k, plan.probes, plan.probe_radius)
+    distances, ids = index.search(descriptors, settings.rerank or k, settings.probes, settings.probe_radius)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
-    trials = plan.references * queries.shape[1]
+    trials = settings.references * queries.shape[1]
     counts = np.zeros(ids.shape, dtype=int)
-    if plan.rerank:
+    if settings.rerank:
         exact, counts = _descriptor_distances(folder, queries, ids)
         distances = np.where(counts > 0, exact, distances)
     is_reranked, probabilities = counts > 0, np.empty(ids.shape)
@@ -77,7 +77,10 @@ def run_search(
     known = folder.catalog.sources_and_states(np.unique(ids[kept & (ids < FIRST_DISTRACTOR_ID)]).tolist())
     found = (each.tolist() for each in (kept, ids, distances, is_reranked, probabilities))
     return [
-        SearchResult([_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept], plan)
+        SearchResult(
+            matches=tuple(_match(folder, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept),
+            settings=settings,
+        )
         for row in zip(*found, strict=True)
     ]
 
@@ -116,16 +119,17 @@ def _match(
     if number >= FIRST_DISTRACTOR_ID:
         assert folder.distractors is not None
         return Match(
-            folder.distractors.name(number - FIRST_DISTRACTOR_ID),
-            distance,
-            "distractor",
+            photo=folder.distractors.name(number - FIRST_DISTRACTOR_ID),
+            distance=distance,
+            state="distractor",
             false_match_probability=false_match_probability,
         )
+    source, state = known[number]
     return Match(
-        known[number][0],
-        distance,
-        known[number][1],
-        "descriptor" if is_reranked else "code",
-        number,
-        false_match_probability,
+        photo=source,
+        distance=distance,
+        state=state,
+        compared="descriptor" if is_reranked else "code",
+        id=number,
+        false_match_probability=false_match_probability,
     )

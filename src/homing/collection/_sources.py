@@ -12,7 +12,7 @@ from homing.collection.outcome import Outcome
 from homing.errors import HomingError
 from homing.photo import FoundPhoto
 
-SOURCE_CHANGED = "the file has changed since it was added; add it again with: homing add --replace"
+SOURCE_CHANGED = "the file has changed since it was added; add it again with replace"
 
 
 def update_moved_source(catalog: Catalog, photo: int, path: Location) -> Location | None:
@@ -63,9 +63,9 @@ def still_passive(
     """Outcomes of expected references that remain passive although their path was activated: its file has changed."""
     activated = {outcome.photo for outcome in done if outcome.state != "failed"}
     return [
-        Outcome(photo=location(source), state="failed", reason=f"{source}: {SOURCE_CHANGED}")
+        Outcome(photo=source, state="failed", reason=SOURCE_CHANGED)
         for source, sha256 in catalog.passive()
-        if location(source) in activated and sha256 in expected.get(location(source), ())
+        if source in activated and sha256 in expected.get(location(source), ())
     ]
 
 

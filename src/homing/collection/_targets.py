@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from homing._io.paths import Location, is_inside
 from homing.errors import HomingError
-from homing.photo import SUFFIXES, FoundPhoto
+from homing.photo import SUFFIXES, FoundPhoto, MemoryPhoto
+
+PhotoT = TypeVar("PhotoT", Location, Location | MemoryPhoto)
 
 
-def targets(found: Iterable[FoundPhoto[Location]], out: Location, format: str | None) -> dict[Location, Location]:
+def targets(found: Iterable[FoundPhoto[PhotoT]], out: Location, format: str | None) -> dict[Location, PhotoT]:
     """Map each target file, in `format` if given, to its photo. Photos inside `out` are skipped."""
-    photos: dict[Location, Location] = {}
+    photos: dict[Location, PhotoT] = {}
     for item in found:
-        if is_inside(item.path, out):
+        if not isinstance(item.path, MemoryPhoto) and is_inside(item.path, out):
             continue
         target = out / (item.name.with_suffix(SUFFIXES[format]) if format else item.name)
         if target in photos:

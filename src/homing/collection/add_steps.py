@@ -18,7 +18,7 @@ from homing.collection._sources import update_moved_source
 from homing.collection.catalog import NewPhotos
 from homing.collection.outcome import Outcome, failed
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.photo import Photo, read_file
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ReadPhoto:
+class FileToAdd:
     """A photo's file: its bytes and hash."""
 
     path: Location
@@ -53,16 +53,16 @@ class DescribedPhoto:
     descriptor: np.ndarray
 
 
-def read(path: Location) -> ReadPhoto | Outcome:
+def read(path: Location) -> FileToAdd | Outcome:
     """Read and hash the file of a photo."""
     try:
         data = read_file(path)
     except PhotoError as error:
         return failed(path, error)
-    return ReadPhoto(path, hashlib.sha256(data).hexdigest(), data)
+    return FileToAdd(path, hashlib.sha256(data).hexdigest(), data)
 
 
-def decode(photo: ReadPhoto, resize: Callable[[Photo], Tensor]) -> DecodedPhoto | Outcome:
+def decode(photo: FileToAdd, resize: Callable[[Photo], Tensor]) -> DecodedPhoto | Outcome:
     """Decode a photo and convert it to the network's input with `resize`."""
     try:
         return DecodedPhoto(photo.path, photo.sha256, resize(Photo.decode(photo.data, str(photo.path))))
@@ -76,7 +76,7 @@ def decode(photo: ReadPhoto, resize: Callable[[Photo], Tensor]) -> DecodedPhoto 
 
 def describe_all(photos: Sequence[DecodedPhoto], extractor: Extractor, codebook: Codebook) -> list[DescribedPhoto]:
     """Compute the descriptors and codes of a batch."""
-    descriptors = describe(extractor, [photo.network_input for photo in photos])
+    descriptors = describe_images(extractor, [photo.network_input for photo in photos])
     rows = zip(photos, codebook.encode(descriptors), descriptors.numpy(), strict=True)
     return [DescribedPhoto(photo.path, photo.sha256, code, descriptor) for photo, code, descriptor in rows]
 
@@ -103,7 +103,7 @@ class PhotoAdder:
             if number is not None:
                 return self._known(number, path, sha256)
             if self._catalog.find_released(sha256) is not None:
-                return Outcome(photo=path, state="known")
+                return Outcome(photo=str(path), state="known")
         except CollectionError as error:
             return failed(path, error)
         return None
@@ -111,15 +111,15 @@ class PhotoAdder:
     def _known(self, number: int, path: Location, sha256: str) -> Outcome:
         """Outcome of a photo that is already a reference: added from this path, another path, or one that is gone."""
         if (before := update_moved_source(self._catalog, number, path)) is not None:
-            return Outcome(photo=path, state="moved", moved_from=before)
+            return Outcome(photo=str(path), state="moved", moved_from=str(before))
         source, _ = self._catalog.source_and_state(number)
         if self._replace_tracker is not None and source == stored_path(path):
             with self._replace_tracker.lock:
                 others = self._replace_tracker.outdated(path, sha256)
                 if others:
                     self._catalog.remove(others)
-                    return Outcome(photo=path, state="replaced")
-        return Outcome(photo=path, state="known")
+                    return Outcome(photo=str(path), state="replaced")
+        return Outcome(photo=str(path), state="known")
 
     def record(self, photos: Sequence[DescribedPhoto]) -> list[Outcome]:
         """Record new photos in the catalog. They are on disk when this returns."""
@@ -139,6 +139,6 @@ class PhotoAdder:
         except CollectionError as error:
             return [failed(photo.path, error) for photo in photos]
         return [
-            Outcome(photo=photo.path, state="known" if number is None else "replaced" if numbers else "added")
+            Outcome(photo=str(photo.path), state="known" if number is None else "replaced" if numbers else "added")
             for photo, number, numbers in zip(photos, ids, before, strict=True)
         ]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -13,24 +12,23 @@ from torch import Tensor
 from homing import codebooks, extractors
 from homing._io.paths import Location, location
 from homing.activation import Recipe, resolve_recipe
-from homing.activation.batch import Loop
-from homing.activation.optimize import optimize
+from homing.codebooks import CodebookLike
 from homing.collection._add_job import add_photos
 from homing.collection._export import import_folder
 from homing.collection._release_job import ActivationJob
 from homing.collection._remove import Selection, remove_references, select_references
-from homing.collection._search import plan_search, run_search
+from homing.collection._search import run_search, search_settings
 from homing.collection._sources import passive_photos, still_passive
 from homing.collection.base import BaseCollection
 from homing.collection.folder import create_folder, open_folder
 from homing.collection.lance.folder import create_lance, is_lance, open_lance
 from homing.collection.outcome import Outcome
 from homing.collection.query_variants import describe_queries
-from homing.collection.results import SearchPlan, SearchResult
+from homing.collection.results import SearchResult, SearchSettings
 from homing.collection.synced_index import retry_if_removed
 from homing.collection.uploads import delete_uploads, files_of
 from homing.errors import HomingError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, ExtractorLike
 from homing.photo import PhotoLike, PhotosLike, as_photos
 from homing.photo.inputs import is_one_photo
 
@@ -51,9 +49,9 @@ class Collection(BaseCollection):
         cls,
         path: str | Location,
         *,
-        codebook: str | os.PathLike[str] | codebooks.Codebook = "homing-1",
+        codebook: CodebookLike = "homing-1",
         with_distractors: bool = False,
-        extractor: str | Extractor | None = None,
+        extractor: ExtractorLike | None = None,
     ) -> Collection:
         """Create a collection in a folder that does not exist yet, for a codebook given by name, path or value.
 
@@ -80,7 +78,7 @@ class Collection(BaseCollection):
         cls,
         path: str | Location,
         *,
-        extractor: str | Extractor | None = None,
+        extractor: ExtractorLike | None = None,
         generation: str = "current",
         version: int | None = None,
     ) -> Collection:
@@ -98,17 +96,17 @@ class Collection(BaseCollection):
         return cls(open_folder(where, generation), extractor)
 
     @classmethod
-    def from_export(
-        cls, path: str | Path, export: str | Path, *, extractor: str | Extractor | None = None
-    ) -> Collection:
+    def from_export(cls, path: str | Path, export: str | Path, *, extractor: ExtractorLike | None = None) -> Collection:
         """Create a collection from a Parquet export, with identical references, releases and search results."""
         if is_lance(location(path)):
             raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
 
-    def add(self, photos: PhotosLike, *, replace: bool = False, report: OutcomeCallback | None = None) -> list[Outcome]:
-        """Index photos and folders of photos without changing them. `report` is called with each outcome at once.
+    def add(
+        self, photos: PhotosLike, *, replace: bool = False, on_outcome: OutcomeCallback | None = None
+    ) -> list[Outcome]:
+        """Index photos and folders of photos without changing them. `on_outcome` is called with each outcome at once.
 
         Photos are paths, addresses, files or images in memory, arrays, tensors, or lists of these; see
         `homing.PhotoLike`. Photos in memory are stored in the collection's folder `uploads`, named by their key in a
@@ -117,7 +115,7 @@ class Collection(BaseCollection):
         """
         given = as_photos(photos)
         with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
-            return add_photos(self, found, report or _ignore, replace=replace)
+            return add_photos(self, found, on_outcome or _ignore, replace=replace)
 
     def activate(
         self,
@@ -125,33 +123,35 @@ class Collection(BaseCollection):
         out: str | Location,
         *,
         recipe: str | Recipe = "homing",
+        psnr: float | None = None,
         format: str | None = None,
-        report: OutcomeCallback | None = None,
-        loop: Loop = optimize,
+        on_outcome: OutcomeCallback | None = None,
         processes: bool = False,
         graphics: bool = False,
     ) -> list[Outcome]:
         """Index photos, activate them, and write the files to release into the folder `out`.
 
         `photos` accepts the same types as `add`. Released files keep their names relative to the given folders. Photos
-        that are already activated are not activated again.
-        `loop` replaces the optimization loop, for comparison; its recipe must have a distinct name.
+        that are already activated are not activated again. `psnr`, in dB, replaces that of the recipe's budget:
+        a higher value changes photos less.
+
         With `processes`, several processes read and write photos, for thousands of photos on a GPU; a script that uses
-        it needs `if __name__ == "__main__"`. Graphics with few colors (logos, screenshots of text, line art) are
-        released unchanged unless `graphics` is true.
+        it needs `if __name__ == "__main__"`. Graphics (logos, screenshots of text, line art) are released unchanged
+        unless `graphics` is true.
         """
-        chosen, given = resolve_recipe(recipe), as_photos(photos)
-        job = ActivationJob(self, location(out), chosen, format, loop, processes=processes, graphics=graphics)
+        chosen, given = resolve_recipe(recipe, psnr=psnr), as_photos(photos)
+        job = ActivationJob(self, location(out), chosen, format, processes=processes, graphics=graphics)
         with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
-            return job.run(found, report or _ignore)
+            return job.run(found, on_outcome or _ignore)
 
     def activate_passive(
         self,
         out: str | Location,
         *,
         recipe: str | Recipe = "homing",
+        psnr: float | None = None,
         format: str | None = None,
-        report: OutcomeCallback | None = None,
+        on_outcome: OutcomeCallback | None = None,
         processes: bool = False,
         graphics: bool = False,
     ) -> list[Outcome]:
@@ -160,37 +160,37 @@ class Collection(BaseCollection):
         Released files keep their names relative to the common folder of all references. References whose file is gone
         or has changed fail. The options are those of `activate`.
         """
-        chosen = resolve_recipe(recipe)
+        chosen = resolve_recipe(recipe, psnr=psnr)
         with self.lock_for_writing():
             found, expected = passive_photos(self.folder.catalog)
             job = ActivationJob(
                 self, location(out), chosen, format, expected=expected, processes=processes, graphics=graphics
             )
-            outcomes = job.run(found, report or _ignore) if found else []
+            outcomes = job.run(found, on_outcome or _ignore) if found else []
             for outcome in still_passive(self.folder.catalog, expected, outcomes):
-                (report or _ignore)(outcome)
+                (on_outcome or _ignore)(outcome)
                 outcomes.append(outcome)
             return outcomes
 
-    def find(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
+    def select(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
         """Select references by id, by the path they were added from, or by a folder that contains it."""
         return select_references(self.folder.catalog, [what] if isinstance(what, ReferenceSelector) else what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
-        """Remove the references that `find` selects, in one transaction.
+        """Remove the references that `select` gives, in one transaction.
 
         Selectors that match no reference fail; the others are removed regardless. Released files stay in place. Stored
         files of photos that were added from memory are deleted.
         """
         with self.lock_for_writing():
-            outcomes = remove_references(self.folder, self.find(what))
+            outcomes = remove_references(self.folder, self.select(what))
             delete_uploads(outcomes, self.uploads)
             return outcomes
 
     @overload
     def search(
         self,
-        photos: list[Any] | tuple[Any, ...] | Mapping[str, PhotoLike],
+        photos: list[Any] | tuple[Any, ...] | Generator[Any, Any, Any] | Mapping[str, PhotoLike],
         *,
         k: int = ...,
         probes: int | None = ...,
@@ -259,15 +259,15 @@ class Collection(BaseCollection):
         `probes` is the number of cells to search. `probe_radius` instead searches every cell whose center is at most
         this much farther away than the nearest one, in squared distance, up to 64 cells. `rerank` is the number of
         nearest codes that are re-ranked by the descriptors of originals and activated files; 0 disables it. Distractors
-        keep their code distance. The defaults depend on the collection, see `plan_search`. `max_false_match` omits
+        keep their code distance. The defaults depend on the collection, see `search_settings`. `max_false_match` omits
         matches with a larger false-match probability.
         """
         index = self.index
         variants = descriptors.ndim == 3 and descriptors.shape[1] > 1
-        plan = plan_search(index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
-        return run_search(self.folder, index, descriptors, k, plan, max_false_match)
+        settings = search_settings(index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
+        return run_search(self.folder, index, descriptors, k, settings, max_false_match)
 
-    def plan_search(
+    def search_settings(
         self,
         k: int = 10,
         probes: int | None = None,
@@ -275,9 +275,9 @@ class Collection(BaseCollection):
         rerank: int | None = None,
         *,
         variants: bool = False,
-    ) -> SearchPlan:
-        """The plan of a search with these options. Missing options are chosen by the size of the collection."""
-        return plan_search(self.index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
+    ) -> SearchSettings:
+        """The settings of a search with these options. Missing options are chosen by the size of the collection."""
+        return search_settings(self.index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
 
 
 def _open_lance_collection(where: Location, extractor: Extractor | None, which: str, version: int | None) -> Collection:
@@ -287,4 +287,4 @@ def _open_lance_collection(where: Location, extractor: Extractor | None, which: 
 
 
 def _ignore(_: Outcome) -> None:
-    """The default of `report`: do nothing."""
+    """The default of `on_outcome`: do nothing."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
-from homing.collection.catalog import Catalog, ReleaseRow, State
+from homing.collection.catalog import Catalog, State
 from homing.collection.references import Reference, ReferenceQuery, Release, folded, folded_name
 from homing.errors import NotFoundError
 
@@ -18,78 +18,62 @@ _STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written
 _COLUMNS = f"SELECT id, source, sha256, added, {_STATE} FROM photos"
 
 
-@dataclass(frozen=True)
-class ListedReference:
-    """A reference as shown in a list."""
-
-    id: int
-    source: str
-    sha256: str
-    added: str
-    state: State
-
-
 class ReferenceListing(Catalog):
-    """The references of a catalog, newest first. Uses a separate connection, so that long reads block no search."""
+    """The references of a catalog. Uses a separate connection, so that long reads block no search."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "catalog.sqlite")
         self._database.create_function("name_of", 1, folded_name, deterministic=True)  # LIKE ignores case in ASCII only
 
-    def page(self, limit: int, *, after: int | None = None, name: str = "") -> list[ListedReference]:
-        """Up to `limit` references older than the one with the id `after`, with `name` in their file names."""
+    def count(self, name: str = "", state: State | None = None) -> int:
+        """The number of references, or of those with `name` in their file names, or with a state."""
         where, values = _name_condition(name)
-        before = 2**63 - 1 if after is None else after
-        rows = self._fetch_all(f"{_COLUMNS} WHERE id < ? AND {where} ORDER BY id DESC LIMIT ?", before, *values, limit)
-        return [ListedReference(*row) for row in rows]
-
-    def count(self, name: str = "") -> int:
-        """The number of references, or of those with `name` in their file names."""
-        where, values = _name_condition(name)
+        if state is not None:
+            where = f"{where} AND {_STATE} = '{state}'"
         # Without a condition, SQLite counts all rows quickly.
-        ((count,),) = self._fetch_all(
-            f"SELECT count(*) FROM photos WHERE {where}" if name else "SELECT count(*) FROM photos", *values
-        )
+        condition = f" WHERE {where}" if name or state else ""
+        ((count,),) = self._fetch_all(f"SELECT count(*) FROM photos{condition}", *values)
         return int(count)
 
-    def one(self, number: int) -> ListedReference:
+    def one(self, number: int) -> Reference:
         """The reference with this id. Raises NotFoundError if there is none."""
         row = self._fetch_one(f"{_COLUMNS} WHERE id = ?", number)
         if row is None:
             raise NotFoundError(f"no reference has the id {number}")
-        return ListedReference(*row)
+        (reference,) = self._to_references([row])
+        return reference
 
-    def releases(self, number: int) -> list[tuple[ReleaseRow, str]]:
-        """The releases of a reference with their times, latest first."""
-        rows = self._fetch_all(
-            "SELECT state, path, sha256, recipe, psnr, ssim, linf, reason, changed FROM releases"
-            " WHERE photo = ? AND written ORDER BY changed DESC, rowid DESC",
-            number,
-        )
-        return [(ReleaseRow(*row[:-1]), str(row[-1])) for row in rows]
-
-    def references(self, query: ReferenceQuery) -> Iterator[Reference]:
-        """Iterate over the references of a query in order of id."""
-        last, given = -1 if query.after is None else query.after, 0
+    def references(self, query: ReferenceQuery, *, newest_first: bool = False) -> Iterator[Reference]:
+        """Iterate over the references of a query in order of id; `newest_first` in the opposite order."""
+        last, given = (2**63 - 1 if newest_first else -1) if query.after is None else query.after, 0
         name, values = _name_condition(query.name_contains or "")
         state = "TRUE" if query.state is None else f"{_STATE} = '{query.state}'"
+        beyond, order = ("<", "DESC") if newest_first else (">", "ASC")
         while size := query.page_size(given, _PAGE):
             rows = self._fetch_all(
-                f"{_COLUMNS} WHERE id > ? AND {name} AND {state} ORDER BY id LIMIT ?", last, *values, size
+                f"{_COLUMNS} WHERE id {beyond} ? AND {name} AND {state} ORDER BY id {order} LIMIT ?",
+                last,
+                *values,
+                size,
             )
-            releases = self._releases_of([row[0] for row in rows])
-            for number, source, sha256, added, its_state in rows:
-                yield Reference(
-                    id=number,
-                    photo=source,
-                    state=its_state,
-                    sha256=sha256,
-                    added=_parse_time(added),
-                    releases=tuple(releases.get(number, ())),
-                )
+            yield from self._to_references(rows)
             if len(rows) < size:
                 return
             last, given = rows[-1][0], given + len(rows)
+
+    def _to_references(self, rows: Sequence[tuple[Any, ...]]) -> list[Reference]:
+        releases = self._releases_of([row[0] for row in rows])
+        return [
+            Reference(
+                id=number,
+                photo=source,
+                state=state,
+                sha256=sha256,
+                added=_parse_time(added),
+                releases=tuple(releases.get(number, ())),
+            )
+            for number, source, sha256, added, state in rows
+        ]
 
     def _releases_of(self, ids: list[int]) -> dict[int, list[Release]]:
         found: dict[int, list[Release]] = {}
@@ -99,7 +83,7 @@ class ReferenceListing(Catalog):
             json.dumps(ids),
         ):
             names = ("path", "state", "sha256", "psnr", "ssim", "linf", "reason")
-            release = Release(**dict(zip(names, row, strict=True)), released=_parse_time(changed))
+            release = Release(**dict(zip(names, row, strict=True)), time=_parse_time(changed))
             found.setdefault(photo, []).append(release)
         return found
 

@@ -18,14 +18,14 @@ from homing.collection.lance.migration import delete_previous_lance, migrate_lan
 from homing.collection.outcome import MigratedRelease, Migration
 from homing.collection.reencode import RELEASED_FILE_MISSING, Reencoder
 from homing.errors import CollectionError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, ExtractorLike
 
 
 def migrate(
     path: str | Location,
-    codebook: str | os.PathLike[str] | codebooks.Codebook,
+    codebook: codebooks.CodebookLike,
     *,
-    extractor: str | Extractor | None = None,
+    extractor: ExtractorLike | None = None,
     advance: Callable[[], None] = lambda: None,
 ) -> Migration:
     """Build the next generation of a collection, for another codebook. Call again to resume an interrupted migration.

@@ -5,28 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from homing._io.paths import Location
+from homing._io.paths import Location, printable
 from homing.errors import HomingError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a job for one photo. `reason` is one line that begins with the photo's path."""
+    """The result of a job for one photo; paths are given as strings."""
 
-    photo: Location
+    photo: str
+    """The photo's path, as it was given or found."""
     state: Literal["added", "known", "moved", "replaced", "activated", "unchanged", "removed", "failed"]
-    released: Location | None = None
+    released: str | None = None
+    """The path of the released file."""
     psnr: float | None = None
     ssim: float | None = None
     linf: float | None = None
     reason: str | None = None
+    """Why the photo failed or is unchanged, or what was done to keep the budget: one line, without the path."""
     bytes_before: int | None = None
     """Size of the photo's file."""
     bytes_after: int | None = None
     """Size of the released file."""
     notes: list[str] = field(default_factory=list)
-    """Differences between the released file and the original beyond the pixels, in short sentences."""
-    moved_from: Location | None = None
+    """What was written differently than in the original, in short sentences."""
+    moved_from: str | None = None
     """The previously recorded path of a known photo whose file moved here."""
     overwrote: bool = False
     """Whether the released file replaced an earlier release of the same photo."""
@@ -35,11 +38,16 @@ class Outcome:
     error: HomingError | None = field(default=None, repr=False, compare=False)
     """The error that prevented adding or activating the photo."""
 
+    @property
+    def remarks(self) -> list[str]:
+        """The notes, and whether an earlier release was replaced."""
+        return self.notes + ["An earlier release was replaced."] * self.overwrote
+
 
 def failed(photo: Location, error: HomingError) -> Outcome:
-    """The outcome of a photo that failed with an error. The reason begins with the photo's path."""
-    reason = str(error) if str(error).startswith(str(photo)) else f"{photo}: {error}"
-    return Outcome(photo=photo, state="failed", reason=reason, error=error)
+    """The outcome of a photo that failed with an error."""
+    reason = str(error).removeprefix(f"{photo}: ").removeprefix(f"{printable(photo)}: ")
+    return Outcome(photo=str(photo), state="failed", reason=reason, error=error)
 
 
 @dataclass(frozen=True)

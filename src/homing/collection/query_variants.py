@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from homing._io.paths import Location
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.photo import MemoryPhoto
 from homing.photo.inputs import load_pixels
 
@@ -34,7 +34,7 @@ def describe_queries(
         inputs = [extractor.resize(load_pixels(photo)) for photo in batch]
         images = [each for image in inputs for each in (query_variants(image) if variants else [image])]
         names = [photo.name if isinstance(photo, MemoryPhoto) else str(photo) for photo in batch]
-        yield Queries(names, describe(extractor, images).view(len(batch), len(images) // len(batch), -1))
+        yield Queries(names, describe_images(extractor, images).view(len(batch), len(images) // len(batch), -1))
 
 
 def query_variants(network_input: Tensor) -> list[Tensor]:

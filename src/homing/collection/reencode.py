@@ -18,7 +18,7 @@ from homing.activation.release_check import MIN_LOSS_DECREASE
 from homing.codebooks import Codebook
 from homing.collection._transfer import PhotoRow, ReleaseRecord, Transfer
 from homing.errors import PhotoError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.objectives import has_objective, objective_for
 from homing.photo import Photo, read_file
 
@@ -92,7 +92,7 @@ class Reencoder:
             if not readable:
                 return []
             rows = [row for row, _ in readable]
-            descriptors = describe(self.extractor, [network_input for _, network_input in readable])
+            descriptors = describe_images(self.extractor, [network_input for _, network_input in readable])
             vectors = [vector.tobytes() for vector in descriptors.numpy().astype(np.float16)]
         codes = self._new.encode(descriptors)
         return [
@@ -149,7 +149,7 @@ class Reencoder:
         if self.same_network and row.vector is not None:
             return _as_tensor([row.vector])
         try:
-            return describe(self.extractor, [self._read_network_input(row.path, row.sha256)])
+            return describe_images(self.extractor, [self._read_network_input(row.path, row.sha256)])
         except PhotoError:
             return None
 

@@ -25,7 +25,7 @@ class Release:
     linf: float
     reason: str | None
     """Why the photo is unchanged, or what was done to keep the budget."""
-    released: datetime
+    time: datetime
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class ReadPhoto:
+class FileToRelease:
     """A photo's file with its hash, and the hash of the existing target file, None if there is none."""
 
     task: Task
@@ -92,11 +92,11 @@ def refuse_name_clashes(tasks: Sequence[Task]) -> None:
         seen[key] = task.path
 
 
-def read(task: Task) -> ReadPhoto | Outcome:
+def read(task: Task) -> FileToRelease | Outcome:
     """Read and hash the file of a photo, and hash the existing file at its target."""
     try:
         data = read_file(task.path)
-        return ReadPhoto(
+        return FileToRelease(
             task, EncodedPhoto(str(task.path), data), hashlib.sha256(data).hexdigest(), _target_sha256(task)
         )
     except (PhotoError, CollectionError) as error:
@@ -227,7 +227,10 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
             releases.confirm(written)
     except CollectionError as error:
         outcomes |= {task: failed(task.path, error) for task, _ in made}
-    return [replace(outcomes[task], moved_from=task.moved_from) for task, _ in batch]
+    return [
+        replace(outcomes[task], moved_from=None if task.moved_from is None else str(task.moved_from))
+        for task, _ in batch
+    ]
 
 
 def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: ReleaseWriter) -> Outcome:
@@ -250,23 +253,22 @@ def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: 
     )
 
 
-def with_differences(outcome: Outcome, data: bytes) -> Outcome:
+def with_differences(outcome: Outcome, task: Task, data: bytes) -> Outcome:
     """Add file sizes and notes to the outcome of an earlier job. `data` is the photo's original file."""
-    assert outcome.released is not None
-    after = read_file(outcome.released)
-    notes = differences(data, after, str(outcome.photo))
+    after = read_file(task.target)
+    notes = differences(data, after, outcome.photo)
     return replace(outcome, bytes_before=len(data), bytes_after=len(after), notes=notes)
 
 
 def _outcome(task: Task, row: ReleaseRow) -> Outcome:
     return Outcome(
-        photo=task.path,
+        photo=str(task.path),
         state=row.state,
-        released=task.target,
+        released=str(task.target),
         psnr=row.psnr,
         ssim=row.ssim,
         linf=row.linf,
-        reason=f"{task.path}: {row.reason}" if row.reason else None,
+        reason=row.reason,
     )
 
 

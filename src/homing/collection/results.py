@@ -20,7 +20,7 @@ def verdict_of(false_match_probability: float) -> Verdict:
     return "possible" if false_match_probability <= POSSIBLE_PROBABILITY else "none"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Match:
     """A reference near a query: its source file and its distance from the query's descriptor.
 
@@ -44,7 +44,7 @@ class Match:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchPlan:
+class SearchSettings:
     """What a search does: how many references it searches, in how many cells, and how many it re-ranks.
 
     Either `probes` or `probe_radius` chooses the cells; where a codebook has none, `cells` and `probes` are None.
@@ -64,19 +64,20 @@ class SearchPlan:
             searched = f"cells within a probe radius of {self.probe_radius:g}"
         elif self.cells is not None:
             searched = f"{'all' if self.probes == self.cells else f'{self.probes:,} of'} {self.cells:,} cells"
-        reranked = f", the nearest {self.rerank:,} compared again by descriptors" if self.rerank else ""
+        reranked = f", the nearest {self.rerank:,} re-ranked by descriptors" if self.rerank else ""
         return f"{self.references:,} references, {searched}{reranked}{', in five variants' * self.variants}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchResult(Sequence[Match]):
     """The matches of one query, the least likely to be false first, and what the search did.
 
-    A sequence of its matches: iterate over it, index it, ask for its length.
+    A sequence of its matches: iterate over it, index it, ask for its length. It is true if there are any matches,
+    whatever their verdict.
     """
 
-    matches: list[Match]
-    search: SearchPlan
+    matches: tuple[Match, ...]
+    settings: SearchSettings
     query: str | None = None
     """The name of the photo; None if descriptors were searched for."""
 
@@ -97,7 +98,7 @@ class SearchResult(Sequence[Match]):
     def __getitem__(self, index: slice) -> list[Match]: ...
 
     def __getitem__(self, index: int | slice) -> Match | list[Match]:
-        return self.matches[index]
+        return list(self.matches[index]) if isinstance(index, slice) else self.matches[index]
 
     def __iter__(self) -> Iterator[Match]:
         return iter(self.matches)

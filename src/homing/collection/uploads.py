@@ -171,7 +171,7 @@ def delete_uploads(removed: Iterable[Outcome], uploads: UploadStore) -> None:
     """Delete the stored files of removed references."""
     for outcome in removed:
         if outcome.state == "removed":
-            uploads.delete(uploads.resolve_source(str(outcome.photo)))
+            uploads.delete(uploads.resolve_source(outcome.photo))
 
 
 @contextmanager

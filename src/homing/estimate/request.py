@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from homing.activation import recipe_named
+from homing.activation import resolve_recipe
 from homing.errors import HomingError, UnknownNameError
 from homing.estimate.rates import load_rates, rates_under
 
@@ -63,7 +63,7 @@ class EstimateRequest:
         if self.engine not in (engines := {name.partition(".")[0] for name in rates_under("search")}):
             raise UnknownNameError("measured engine", self.engine, engines)
         if self.recipe != PASSIVE:
-            recipe_named(self.recipe)
+            resolve_recipe(self.recipe)
         if self.cores is not None and self.gpu != "none" and self.cores != self.measured_cores:
             raise HomingError(
                 f"the rates of an {self.gpu} were measured with {self.measured_cores} cores, got {self.cores};"

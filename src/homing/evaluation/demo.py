@@ -13,7 +13,7 @@ from statistics import fmean
 
 from homing._extras import install_command
 from homing._io.files import report_write_errors
-from homing._io.paths import stored_path
+from homing._io.paths import location, stored_path
 from homing.collection import Collection, Outcome
 from homing.collection.folder import UPLOADS
 from homing.edits import PAPER
@@ -92,10 +92,10 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
         for name, data in photos.items():
             _write(out / "photos" / name, data)
         started = time.perf_counter()
-        outcomes = collection.activate(out / "photos", out / "released", report=lambda _: advance())
+        outcomes = collection.activate(out / "photos", out / "released", on_outcome=lambda _: advance())
         seconds = (time.perf_counter() - started) / len(outcomes)
         if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
-            raise HomingError(str(failed.reason))
+            raise HomingError(f"{failed.photo}: {failed.reason}")
         searches: dict[Probes, Search] = {
             probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
         }
@@ -118,10 +118,10 @@ def steps() -> int:
 def passive_and_released(outcomes: Iterable[Outcome]) -> tuple[list[ReleasedPhoto], list[ReleasedPhoto]]:
     """The original photos and their released files; the seed of both is the photo's position in the sorted list."""
     sorted_outcomes = sorted(outcomes, key=lambda outcome: outcome.photo)
-    sources = [stored_path(each.photo) for each in sorted_outcomes]
+    sources = [stored_path(location(each.photo)) for each in sorted_outcomes]
     originals = [ReleasedPhoto(name, Path(name), seed) for seed, name in enumerate(sources)]
     released_photos = [
-        replace(photo, file=Path(stored_path(each.released)))
+        replace(photo, file=Path(stored_path(location(each.released))))
         for photo, each in zip(originals, sorted_outcomes, strict=True)
         if each.released
     ]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from homing._io.files import write_atomically
-from homing._io.paths import stored_path
+from homing._io.paths import location, stored_path
+from homing.collection.uploads import display_name
 from homing.edits import parse
 from homing.evaluation.results.page import render
 from homing.evaluation.retrieval import Query
@@ -34,6 +35,7 @@ def write_demo_report(result: DemoResult) -> None:
     values = {
         "result": result,
         "recalls": list(result.rows()),
+        "display_name": display_name,
         "photos": [_photo_row(result, outcome) for outcome in result.outcomes],
     }
     write_atomically(result.report, render("demo.html", values))
@@ -42,7 +44,7 @@ def write_demo_report(result: DemoResult) -> None:
 def _photo_row(result: DemoResult, outcome: Outcome) -> _PhotoRow:
     assert outcome.released is not None
     before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
-    passive, activated = _hardest_copy(result, stored_path(outcome.photo))
+    passive, activated = _hardest_copy(result, stored_path(location(outcome.photo)))
     copy = parse(activated.edit)(to_image(after), activated.seed)
     pictures = {
         "before": to_image(before),

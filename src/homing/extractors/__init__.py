@@ -1,7 +1,17 @@
 """Extractors: networks that compute the descriptor of a photo."""
 
-from homing.extractors.base import Extractor, NetworkExtractor, describe
+from homing.extractors.base import Extractor, NetworkExtractor, describe_images
 from homing.extractors.published import fetch, fetched
-from homing.extractors.registry import available, load, register
+from homing.extractors.registry import ExtractorLike, available, load, register
 
-__all__ = ["Extractor", "NetworkExtractor", "available", "describe", "fetch", "fetched", "load", "register"]
+__all__ = [
+    "Extractor",
+    "ExtractorLike",
+    "NetworkExtractor",
+    "available",
+    "describe_images",
+    "fetch",
+    "fetched",
+    "load",
+    "register",
+]

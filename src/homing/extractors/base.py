@@ -109,7 +109,7 @@ def forward_fast(extractor: Extractor, images: Tensor) -> Tensor:
     return fast(images)
 
 
-def describe(extractor: Extractor, images: Sequence[Tensor]) -> Tensor:
+def describe_images(extractor: Extractor, images: Sequence[Tensor]) -> Tensor:
     """Descriptors (B, dim), on the CPU, of (3, H, W) images, which may differ in size."""
     with torch.inference_mode():
         inputs = torch.stack([extractor.resize(image) for image in images])

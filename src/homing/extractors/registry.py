@@ -16,6 +16,8 @@ from homing.extractors.base import Extractor
 
 Device = torch.device | str | None
 Builder = Callable[[Device], Extractor]
+ExtractorLike = str | os.PathLike[str] | Extractor
+"""An extractor by name, by file, or itself."""
 _BUILDERS: dict[str, Builder] = {}
 
 
@@ -29,7 +31,7 @@ def register(name: str) -> Callable[[Builder], Builder]:
     return decorate
 
 
-def load(extractor: str | os.PathLike[str] | Extractor, device: Device = None) -> Extractor:
+def load(extractor: ExtractorLike, device: Device = None) -> Extractor:
     """The extractor of this name or file, on this device (by default a GPU if there is one).
 
     An Extractor is returned unchanged.

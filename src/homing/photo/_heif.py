@@ -18,8 +18,12 @@ _QUALITY, _FINER_QUALITY = 80, 95
 _PRESET = "ultrafast"
 # Properties of a picture that stay valid after a small change of its pixels.
 _KEPT = (
-    *("nclx_profile", "pixel_aspect_ratio", "content_light_level", "mastering_display_colour_volume"),
-    *("ambient_viewing_environment", "nominal_diffuse_white_luminance"),
+    "nclx_profile",
+    "pixel_aspect_ratio",
+    "content_light_level",
+    "mastering_display_colour_volume",
+    "ambient_viewing_environment",
+    "nominal_diffuse_white_luminance",
 )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import tifffile
 from PIL import Image, JpegImagePlugin, PngImagePlugin
 
+from homing._io.files import format_size
 from homing.errors import PhotoError
 from homing.photo import _heif, _png
 from homing.photo._errors import DECODE_ERRORS, reason
@@ -56,7 +57,7 @@ def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
     if len(after) <= _GROWTH * len(before):
         return changes
     cause = changes[0].rstrip(".") if changes else "the change adds detail, which compresses badly"
-    return [f"{new.format} grew from {_size(len(before))} to {_size(len(after))}: {cause}.", *changes[1:]]
+    return [f"{new.format} grew from {format_size(len(before))} to {format_size(len(after))}: {cause}.", *changes[1:]]
 
 
 def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
@@ -182,8 +183,3 @@ def _bits(data: bytes, format: str) -> int:
 
 def _metadata(metadata: Metadata) -> frozenset[str]:
     return frozenset(name for name, value in (("EXIF", metadata.exif), ("XMP", metadata.xmp)) if value)
-
-
-def _size(count: int) -> str:
-    """A number of bytes with a unit: 70 KB, 1.0 MB."""
-    return f"{count / 1e6:.1f} MB" if count >= 999_500 else f"{max(1, round(count / 1e3))} KB"

@@ -18,14 +18,14 @@ _PHOTO_SUFFIXES = {
 }
 
 
-LocationT = TypeVar("LocationT", bound=Location, covariant=True)
+PhotoT = TypeVar("PhotoT", covariant=True)
 
 
 @dataclass(frozen=True)
-class FoundPhoto(Generic[LocationT]):
-    """A photo's file, and its name relative to what the user gave."""
+class FoundPhoto(Generic[PhotoT]):
+    """A photo's file, or a photo in memory, and its name relative to what the user gave."""
 
-    path: LocationT
+    path: PhotoT
     name: Path
 
 

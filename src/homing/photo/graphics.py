@@ -1,4 +1,4 @@
-"""Detect graphics of few colors: logos, line art, screenshots of text."""
+"""Detect graphics: logos, line art, screenshots of text."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NEAR = 6  # in pixels, half the distance between the strokes of small letters
 _TEXTURE = 0.01  # maximum share of a graphic's pixels that are far from any flat area
 
 
-def graphic_colors(photo: Photo) -> int | None:
-    """The number of colors of a graphic; None for a photo.
+def graphic_kind(photo: Photo) -> str | None:
+    """What makes an image a graphic, such as "12 colors" or "flat areas"; None for a photograph.
 
     A graphic has few colors, or, in a lossless file, almost all of its pixels are close to an exactly flat area.
     """
@@ -28,10 +28,8 @@ def graphic_colors(photo: Photo) -> int | None:
     # A sample of the pixels has no more colors than all of them.
     step = max(1, codes.size // _SAMPLE)
     if len(np.unique(codes.ravel()[::step])) <= few and (count := len(np.unique(codes))) <= few:
-        return count
-    if is_lossless(photo) and _texture(codes) <= _TEXTURE:
-        return len(np.unique(codes))
-    return None
+        return "one color" if count == 1 else f"{count} colors"
+    return "flat areas" if is_lossless(photo) and _texture(codes) <= _TEXTURE else None
 
 
 def _shown(photo: Photo, alpha: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from homing._io.paths import Address, Location, location
 from homing.errors import PhotoError
 from homing.photo._decode import SMALLEST, file_format
 from homing.photo._errors import DECODE_ERRORS, reason
-from homing.photo.formats import SUFFIXES
+from homing.photo.formats import SUFFIXES, has_suffix_of, is_file_name
 from homing.photo.photo import Photo
 
 PhotoLike = str | Location | bytes | bytearray | memoryview | BinaryIO | Image.Image | np.ndarray | Tensor | Photo
@@ -31,11 +31,10 @@ PhotosLike = PhotoLike | Iterable[PhotoLike] | Mapping[str, PhotoLike]
 
 ACCEPTED = (
     "a photo is a path, an address, bytes or a binary file object of a photo file, a PIL.Image.Image, a NumPy array "
-    "(H, W, 3) or (H, W) of uint8 or uint16, a tensor (3, H, W) or (1, H, W) of floats in [0, 1] or of uint8, or a "
-    "homing.Photo; several are a list, a dict of names and photos, or a tensor (B, 3, H, W)"
+    "(H, W, 3) in RGB order or (H, W) of uint8 or uint16, a tensor (3, H, W) or (1, H, W) of floats in [0, 1] or of "
+    "uint8, or a homing.Photo; several are a list, a dict of names and photos in memory, or a tensor (B, 3, H, W)"
 )
 _PIL_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # modes that a PNG file stores without conversion
-_MAX_NAME_BYTES = 200  # file systems accept 255, and temporary names are longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +43,16 @@ class MemoryPhoto:
 
     given_name: str | None
     """The name of its file, or the name that the user gave it."""
-    content: bytes | np.ndarray | Tensor = field(repr=False)
-    """The bytes of a file, (H, W) or (H, W, 3) code values, or a (3, H, W) tensor of floats in [0, 1]."""
+    content: bytes | Photo | np.ndarray | Tensor = field(repr=False)
+    """The bytes of a file, a decoded one, (H, W) or (H, W, 3) code values, or (3, H, W) floats in [0, 1]."""
 
     @cached_property
     def data(self) -> bytes:
         """The bytes of the file."""
         if isinstance(self.content, bytes):
             return self.content
+        if isinstance(self.content, Photo):
+            return self.content.encode() if self.content.changed else self.content.data
         return bytes(imagecodecs.png_encode(_to_code_values(self.content), level=1))
 
     @cached_property
@@ -66,17 +67,22 @@ class MemoryPhoto:
         if self.given_name is None:
             return self.sha256[:16] + SUFFIXES[format]
         name = Path(self.given_name)
-        return name.name if _suits(name, format) else name.stem + SUFFIXES[format]
+        return name.name if has_suffix_of(name, format) else name.stem + SUFFIXES[format]
+
+    def __str__(self) -> str:
+        return self.name
 
     def photo(self) -> Photo:
         """The decoded file."""
+        if isinstance(self.content, Photo) and not self.content.changed:
+            return self.content
         return Photo.decode(self.data, self.name)
 
     def pixels(self) -> Tensor:
         """Upright sRGB pixels, (3, H, W) in [0, 1]; those of a float tensor are not rounded to 8 bits."""
         if isinstance(self.content, Tensor):
             return self.content.expand(3, -1, -1).contiguous()
-        return self.photo().pixels()
+        return (self.content if isinstance(self.content, Photo) else self.photo()).pixels()
 
 
 def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
@@ -92,6 +98,13 @@ def as_photos(photos: PhotosLike) -> list[Location | MemoryPhoto]:
     if not isinstance(photos, Iterable):
         raise _refused(photos)
     return _refuse_empty([_as_photo(photo) for photo in photos])
+
+
+def as_photo(photo: PhotoLike) -> Location | MemoryPhoto:
+    """One photo; PhotoError if it is not accepted, or several were given."""
+    if not is_one_photo(photo):
+        raise PhotoError(f"one photo is expected, got {_describe(photo)}; {ACCEPTED}")
+    return _as_photo(photo)
 
 
 def is_one_photo(photos: PhotosLike) -> bool:
@@ -114,12 +127,14 @@ def load_photo(photo: Location | MemoryPhoto) -> Photo:
 
 def _refuse_empty(photos: Sequence[Location | MemoryPhoto]) -> list[Location | MemoryPhoto]:
     if not photos:
-        raise PhotoError(f"no photos were given; {ACCEPTED}")
+        raise PhotoError("no photos were given; one or several are accepted")
     return list(photos)
 
 
 def _refused(photo: object) -> PhotoError:
-    return PhotoError(f"got {_describe(photo)}; {ACCEPTED}")
+    has_alpha = isinstance(photo, np.ndarray) and photo.ndim == 3 and photo.shape[2] == 4
+    hint = "; drop its alpha channel with array[..., :3]" if has_alpha else ""
+    return PhotoError(f"got {_describe(photo)}{hint}; {ACCEPTED}")
 
 
 def _describe(photo: object) -> str:
@@ -139,7 +154,7 @@ def _as_named_photo(name: object, photo: PhotoLike) -> MemoryPhoto:
     parsed = _as_photo(photo)
     if not isinstance(parsed, MemoryPhoto):
         raise PhotoError(f"{parsed}: a file keeps its own name; only photos in memory can be named, got {name!r}")
-    if not _is_file_name(name):
+    if not is_file_name(name):
         raise PhotoError(f"{name!r} cannot be the name of a file; choose a plain name such as beach.png")
     named = MemoryPhoto(name, parsed.content)
     if named.name != name:
@@ -154,10 +169,10 @@ def _as_photo(photo: Any) -> Location | MemoryPhoto:
     if isinstance(photo, str | os.PathLike):
         path = os.fspath(photo)
         if not isinstance(path, str) or not path or "\0" in path:
-            raise PhotoError(f"{path!r} cannot be the name of a file; {ACCEPTED}")
+            raise PhotoError(f"{path!r} cannot be the name of a file")
         return location(photo if isinstance(photo, str) else Path(path))
     if isinstance(photo, Photo):
-        return MemoryPhoto(_base_name(photo.name), file_of(photo))
+        return MemoryPhoto(_base_name(photo.name), photo)
     if isinstance(photo, Image.Image):
         return _from_pil(photo)
     if isinstance(photo, np.ndarray):
@@ -171,12 +186,6 @@ def _as_photo(photo: Any) -> Location | MemoryPhoto:
     raise _refused(photo)
 
 
-def file_of(photo: Photo) -> bytes:
-    """The file of a decoded photo: as it was read, or encoded again if its pixels were changed."""
-    unchanged = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
-    return photo.data if unchanged else photo.encode()
-
-
 def _from_bytes(data: bytes, name: str | None) -> MemoryPhoto:
     file_format(data, name or "bytes")
     return MemoryPhoto(name, data)
@@ -186,7 +195,7 @@ def _from_file(file: BinaryIO) -> MemoryPhoto:
     name = getattr(file, "name", None)
     shown = name if isinstance(name, str) else "file object"
     if getattr(file, "closed", False):
-        raise PhotoError(f"{shown}: the file object is closed; {ACCEPTED}")
+        raise PhotoError(f"{shown}: the file object is closed; an open one is accepted")
     try:
         data = file.read()
     except (OSError, ValueError) as error:
@@ -205,14 +214,13 @@ def _from_pil(image: Image.Image) -> MemoryPhoto:
             f"got a PIL image of mode {image.mode}, accepted are {', '.join(_PIL_MODES)}; give the bytes of its file, "
             "or image.convert('RGB')"
         )
-    _check_size(image.width, image.height, name or "PIL image")
+    check_size(image.width, image.height, name or "PIL image")
     if (frames := getattr(image, "n_frames", 1)) > 1:
         raise PhotoError(f"{name or 'PIL image'}: animated or multi-page: one frame is expected, got {frames}")
     written = BytesIO()
     try:
-        image.save(
-            written, "PNG", exif=image.getexif(), compress_level=1
-        )  # with its orientation; a profile is written by itself
+        # Pillow writes the profile by itself, but not the orientation.
+        image.save(written, "PNG", exif=image.getexif(), compress_level=1)
     except (*DECODE_ERRORS, ValueError) as error:
         raise PhotoError(f"{name or 'PIL image'}: cannot be read: {reason(error)}") from error
     return MemoryPhoto(_base_name(name) if name else None, written.getvalue())
@@ -222,7 +230,7 @@ def _checked_array(array: np.ndarray) -> np.ndarray:
     """Check (H, W) or (H, W, 3) code values, and copy them, because the caller may change the array later."""
     if array.dtype not in (np.uint8, np.uint16) or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
         raise _refused(array)
-    _check_size(array.shape[1], array.shape[0], "array")
+    check_size(array.shape[1], array.shape[0], "array")
     return np.array(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
@@ -230,7 +238,7 @@ def _from_tensor(tensor: Tensor) -> MemoryPhoto:
     """(1, H, W) or (3, H, W) floats in [0, 1], or uint8."""
     if tensor.ndim != 3 or tensor.shape[0] not in (1, 3):
         raise _refused(tensor)
-    _check_size(tensor.shape[2], tensor.shape[1], "tensor")
+    check_size(tensor.shape[2], tensor.shape[1], "tensor")
     if (
         tensor.is_meta
         or tensor.layout != torch.strided
@@ -240,11 +248,8 @@ def _from_tensor(tensor: Tensor) -> MemoryPhoto:
     values = tensor.detach().cpu()
     if values.dtype == torch.uint8:
         return MemoryPhoto(None, _to_height_width(values).copy())
-    values = values.float().clone()
-    least, most = float(values.min()), float(values.max())
-    if not (least >= 0 and most <= 1):  # also false for NaN
-        raise PhotoError(f"got {_describe(tensor)} with values from {least:g} to {most:g}, not in [0, 1]; {ACCEPTED}")
-    return MemoryPhoto(None, values)
+    check_unit_range(values)
+    return MemoryPhoto(None, values.float().clone())
 
 
 def _to_code_values(pixels: np.ndarray | Tensor) -> np.ndarray:
@@ -259,7 +264,17 @@ def _to_height_width(values: Tensor) -> np.ndarray:
     return array
 
 
-def _check_size(width: int, height: int, name: str) -> None:
+def check_unit_range(tensor: Tensor) -> None:
+    """Raise PhotoError if a tensor of floats has values outside [0, 1]."""
+    least, most = float(tensor.min()), float(tensor.max())
+    if not (least >= 0 and most <= 1):  # also false for NaN
+        raise PhotoError(
+            f"got {_describe(tensor)} with values from {least:g} to {most:g}; floats in [0, 1] are accepted"
+        )
+
+
+def check_size(width: int, height: int, name: str) -> None:
+    """Raise PhotoError if a photo is too small to recognize."""
     if min(width, height) < SMALLEST:
         raise PhotoError(f"{name}: too small to recognize: {width}×{height}, at least {SMALLEST}×{SMALLEST} is needed")
 
@@ -267,19 +282,4 @@ def _check_size(width: int, height: int, name: str) -> None:
 def _base_name(path: str) -> str | None:
     """The last part of a path, if it can be the name of a file."""
     name = location(path).name
-    return name if _is_file_name(name) else None
-
-
-def _is_file_name(name: str) -> bool:
-    try:
-        plain = 0 < len(name.encode()) <= _MAX_NAME_BYTES
-    except UnicodeEncodeError:
-        return False
-    return plain and not name.startswith(".") and name.isprintable() and not set(name) & set("/\\")
-
-
-def _suits(name: Path, format: str) -> bool:
-    """Whether a file of this format may have this name."""
-    known = {".jpeg": "JPEG", ".jpe": "JPEG", ".jfif": "JPEG", ".tiff": "TIFF", ".heif": "HEIC", ".hif": "HEIC"}
-    known |= {suffix: name for name, suffix in SUFFIXES.items()}
-    return known.get(name.suffix.lower()) == format
+    return name if is_file_name(name) else None

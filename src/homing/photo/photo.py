@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from homing._io.device import to_device, to_numpy
-from homing._io.paths import Location, location
+from homing._io.paths import Location, location, printable
 from homing.errors import PhotoError
 from homing.photo import _color, _encode, _jpeg
 from homing.photo._decode import decode
@@ -30,12 +29,12 @@ def read_file(path: Location) -> bytes:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        name = os.fsencode(str(path)).decode(errors="replace")
-        raise PhotoError(f"{name}: the name is not valid UTF-8; rename the file") from None
+        raise PhotoError(f"{printable(path)}: the name is not valid UTF-8; rename the file") from None
     try:
         # Checked before opening, because opening a FIFO waits for its writer.
-        if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
-            raise PhotoError(f"{path}: not a regular file; a photo is expected")
+        if isinstance(path, Path) and not stat.S_ISREG(mode := path.stat().st_mode):
+            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise PhotoError(f"{path}: {kind}; the file of a photo is expected")
         return path.read_bytes()
     except OSError as error:
         raise PhotoError(f"{path}: cannot be read: {error.strerror}") from error
@@ -61,6 +60,8 @@ class Photo:
     """As in EXIF, 1 to 8."""
     icc: bytes | None = field(repr=False)
     """The color profile of the pixels; None means sRGB, or CMYK without one."""
+    changed: bool = False
+    """Whether the pixels differ from those in the file."""
 
     def __post_init__(self) -> None:
         # Photos are shared between threads, and a changed photo shares arrays with its original.
@@ -153,7 +154,7 @@ def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Ph
     """Apply changes to photos. All changes lie on one device, which is synchronized once."""
     levels = to_numpy([photo._levels(change) for photo, change in zip(photos, changes, strict=True)])
     return [
-        replace(photo, stored_pixels=each.astype(photo.stored_pixels.dtype, copy=False))
+        replace(photo, stored_pixels=each.astype(photo.stored_pixels.dtype, copy=False), changed=True)
         for photo, each in zip(photos, levels, strict=True)
     ]
 

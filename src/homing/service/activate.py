@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from homing import collection as library
-from homing.activation import Recipe, recipe_named
+from homing._io.paths import location
+from homing.activation import Recipe, resolve_recipe
 from homing.collection.uploads import display_name
 from homing.errors import HomingError
 from homing.photo import format_name, read_file
@@ -35,13 +36,11 @@ class ActivateOptions:
         for name in values:
             if name not in OPTION_FIELDS:
                 raise HomingError(f"unknown field {name!a}; available: photo, {', '.join(OPTION_FIELDS)}")
-        recipe = recipe_named(values.get("recipe") or "homing")
-        if values.get("psnr"):
-            try:
-                budget = replace(recipe.budget, psnr=float(values["psnr"]), alpha=None)
-            except ValueError:
-                raise HomingError(f"psnr must be a number of dB, got {values['psnr']!a}") from None
-            recipe = replace(recipe, budget=budget)
+        try:
+            psnr = float(values["psnr"]) if values.get("psnr") else None
+        except ValueError:
+            raise HomingError(f"psnr must be a number of dB, got {values['psnr']!a}") from None
+        recipe = resolve_recipe(values.get("recipe") or "homing", psnr=psnr)
         graphics = values.get("graphics", "")
         if graphics not in _FLAGS:
             raise HomingError(f"graphics must be true or false, got {graphics!a}")
@@ -69,7 +68,7 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
                 path, out, recipe=options.recipe, format=options.format, graphics=options.graphics
             )
             # Read now: later changes may remove or replace the file.
-            data = read_file(outcome.released) if outcome.released is not None else b""
+            data = read_file(location(outcome.released)) if outcome.released is not None else b""
         finally:
             service.upload_store.delete_unless_source(upload, catalog)
             service.upload_store.remove_if_empty(out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 from homing import collection as library
 from homing.errors import HomingError, PhotoError
@@ -54,9 +53,8 @@ def index_uploads(
     found = {}
     with service.upload_store.lock():
         try:
-            paths = {service.upload_store.save(upload): upload for upload in first.values()}
+            paths = {str(service.upload_store.save(upload)): upload for upload in first.values()}
             for each in service.collection.add(list(paths)):
-                assert isinstance(each.photo, Path)
                 found[paths[each.photo]] = each
                 if alone and each.error is not None:
                     raise each.error
@@ -101,7 +99,7 @@ def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome)
         photo=upload.name,
         id=catalog.find(upload.sha256) or catalog.find_released(upload.sha256),
         state=state,
-        problem=service.upload_store.redact_paths(outcome.reason) if outcome.reason else None,
+        problem=service.upload_store.redact_paths(f"{upload.name}: {outcome.reason}") if outcome.reason else None,
         bytes_before=outcome.bytes_before,
         bytes_after=outcome.bytes_after,
         notes=outcome.notes,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from homing._io.parallel import cores
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.service.problems import TooBusyError
 
 MAX_BATCH_SIZE = 16
@@ -68,7 +68,7 @@ class Batcher:
             try:
                 inputs = torch.cat([each for each, _ in batch])
                 self._on_batch(len(inputs))
-                descriptors = describe(self._extractor, list(inputs))
+                descriptors = describe_images(self._extractor, list(inputs))
             except Exception as error:  # noqa: BLE001
                 # Any error goes to the requests of this batch; the others continue.
                 for _, future in batch:

@@ -1,26 +1,39 @@
-"""homing.Client: a collection that is served elsewhere, used as one that is here."""
+"""homing.Client: a collection behind an HTTP service, used like a local one."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 from homing._io.paths import Location, location, path_exists, prepare_output_location, write_file
-from homing.collection import SearchResult
+from homing.collection import Reference, SearchResult
 from homing.collection._targets import targets
+from homing.collection.catalog import State
 from homing.collection.collection import ReferenceSelector
+from homing.collection.references import ReferenceQuery
 from homing.errors import HomingError, NotFoundError, PhotoError
-from homing.photo import Photo, find_photos, format_name, read_file
+from homing.photo import (
+    FoundPhoto,
+    MemoryPhoto,
+    PhotoLike,
+    PhotosLike,
+    as_photo,
+    as_photos,
+    find_photos,
+    format_name,
+    read_file,
+)
+from homing.photo.inputs import is_one_photo
 from homing.service.client_models import (
     Comparison,
-    Reference,
-    ReferenceDetail,
     RemoteOutcome,
     ServiceInfo,
+    failed,
     parse_added,
     parse_comparison,
     parse_fields,
@@ -36,119 +49,123 @@ OutcomeCallback = Callable[[RemoteOutcome], None]
 _PAGE_SIZE = 500  # references of one response
 
 
-PhotoPaths = str | Location | Iterable[str | Location]
-
-
 class Client:
     """A collection behind an address such as http://127.0.0.1:8321. Use it as a context manager, or close it.
 
-    Whatever is refused is a HomingError of one line. A busy service is waited for. Threads may share a client.
+    Errors are HomingErrors of one line. Requests to a busy service are retried. Threads may share a client.
     """
 
     def __init__(self, address: str, key: str | None = None, *, timeout: float = 600) -> None:
-        """`key` is what `homing serve --new-key` printed; `timeout` the seconds that one answer may take."""
+        """`key` is printed by `homing serve --new-key`; `timeout` is that of one response, in seconds."""
         self._transport = Transport(address, key, timeout)
 
+    @overload
     def search(
         self,
-        photo: str | Location | Photo,
+        photos: list[Any] | tuple[Any, ...] | Generator[Any, Any, Any] | Mapping[str, PhotoLike],
         *,
-        k: int = 10,
-        max_false_match: float | None = None,
-        variants: bool = False,
-    ) -> SearchResult:
-        """The nearest references of one photo, as from `Collection.search`; the `photo` of a match is its file name."""
-        query = {"k": k, "max_false_match": max_false_match, "variants": variants}
-        (result,) = self._search_batch(query, [OutgoingPhoto.from_photo(photo)])
-        if isinstance(result, PhotoError):
-            raise result
-        return result
+        k: int = ...,
+        max_false_match: float | None = ...,
+        variants: bool = ...,
+    ) -> list[SearchResult]: ...
 
-    def search_each(
-        self,
-        photos: Iterable[str | Location | Photo],
-        *,
-        k: int = 10,
-        max_false_match: float | None = None,
-        variants: bool = False,
-    ) -> Iterator[SearchResult | PhotoError]:
-        """The result of each photo, in order, or the error of a photo that failed. Photos are sent in batches."""
-        query = {"k": k, "max_false_match": max_false_match, "variants": variants}
-        return send_in_batches(photos, partial(self._search_batch, query))
+    @overload
+    def search(
+        self, photos: PhotoLike, *, k: int = ..., max_false_match: float | None = ..., variants: bool = ...
+    ) -> SearchResult: ...
 
-    def add(self, photos: PhotoPaths, *, report: OutcomeCallback | None = None) -> list[RemoteOutcome]:
+    def search(
+        self, photos: PhotosLike, *, k: int = 10, max_false_match: float | None = None, variants: bool = False
+    ) -> SearchResult | list[SearchResult]:
+        """Search for one photo, or for several (returns a list), as `Collection.search` does.
+
+        The `photo` of a match is its file name. Several photos are sent in batches.
+        """
+        query = {"k": k, "max_false_match": max_false_match, "variants": variants}
+        results = []
+        for result in send_in_batches(as_photos(photos), partial(self._search_batch, query)):
+            if isinstance(result, PhotoError):
+                raise result
+            results.append(result)
+        return results[0] if is_one_photo(photos) else results
+
+    def add(self, photos: PhotosLike, *, on_outcome: OutcomeCallback | None = None) -> list[RemoteOutcome]:
         """Add photos and folders of photos as references, which are on the service's disk by then.
 
-        `report` is called with each outcome as it comes. One that fails does not keep the others out; where the service
-        is lost on the way, those that are left fail.
+        `on_outcome` is called with each outcome as it comes. A photo that fails does not affect the others. If the
+        service is lost on the way, the remaining photos fail.
         """
-        paths = [found.path for found in find_photos(_as_list(photos))]
-        return _collect_outcomes(paths, send_in_batches(paths, self._add_batch), report)
+        found = [each.path for each in _find_photos(photos)]
+        return _collect_outcomes(found, send_in_batches(found, self._add_batch), on_outcome)
 
     def activate(
         self,
-        photos: PhotoPaths,
+        photos: PhotosLike,
         out: str | Location,
         *,
         recipe: str = "homing",
         psnr: float | None = None,
         format: str | None = None,
         graphics: bool = False,
-        report: OutcomeCallback | None = None,
+        on_outcome: OutcomeCallback | None = None,
     ) -> list[RemoteOutcome]:
-        """Add photos and folders of photos, have them activated, and write what may be released into the folder `out`.
+        """Add photos and folders of photos, activate them, and write the files to release into the folder `out`.
 
-        Released files have the names they have in the folders given. A file there is not written over, unless it is the
-        same one. Graphics of few colors are released unchanged unless `graphics` is true. `report`, and what fails, are
-        as in `add`.
+        Released files keep their names relative to the given folders. Other files there are not overwritten. Graphics
+        are released unchanged unless `graphics` is true. `on_outcome` and failures are as in `add`.
         """
         values = {"recipe": recipe, "psnr": psnr, "format": format, "graphics": "true" if graphics else None}
         folder = location(out)
-        wanted = targets(find_photos(_as_list(photos)), folder, format_name(format) if format else None)
+        wanted = targets(_find_photos(photos), folder, format_name(format) if format else None)
         prepare_output_location(folder)
-        target_of = {path: target for target, path in wanted.items()}
+        target_of = {photo: target for target, photo in wanted.items()}
         return _collect_outcomes(
             list(target_of),
             send_in_batches(target_of, partial(self._activate_batch, values, target_of), batch_size=1),
-            report,
+            on_outcome,
         )
 
-    def photos(self, name: str = "") -> Iterator[Reference]:
-        """All references, newest first, or those whose file names hold `name`."""
-        after: int | None = None
-        while True:
-            query = {"after": after, "limit": _PAGE_SIZE, "name": name or None}
+    def references(
+        self, *, state: State | None = None, name_contains: str | None = None, limit: int | None = None
+    ) -> Iterator[Reference]:
+        """Iterate over the references, newest first: all, or those with a state or with a text in their file name.
+
+        Yields at most `limit` references. Their paths are file names.
+        """
+        wanted, after, given = ReferenceQuery(state=state, name_contains=name_contains, limit=limit), None, 0
+        while size := wanted.page_size(given, _PAGE_SIZE):
+            query = {"after": after, "limit": size, "name": name_contains or None, "state": state}
             found, more = self._transport.request_json("GET", "/v1/photos", parse_page, query=query)
             yield from found
             if not more:
                 return
-            after = found[-1].id
+            after, given = found[-1].id, given + len(found)
 
-    def photo(self, id: int) -> ReferenceDetail:
-        """One reference, with what was released of it; NotFoundError if there is none."""
+    def reference(self, id: int) -> Reference:
+        """One reference with its releases. Raises NotFoundError if there is none."""
         return self._transport.request_json("GET", f"/v1/photos/{id:d}", parse_reference)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[RemoteOutcome]:
-        """Remove references, and what the service keeps of them, for good: by ids, or by files that were added.
+        """Remove references and their stored files, by id or by the files that were added.
 
-        A file, or one of a folder, means the reference of its name that has the same bytes. What names none fails.
+        A file, also one in a folder, selects the reference that has its name and its bytes. Others fail.
         """
         given = [what] if isinstance(what, ReferenceSelector) else list(what)
         files = [found.path for found in find_photos(each for each in given if not isinstance(each, int))]
         named = [*dict.fromkeys(each for each in given if isinstance(each, int)), *files]
         return [self._remove_one(each) for each in named]
 
-    def compare(self, first: str | Location | Photo, second: str | Location | Photo) -> Comparison:
-        """How far two photos lie apart, and pictures of the two; neither is kept."""
-        files = [("first", OutgoingPhoto.from_photo(first)), ("second", OutgoingPhoto.from_photo(second))]
+    def compare(self, first: PhotoLike, second: PhotoLike) -> Comparison:
+        """Distance of two photos, and pictures of the two; neither is stored."""
+        files = [(name, OutgoingPhoto.load(as_photo(each))) for name, each in (("first", first), ("second", second))]
         return self._transport.request_json("POST", "/v1/compare", parse_comparison, files=files)
 
     def info(self) -> ServiceInfo:
-        """What the collection holds."""
+        """A summary of the collection's contents."""
         return self._transport.request_json("GET", "/v1/info", partial(parse_fields, ServiceInfo))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Client:
@@ -187,9 +204,12 @@ class Client:
         )
 
     def _activate_batch(
-        self, values: Mapping[str, Any], target_of: Mapping[Location, Location], batch: Sequence[OutgoingPhoto]
+        self,
+        values: Mapping[str, Any],
+        target_of: Mapping[Location | MemoryPhoto, Location],
+        batch: Sequence[OutgoingPhoto],
     ) -> list[RemoteOutcome]:
-        """What came of one photo: its file comes with its quality, whatever is released of it meanwhile."""
+        """Activate one photo, and write the file of the response."""
         (outgoing,) = batch
         target = target_of[outgoing.photo]
         response = self._transport.request("POST", "/v1/activate", files=[("photo", outgoing)], values=values)
@@ -199,44 +219,49 @@ class Client:
 
     def _remove_one(self, what: int | Location) -> RemoteOutcome:
         try:
-            one = self.photo(what) if isinstance(what, int) else self._find_by_file(what)
+            one = self.reference(what) if isinstance(what, int) else self._find_by_file(what)
             self._transport.request("DELETE", f"/v1/photos/{one.id:d}")
         except NotFoundError:
             line = "no reference has this id" if isinstance(what, int) else "no reference of this name has its bytes"
-            return RemoteOutcome(photo=location(str(what)), state="failed", reason=f"{what}: {line}")
+            return RemoteOutcome(photo=str(what), state="failed", reason=line)
         except PhotoError as error:
-            return RemoteOutcome(photo=location(str(what)), state="failed", reason=str(error))
-        return RemoteOutcome(photo=location(one.photo) if isinstance(what, int) else what, id=one.id, state="removed")
+            return failed(what, error)
+        return RemoteOutcome(photo=one.photo if isinstance(what, int) else str(what), id=one.id, state="removed")
 
     def _find_by_file(self, path: Location) -> Reference:
         sha256 = hashlib.sha256(read_file(path)).hexdigest()
-        for each in self.photos(name=path.name):
+        for each in self.references(name_contains=path.name):
             if each.sha256 == sha256:
                 return each
         raise NotFoundError(f"{path} is the file of no reference")
 
 
-def _as_list(photos: PhotoPaths) -> list[str | Location]:
-    return [photos] if isinstance(photos, str | Location) else list(photos)
+def _find_photos(photos: PhotosLike) -> list[FoundPhoto[Location | MemoryPhoto]]:
+    """The given photos, and those in the given folders."""
+    given = as_photos(photos)
+    in_memory = [FoundPhoto(each, Path(each.name)) for each in given if isinstance(each, MemoryPhoto)]
+    return [*find_photos(each for each in given if not isinstance(each, MemoryPhoto)), *in_memory]
 
 
 def _collect_outcomes(
-    paths: Sequence[Location], came: Iterable[RemoteOutcome | PhotoError], report: OutcomeCallback | None
+    photos: Sequence[Location | MemoryPhoto],
+    came: Iterable[RemoteOutcome | PhotoError],
+    on_outcome: OutcomeCallback | None,
 ) -> list[RemoteOutcome]:
-    """The outcomes of all paths, each reported as it comes."""
+    """The outcomes of all photos, each reported as it comes."""
     outcomes = []
-    for path, each in zip(paths, _fail_rest(paths, came), strict=True):
-        outcome = RemoteOutcome(photo=path, state="failed", reason=str(each)) if isinstance(each, PhotoError) else each
-        if report is not None:
-            report(outcome)
+    for photo, each in zip(photos, _fail_rest(photos, came), strict=True):
+        outcome = failed(photo, each) if isinstance(each, PhotoError) else each
+        if on_outcome is not None:
+            on_outcome(outcome)
         outcomes.append(outcome)
     return outcomes
 
 
 def _fail_rest(
-    paths: Sequence[Location], came: Iterable[RemoteOutcome | PhotoError]
+    photos: Sequence[Location | MemoryPhoto], came: Iterable[RemoteOutcome | PhotoError]
 ) -> Iterator[RemoteOutcome | PhotoError]:
-    """What came; where the service is lost after it did something, that is why the photos that are left fail."""
+    """The given outcomes. If the service is lost after some photos succeeded, the remaining ones fail."""
     seen = done = 0
     try:
         for each in came:
@@ -246,7 +271,7 @@ def _fail_rest(
     except HomingError as error:
         if not done:
             raise
-        yield from (PhotoError(f"{path}: {error}") for path in paths[seen:])
+        yield from (PhotoError(f"{photo}: {error}") for photo in photos[seen:])
 
 
 def _write_released(target: Location, data: bytes, outgoing: OutgoingPhoto) -> None:

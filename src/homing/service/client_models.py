@@ -7,11 +7,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar
+from datetime import datetime
+from typing import Any, TypeVar
 
 from homing import collection
 from homing._io.paths import Location
+from homing.errors import PhotoError
 from homing.perception import Quality
+from homing.photo import MemoryPhoto
 from homing.service.transport import OutgoingPhoto
 
 Model = TypeVar("Model")
@@ -22,36 +25,6 @@ class RemoteOutcome(collection.Outcome):
     """Outcome of one photo that was sent, with the id of its reference."""
 
     id: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reference:
-    """A reference of the service; `added` is a time in UTC, `sha256` the hash of its file."""
-
-    id: int
-    photo: str
-    state: Literal["passive", "activated", "unchanged"]
-    added: str
-    sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """One released file of a reference: when it was released, and its quality."""
-
-    photo: str
-    state: Literal["activated", "unchanged"]
-    sha256: str
-    released: str
-    quality: Quality
-    reason: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReferenceDetail(Reference):
-    """A reference and its released files, latest first."""
-
-    releases: tuple[Release, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,19 +56,24 @@ class ServiceInfo:
     version: str
 
 
+def failed(photo: int | Location | MemoryPhoto, error: PhotoError) -> RemoteOutcome:
+    """The outcome of a photo that failed with an error."""
+    return RemoteOutcome(photo=str(photo), state="failed", reason=str(error).removeprefix(f"{photo}: "), error=error)
+
+
 def parse_added(outgoing: OutgoingPhoto, data: Any) -> RemoteOutcome:
     """Parse the outcome of an added photo."""
-    reason = outgoing.message(data["problem"]) if data["problem"] else None
-    return RemoteOutcome(photo=outgoing.photo, id=data["id"], state=data["state"], reason=reason)
+    reason = data["problem"].removeprefix(f"{outgoing.name}: ") if data["problem"] else None
+    return RemoteOutcome(photo=str(outgoing.photo), id=data["id"], state=data["state"], reason=reason)
 
 
 def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str, str]) -> RemoteOutcome:
     """Parse the outcome of an activated photo from the headers of the response."""
-    reason, psnr = data.get("X-Homing-Reason"), data.get("X-Homing-PSNR")
+    psnr = data.get("X-Homing-PSNR")
     figures = {
         "id": int(data["X-Homing-Id"]),
         "state": data["X-Homing-State"],
-        "reason": reason and outgoing.message(reason),
+        "reason": data.get("X-Homing-Reason"),
     }
     quality = {
         "psnr": math.inf if psnr is None else float(psnr),
@@ -107,39 +85,51 @@ def parse_released(outgoing: OutgoingPhoto, target: Location, data: Mapping[str,
         "bytes_after": int(data["X-Homing-Bytes-After"]),
         "notes": json.loads(data["X-Homing-Notes"]),
     }
-    return parse_fields(RemoteOutcome, {"photo": outgoing.photo, "released": target, **figures, **quality, **file})
+    return parse_fields(
+        RemoteOutcome, {"photo": str(outgoing.photo), "released": str(target), **figures, **quality, **file}
+    )
 
 
-def parse_quality(data: Any) -> Quality | None:
-    """Parse a quality, if there is one. JSON has null for the infinite PSNR of equal photos."""
-    if data is None:
-        return None
+def _quality(data: Any) -> Quality:
+    """Parse a quality. JSON has null for the infinite PSNR of equal photos."""
     return Quality(math.inf if data["psnr"] is None else data["psnr"], data["ssim"], data["linf"])
 
 
-def parse_page(data: Any) -> tuple[list[Reference], bool]:
+def parse_page(data: Any) -> tuple[list[collection.Reference], bool]:
     """Parse one page of references, and whether there is a next one."""
-    return [parse_fields(Reference, each) for each in data["photos"]], data["next"] is not None
+    return [parse_reference(each) for each in data["photos"]], data["next"] is not None
 
 
-def parse_reference(data: Any) -> ReferenceDetail:
-    """Parse a reference with its releases."""
+def parse_reference(data: Any) -> collection.Reference:
+    """Parse a reference with its releases; paths are file names."""
     releases = tuple(
-        parse_fields(Release, {**each, "quality": parse_quality(each["quality"])}) for each in data["releases"]
+        parse_fields(
+            collection.Release,
+            {**each, **vars(_quality(each["quality"])), "path": each["photo"], "time": _time(each["time"])},
+        )
+        for each in data["releases"]
     )
-    return parse_fields(ReferenceDetail, {**data, "releases": releases})
+    return parse_fields(collection.Reference, {**data, "added": _time(data["added"]), "releases": releases})
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))  # Python 3.10 does not parse Z
 
 
 def parse_comparison(data: Any) -> Comparison:
     """Parse a comparison, whose pictures are data URLs."""
     pictures = {name: base64.b64decode(each.partition("base64,")[2]) for name, each in data["pictures"].items()}
-    return parse_fields(Comparison, {**data, "quality": parse_quality(data["quality"]), "pictures": pictures})
+    quality = None if data["quality"] is None else _quality(data["quality"])
+    return parse_fields(Comparison, {**data, "quality": quality, "pictures": pictures})
 
 
 def parse_result(data: Any) -> collection.SearchResult:
     """Parse the result of one query."""
-    matches = [parse_fields(collection.Match, each) for each in data["matches"]]
-    return collection.SearchResult(matches, parse_fields(collection.SearchPlan, data["search"]), data["query"])
+    return collection.SearchResult(
+        matches=tuple(parse_fields(collection.Match, each) for each in data["matches"]),
+        settings=parse_fields(collection.SearchSettings, data["search"]),
+        query=data["query"],
+    )
 
 
 def parse_fields(kind: type[Model], data: Any) -> Model:

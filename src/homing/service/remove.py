@@ -16,16 +16,16 @@ def remove(service: Service, number: int, caller: Caller) -> bool:
     Files stored by the service are deleted; files elsewhere belong to the user and stay.
     """
     try:
-        listed = service.listing.one(number)
+        removed = service.listing.one(number)
     except NotFoundError:
         return False
-    files = [listed.source, *(row.path for row, _ in service.listing.releases(number))]
+    files = [removed.photo, *(release.path for release in removed.releases)]
     collection = service.collection
     with service.upload_store.lock():
         # Not Collection.remove: the removal is in the audit log even if a stored file cannot be deleted.
         with collection.lock_for_writing():
-            remove_references(collection.folder, collection.find(number))
-        service.audit.write(AuditEntry(caller.name, "removed", number, listed.sha256, display_name(listed.source)))
+            remove_references(collection.folder, collection.select(number))
+        service.audit.write(AuditEntry(caller.name, "removed", number, removed.sha256, display_name(removed.photo)))
         for file in files:
             service.upload_store.delete(service.upload_store.resolve_source(file))
     return True

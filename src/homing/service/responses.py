@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from urllib.parse import quote
 
 from fastapi import Request, Response
 
-from homing.collection.catalog import ReleaseRow
+from homing.collection import Reference, Release
 from homing.collection.uploads import display_name
 from homing.errors import NotFoundError
 from homing.service.image_cache import read_recorded
-from homing.service.schemas import Quality, Release
 from homing.service.state import Service
 
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff", ".hif": "heif"}
@@ -38,41 +36,18 @@ async def etag_response(
     return Response(await data(), media_type=media_type, headers=headers)
 
 
-def to_quality(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
-    """Convert a quality; JSON has no infinity, so an infinite PSNR becomes null."""
-    assert psnr is not None and ssim is not None and linf is not None
-    return Quality(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
-
-
-def list_releases(service: Service, number: int) -> list[Release]:
-    """Released files of a reference, latest first."""
-    return [
-        Release(
-            photo=display_name(row.path),
-            state=row.state,
-            sha256=row.sha256,
-            released=changed.replace(" ", "T") + "Z",
-            quality=to_quality(row.psnr, row.ssim, row.linf),
-            reason=row.reason,
-        )
-        for row, changed in service.listing.releases(number)
-    ]
-
-
-def latest_release(service: Service, number: int) -> ReleaseRow:
+def latest_release(reference: Reference) -> Release:
     """The latest release of a reference. Raises NotFoundError if there is none."""
-    service.listing.one(number)
-    releases = service.listing.releases(number)
-    if not releases:
-        raise NotFoundError(f"reference {number} has no released file; activate it first")
-    return releases[0][0]
+    if not reference.releases:
+        raise NotFoundError(f"reference {reference.id} has no released file; activate it first")
+    return reference.releases[0]
 
 
 def released_response(service: Service, number: int) -> Response:
     """The latest released file of a reference."""
-    row = latest_release(service, number)
+    latest = latest_release(service.listing.one(number))
     return file_response(
-        read_recorded(service.upload_store.resolve_source(row.path), row.sha256).data, display_name(row.path)
+        read_recorded(service.upload_store.resolve_source(latest.path), latest.sha256).data, display_name(latest.path)
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from homing import collection
-from homing.collection.listing import ListedReference
 from homing.collection.results import Verdict, format_probability
 from homing.collection.uploads import display_name
 from homing.service.problems import ProblemDetails
@@ -16,6 +17,12 @@ from homing.service.problems import ProblemDetails
 def thumbnail_url(number: int | None) -> str | None:
     """The address of a reference's thumbnail; None for distractors."""
     return None if number is None else f"/v1/photos/{number}/thumbnail"
+
+
+def to_quality(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
+    """Convert a quality; JSON has no infinity, so an infinite PSNR becomes null."""
+    assert psnr is not None and ssim is not None and linf is not None
+    return Quality(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
 
 
 class StrictModel(BaseModel):
@@ -57,7 +64,7 @@ class Match(StrictModel):
         )
 
 
-class SearchPlan(StrictModel):
+class SearchSettings(StrictModel):
     """What the search did: number of references, cells probed, matches re-ranked by full descriptors."""
 
     references: int
@@ -84,7 +91,7 @@ class QueryResult(StrictModel):
         description='Verdict of the best match: "match" up to a false-match probability of 0.001, "possible" up to 0.3.'
     )
     matches: list[Match]
-    search: SearchPlan
+    search: SearchSettings
 
     @classmethod
     def from_result(cls, query: str, result: collection.SearchResult) -> QueryResult:
@@ -93,7 +100,7 @@ class QueryResult(StrictModel):
             query=query,
             verdict=result.verdict,
             matches=[Match.from_match(match) for match in result],
-            search=SearchPlan(**vars(result.search)),
+            search=SearchSettings(**vars(result.settings)),
         )
 
 
@@ -135,37 +142,6 @@ class AddResponse(StrictModel):
     outcomes: list[PhotoOutcome]
 
 
-class Reference(StrictModel):
-    """A reference as listed; `added` is a time in UTC."""
-
-    id: int
-    photo: str
-    state: Literal["passive", "activated", "unchanged"]
-    added: str
-    sha256: str
-    thumbnail: str
-
-    @classmethod
-    def from_row(cls, listed: ListedReference) -> Reference:
-        """Convert a row of the catalog."""
-        return cls(
-            id=listed.id,
-            photo=display_name(listed.source),
-            state=listed.state,
-            added=listed.added.replace(" ", "T") + "Z",
-            sha256=listed.sha256,
-            thumbnail=f"/v1/photos/{listed.id}/thumbnail",
-        )
-
-
-class ReferencePage(StrictModel):
-    """One page of references, newest first; `next` is the address of the next page."""
-
-    photos: list[Reference]
-    next: str | None
-    total: int
-
-
 class Quality(StrictModel):
     """Difference of a released file from its original; `psnr` is null if the two are equal."""
 
@@ -175,20 +151,57 @@ class Quality(StrictModel):
 
 
 class Release(StrictModel):
-    """One released file of a reference."""
+    """One released file of a reference; `time` is in UTC."""
 
     photo: str
     state: Literal["activated", "unchanged"]
     sha256: str
-    released: str
+    time: datetime
     quality: Quality
     reason: str | None
 
 
-class ReferenceDetail(Reference):
-    """A reference and its released files, latest first."""
+class Reference(StrictModel):
+    """A reference and its released files, latest first; `added` is a time in UTC."""
 
+    id: int
+    photo: str
+    state: Literal["passive", "activated", "unchanged"]
+    added: datetime
+    sha256: str
+    thumbnail: str
     releases: list[Release]
+
+    @classmethod
+    def from_reference(cls, reference: collection.Reference) -> Reference:
+        """Convert a reference of the library; paths become file names."""
+        return cls(
+            id=reference.id,
+            photo=display_name(reference.photo),
+            state=reference.state,
+            added=reference.added,
+            sha256=reference.sha256,
+            thumbnail=f"/v1/photos/{reference.id}/thumbnail",
+            releases=[
+                Release(
+                    photo=display_name(each.path),
+                    state=each.state,
+                    sha256=each.sha256,
+                    time=each.time,
+                    quality=to_quality(each.psnr, each.ssim, each.linf),
+                    reason=each.reason,
+                )
+                for each in reference.releases
+            ],
+        )
+
+
+class ReferencePage(StrictModel):
+    """One page of references, newest first; `next` is the address of the next page."""
+
+    photos: list[Reference]
+    next: str | None
+    total: int
 
 
 class JobStarted(StrictModel):

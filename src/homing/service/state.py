@@ -69,7 +69,7 @@ class Service:
             network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.observe_batch)
             self.batcher = stack.enter_context(closing(network))
             self.writer = stack.enter_context(closing(Writer(self.limits.write_queue)))
-            self.collection.plan_search()  # loads the index before the first search
+            self.collection.search_settings()  # loads the index before the first search
             self._stack = stack.pop_all()
         self.ready = True
 

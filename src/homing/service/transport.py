@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from homing._extras import load_extra
-from homing._io.paths import Location, location
+from homing._io.paths import Location
 from homing.errors import BusyError, HomingError, NotFoundError, PhotoError, TooLargeError, UnsupportedError
-from homing.photo import Photo, read_file
+from homing.photo import MemoryPhoto, read_file
 
 if TYPE_CHECKING:
     import httpx
@@ -35,18 +33,15 @@ _ERROR_TYPES: dict[int, type[HomingError]] = {
 
 @dataclass(frozen=True, eq=False)
 class OutgoingPhoto:
-    """The file of a photo to send, and the path or name that the user gave."""
+    """The file of a photo to send, and the photo that the user gave."""
 
-    photo: Location
+    photo: Location | MemoryPhoto
     data: bytes
 
     @classmethod
-    def from_photo(cls, photo: str | Location | Photo) -> OutgoingPhoto:
-        """The file at a path or address, or that of a Photo, encoded again if its pixels have changed."""
-        if not isinstance(photo, Photo):
-            return cls(location(photo), read_file(location(photo)))
-        as_read = np.array_equal(Photo.decode(photo.data, photo.name).stored_pixels, photo.stored_pixels)
-        return cls(location(photo.name), photo.data if as_read else photo.encode())
+    def load(cls, photo: Location | MemoryPhoto) -> OutgoingPhoto:
+        """Read the file of a photo."""
+        return cls(photo, photo.data if isinstance(photo, MemoryPhoto) else read_file(photo))
 
     @property
     def name(self) -> str:
@@ -129,7 +124,7 @@ class Transport:
 
 
 def send_in_batches(
-    photos: Iterable[str | Location | Photo],
+    photos: Iterable[Location | MemoryPhoto],
     send: Callable[[Sequence[OutgoingPhoto]], Sequence[Result]],
     *,
     batch_size: int = _BATCH_PHOTOS,
@@ -151,13 +146,13 @@ def _send_batch(
         return [result for outgoing in batch for result in _send_batch([outgoing], send)]
 
 
-def _batches(photos: Iterable[str | Location | Photo], max_photos: int) -> Iterator[list[OutgoingPhoto | PhotoError]]:
+def _batches(photos: Iterable[Location | MemoryPhoto], max_photos: int) -> Iterator[list[OutgoingPhoto | PhotoError]]:
     """Batches of photos for one request each, with the errors of photos that cannot be read."""
     batch: list[OutgoingPhoto | PhotoError] = []
     batch_bytes = 0
     for photo in photos:
         try:
-            outgoing: OutgoingPhoto | PhotoError = OutgoingPhoto.from_photo(photo)
+            outgoing: OutgoingPhoto | PhotoError = OutgoingPhoto.load(photo)
         except PhotoError as error:
             outgoing = error
         size = len(outgoing.data) if isinstance(outgoing, OutgoingPhoto) else 0

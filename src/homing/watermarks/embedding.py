@@ -15,7 +15,7 @@ from homing.activation.jpeg_psnr import JpegPsnr
 from homing.activation.requests import Candidate, MeasureQuality, PredictPsnr, WriteCandidate
 from homing.activation.strength import write_at_psnr
 from homing.errors import PhotoError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.perception import Budget, Quality
 from homing.perception.quality import UNCHANGED, rms
 from homing.photo import QUICK_FORMATS, Photo
@@ -77,7 +77,7 @@ def _mark(
     # The margin of each bit decoded from a file; positive if the bit is right.
     margins = [
         torch.where(message, scores, -scores)
-        for scores in describe(decoder, [candidate.decoded for candidate in written])
+        for scores in describe_images(decoder, [candidate.decoded for candidate in written])
     ]
     best, bits = max(zip(written, margins, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())

@@ -39,8 +39,8 @@ def test_a_job_stops_if_the_server_is_down(server: ThreadedMotoServer, tmp_path:
     reported = []
     address = "s3://agency/photos.lance"
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
-        collection.add(photos[:2], report=reported.append)
+        collection.add(photos[:2], on_outcome=reported.append)
         server.stop()
         with pytest.raises(StorageUnavailableError, match=r"cannot be reached.*run the same command again"):
-            collection.add(photos, report=reported.append)
+            collection.add(photos, on_outcome=reported.append)
     assert [each.state for each in reported] == ["added", "added"]

@@ -18,7 +18,7 @@ from tests.collection.tiny import RECIPES, tiny_photos
 
 from homing.collection import Collection
 from homing.collection.catalog import NewPhotos
-from homing.extractors import describe
+from homing.extractors import describe_images
 from homing.photo import Photo
 
 WRITER = """
@@ -32,9 +32,9 @@ while not os.path.exists(start):
 with Collection.open(where, extractor=tiny_extractor()) as collection:
     if out:
         report = lambda each: print(each.photo, flush=True)
-        outcomes = collection.activate(photos, out, recipe=RECIPES[0], report=report)
+        outcomes = collection.activate(photos, out, recipe=RECIPES[0], on_outcome=report)
     else:
-        outcomes = collection.add(photos, report=lambda each: print(each.photo, flush=True))
+        outcomes = collection.add(photos, on_outcome=lambda each: print(each.photo, flush=True))
     assert not [each.reason for each in outcomes if each.state == "failed"], outcomes
 """
 
@@ -106,7 +106,7 @@ def test_simultaneous_inserts_leave_one_reference(lake: Collection, opening, tmp
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
-    descriptors = describe(collection.extractor, [Photo.load(photo).pixels() for photo in photos])
+    descriptors = describe_images(collection.extractor, [Photo.load(photo).pixels() for photo in photos])
     return collection.codebook.encode(descriptors), descriptors.numpy()
 
 

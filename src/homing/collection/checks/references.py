@@ -16,7 +16,7 @@ from homing.collection.catalog import Catalog
 from homing.collection.checks.findings import Findings
 from homing.collection.folder import Folder
 from homing.errors import HomingError, PhotoError
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.photo import Photo, read_file
 
 _CHUNK = 10_000
@@ -130,5 +130,5 @@ def _describe_original(folder: Folder, network: Callable[[], Extractor], row: _R
         raise PhotoError(f"{row.source} is not the photo that was indexed")
     extractor = network()
     folder.codebook.check(extractor)
-    descriptor: np.ndarray = describe(extractor, [Photo.decode(data, row.source).pixels()])[0].numpy()
+    descriptor: np.ndarray = describe_images(extractor, [Photo.decode(data, row.source).pixels()])[0].numpy()
     return descriptor

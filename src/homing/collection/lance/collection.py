@@ -96,16 +96,16 @@ class LanceCollection(Collection):
                 self._synced_index.refresh_index()
                 return super().search_descriptors(descriptors, **options)
 
-    def find(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
+    def select(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
         """Select references by id, by the path they were added from, or by a folder that contains it."""
         self.folder.catalog.refresh()
-        return super().find(what)
+        return super().select(what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
-        """Remove the references that `find` selects. Released files stay in place."""
+        """Remove the references that `select` gives. Released files stay in place."""
         root, catalog = self.folder.root, self.folder.catalog
         with self.lock_for_writing():
-            selection = self.find(what)
+            selection = self.select(what)
             hashes = list(catalog.hashes_of(selection.ids).values())
             # The current generation comes last, so that repeating an interrupted call still finds the references.
             for path in [

@@ -66,7 +66,7 @@ def _releases(catalog: LanceCatalog, hashes: list[str]) -> dict[str, dict[tuple[
             ssim=row["ssim"],
             linf=row["linf"],
             reason=row["reason"],
-            released=row["changed"],
+            time=row["changed"],
         )
         found.setdefault(row["photo"], {}).setdefault((release.path, release.sha256), release)
     return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homing.activation import Recipe, recipe_named
+from homing.activation import Recipe, resolve_recipe
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
 from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
@@ -47,7 +47,7 @@ class QualityBench(BenchConfig):
         if PASSIVE in self.recipes:
             raise HomingError("passive has no strength and is always measured; remove it from the recipes")
         for name in self.recipes:
-            recipe_named(name)
+            resolve_recipe(name)
         if self.psnrs is not None and self.alphas is not None:
             raise HomingError("strengths are given as psnrs or as alphas, got both; give one of them")
         if self.probes < 1 or self.pictures < 0:
@@ -166,7 +166,7 @@ def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
 
 def _measure_codebook(bench: QualityBench, run: CodebookRun, lpips: Distance | None) -> CodebookQuality:
     codebook_result = CodebookQuality(run, [_measure(bench, run, None, None, lpips)], [])
-    for recipe in (recipe_named(name) for name in run.supported_recipes(bench.recipes) if name != PASSIVE):
+    for recipe in (resolve_recipe(name) for name in run.supported_recipes(bench.recipes) if name != PASSIVE):
         varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
         compared_budgets = [at_strength(recipe, budget) for budget in bench.compared_budgets()]
         found = {

@@ -15,7 +15,7 @@ from PIL import Image
 
 from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
-from homing.activation import recipe_named
+from homing.activation import resolve_recipe
 from homing.activation.pipeline import batch_size_for
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
@@ -45,7 +45,7 @@ class SpeedBench:
 
     def __post_init__(self) -> None:
         for name in self.recipes:
-            recipe_named(name)
+            resolve_recipe(name)
         for batch in self.batches or ():
             if batch < 1:
                 raise HomingError(f"a batch holds at least 1 photo, got {batch}")
@@ -55,7 +55,7 @@ class SpeedBench:
     @property
     def loop_configs(self) -> list[LoopConfig]:
         """The plain loop, then the engine with each recipe."""
-        return [PLAIN, *(LoopConfig(recipe_named(name)) for name in dict.fromkeys([ENGINE_RECIPE, *self.recipes]))]
+        return [PLAIN, *(LoopConfig(resolve_recipe(name)) for name in dict.fromkeys([ENGINE_RECIPE, *self.recipes]))]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from homing._io.files import write_atomically
 from homing.activation.coroutines import run_coroutines
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
+from homing.collection._release_job import ActivationJob
 from homing.collection.catalog import Catalog
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -25,16 +26,16 @@ from homing.evaluation.protocol.config import PASSIVE
 from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.retrieval import Probes, recall, search_copies
 from homing.evaluation.stopwatch import Stopwatch
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.perception import Budget
 from homing.perception.quality import measure_batch
-from homing.photo import Photo
+from homing.photo import Photo, find_photos
 
 COLLECTION = "speed.homing"
 ONE_PROBE: Probes = 1
 STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "decode": (Photo.decode, Photo.pixels),
-    "describe": (describe,),
+    "describe": (describe_images,),
     "loop": (),  # timed where it is passed to the collection
     "pixel bound": (Budget.pixel_bound, Budget.pixel_bounds),
     "write and check": (run_coroutines,),
@@ -96,7 +97,10 @@ def time_files(
                 config, folder=folder / config.name, stopwatch=Stopwatch(list(STAGES)), advance=advance
             )
         failures = [
-            str(each.reason) for outcomes in first_rounds.values() for each in outcomes if each.state == "failed"
+            f"{each.photo}: {each.reason}"
+            for outcomes in first_rounds.values()
+            for each in outcomes
+            if each.state == "failed"
         ]
         if len(failures) == count * len(loop_configs):
             raise HomingError(f"no photo could be released; the first error: {failures[0]}")
@@ -137,13 +141,10 @@ def _release(
         stopwatch.timing(STAGES),
     ):
         started = time.perf_counter()
-        outcomes = collection.activate(
-            photos,
-            folder / "released",
-            recipe=config.recipe,
-            loop=stopwatch.timed("loop", config.loop),
-            report=lambda _: advance(),
-        )
+        loop = stopwatch.timed("loop", config.loop)
+        job = ActivationJob(collection, folder / "released", config.recipe, None, loop)
+        with collection.lock_for_writing():
+            outcomes = job.run(find_photos([photos]), lambda _: advance())
         return outcomes, time.perf_counter() - started
 
 

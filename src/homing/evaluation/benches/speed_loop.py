@@ -28,7 +28,7 @@ from homing.activation.optimize import NetworkInputs, gradient_descent, optimize
 from homing.codebooks import Codebook
 from homing.errors import HomingError
 from homing.evaluation.plain_loop import plain, plain_descent
-from homing.extractors import Extractor, NetworkExtractor, describe
+from homing.extractors import Extractor, NetworkExtractor, describe_images
 from homing.objectives import objective_for
 from homing.photo import Photo
 
@@ -160,7 +160,7 @@ def _call(
     config: LoopConfig, images: Sequence[Tensor], extractor: Extractor, codebook: Codebook
 ) -> Callable[[], object]:
     """A call of the loop alone: photos and pixel bounds are already on the device."""
-    originals = describe(extractor, images).to(extractor.device)
+    originals = describe_images(extractor, images).to(extractor.device)
     objective = objective_for(codebook, originals, config.recipe.objective)
     pixel_bounds = map_by_shape(config.recipe.budget.pixel_bounds, images)
     if config == PLAIN:

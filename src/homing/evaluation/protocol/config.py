@@ -17,7 +17,7 @@ from torch import Tensor
 from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
 from homing._io.parallel import prefetch_map
-from homing.activation import RECIPES, Recipe, recipe_named
+from homing.activation import RECIPES, Recipe, resolve_recipe
 from homing.codebooks import Codebook
 from homing.edits import Edit
 from homing.errors import HomingError, PhotoError, UnknownNameError
@@ -33,7 +33,7 @@ from homing.evaluation.protocol.descriptor_set import (
 from homing.evaluation.protocol.progress import Progress
 from homing.evaluation.protocol.references import Neighbors, Probes, References
 from homing.evaluation.protocol.release import ReleasedPhoto, ReleaseResult, release
-from homing.extractors import Extractor, describe
+from homing.extractors import Extractor, describe_images
 from homing.extractors.base import default_batch_size
 from homing.objectives import has_objective
 from homing.photo import LocalPhoto, Photo, find_photos
@@ -116,7 +116,7 @@ class CodebookRun:
         """The released files; errors of photos that cannot be released are added to the failures."""
         if recipe == PASSIVE:
             return ReleaseResult(self.originals, [], [], 0.0)
-        chosen = recipe_named(recipe) if isinstance(recipe, str) else recipe
+        chosen = resolve_recipe(recipe)
         folder = self.config.out / "released" / self.codebook.name / chosen.name
         with self.progress(f"{self.codebook.name}: activating, {chosen.name}", len(self.originals)) as advance:
             release_result = release(
@@ -249,7 +249,7 @@ def describe_photos(
     results = enumerate(zip(photos, prefetch_map(square, photos), strict=True))
     while batch := list(islice(results, default_batch_size(extractor))):
         inputs = [result for _, (_, result) in batch if isinstance(result, Tensor)]
-        descriptors += [describe(extractor, inputs)] if inputs else []
+        descriptors += [describe_images(extractor, inputs)] if inputs else []
         for seed, (photo, result) in batch:
             advance()
             if isinstance(result, PhotoError):

@@ -50,6 +50,7 @@ async function activate(file) {
   try {
     const body = form({ photo: file });
     body.append("recipe", byId("recipe").value);
+    body.append("graphics", byId("graphics").checked);
     const report = await json("/v1/activate?report=true", { ...options, method: "POST", body });
     byId("release").replaceChildren(...renderReport(file, report, options));
     byId("release").hidden = false;

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from homing.collection.uploads import display_name
 from homing.errors import NotFoundError
 from homing.explain import edit_results
 from homing.imaging import difference, jnd_picture, to_image
@@ -18,10 +19,10 @@ from homing.service.image_cache import RecordedFile, encode_jpeg, encode_png, re
 from homing.service.jobs import Job
 from homing.service.openapi import PHOTOS, multipart_body
 from homing.service.problems import problem_responses
-from homing.service.responses import etag_response, file_response, latest_release, to_quality
+from homing.service.responses import etag_response, file_response, latest_release
 from homing.service.routes.jobs import start_job
 from homing.service.routes.photos import Id
-from homing.service.schemas import ActivationReport, EditedCopy, JobStarted
+from homing.service.schemas import ActivationReport, EditedCopy, JobStarted, to_quality
 from homing.service.state import Service, ServiceDep, UploadSlot
 from homing.service.uploads import Upload, check_upload, read_form
 
@@ -80,12 +81,12 @@ async def activate(
 def _file(result: ActivationResult) -> Response:
     outcome = result.outcome
     assert outcome.released is not None
-    answer = file_response(result.data, outcome.released.name)
+    answer = file_response(result.data, display_name(outcome.released))
     quality = to_quality(outcome.psnr, outcome.ssim, outcome.linf)
     headers = {
         "Id": result.id,
         "State": outcome.state,
-        "Reason": _reason(result),
+        "Reason": outcome.reason,
         "PSNR": quality.psnr,
         "SSIM": quality.ssim,
         "Linf": quality.linf,
@@ -108,7 +109,7 @@ def _report(service: Service, upload: Upload, result: ActivationResult) -> Activ
     return ActivationReport(
         id=result.id,
         state=outcome.state,
-        reason=_reason(result),
+        reason=outcome.reason,
         quality=to_quality(outcome.psnr, outcome.ssim, outcome.linf),
         bytes_before=len(upload.data),
         bytes_after=len(result.data),
@@ -119,12 +120,6 @@ def _report(service: Service, upload: Upload, result: ActivationResult) -> Activ
             EditedCopy(edit=each.edit, found_before=bool(each.before), found_after=each.one_probe) for each in survived
         ],
     )
-
-
-def _reason(result: ActivationResult) -> str | None:
-    """The reason of an outcome, without the path in front."""
-    reason = result.outcome.reason
-    return None if reason is None else reason.removeprefix(f"{result.outcome.photo}: ")
 
 
 @router.get(
@@ -140,18 +135,18 @@ async def picture(
     just-noticeable-difference map (`jnd`)."""
     if name not in PICTURES:
         raise NotFoundError(f"there is no picture {name!a}; there are {', '.join(PICTURES)}")
-    listed = await service.executors.lookup(partial(service.listing.one, id))
-    row = await service.executors.lookup(partial(latest_release, service, id))
+    reference = await service.executors.lookup(partial(service.listing.one, id))
+    latest = latest_release(reference)
 
     async def render() -> bytes:
-        recorded = [(listed.source, listed.sha256), (row.path, row.sha256)]
+        recorded = [(reference.photo, reference.sha256), (latest.path, latest.sha256)]
         before, after = [
             await service.executors.read(partial(read_recorded, service.upload_store.resolve_source(file), sha256))
             for file, sha256 in recorded
         ]
         return await service.executors.decode(before.name, before.pixels, partial(_render_picture, name, before, after))
 
-    tag = f"{row.sha256}-{name}"
+    tag = f"{latest.sha256}-{name}"
     kind = "image/png" if name == "difference" else "image/jpeg"
     return await etag_response(request, tag, kind, partial(service.image_cache.get, tag, render))
 

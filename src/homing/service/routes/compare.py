@@ -20,8 +20,7 @@ from homing.photo import Photo
 from homing.service.auth import Searcher
 from homing.service.openapi import TWO_PHOTOS, multipart_body
 from homing.service.problems import problem_responses
-from homing.service.responses import to_quality
-from homing.service.schemas import Comparison, Quality
+from homing.service.schemas import Comparison, Quality, to_quality
 from homing.service.state import Service, ServiceDep, UploadSlot
 from homing.service.uploads import Upload, check_upload, read_form
 

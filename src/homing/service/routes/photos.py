@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from homing.collection.references import ReferenceQuery
 from homing.errors import NotFoundError
 from homing.service.add import add_batch, add_uploads
 from homing.service.auth import Admin, Contributor, Searcher
@@ -17,9 +18,9 @@ from homing.service.jobs import Job
 from homing.service.openapi import PHOTOS, multipart_body
 from homing.service.problems import problem_responses
 from homing.service.remove import remove
-from homing.service.responses import etag_response, list_releases, released_response
+from homing.service.responses import etag_response, released_response
 from homing.service.routes.jobs import start_job
-from homing.service.schemas import AddResponse, JobStarted, Reference, ReferenceDetail, ReferencePage
+from homing.service.schemas import AddResponse, JobStarted, Reference, ReferencePage
 from homing.service.state import ServiceDep, UploadSlot
 from homing.service.uploads import read_form
 
@@ -66,28 +67,25 @@ async def list_photos(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     name: Annotated[str, Query(max_length=200, description="Only references whose file names contain this text.")] = "",
+    state: Annotated[
+        Literal["passive", "activated", "unchanged"] | None, Query(description="Only references in this state.")
+    ] = None,
 ) -> ReferencePage:
     """One page of references; `next` is the address of the next page."""
-    listed = await service.executors.browse(partial(service.scan_listing.page, limit + 1, after=after, name=name))
-    total = await service.executors.browse(partial(service.scan_listing.count, name))
-    shown = listed[:limit]
-    more = {"after": shown[-1].id, "limit": limit, **({"name": name} if name else {})} if len(listed) > limit else None
-    return ReferencePage(
-        photos=[Reference.from_row(each) for each in shown],
-        next=f"/v1/photos?{urlencode(more)}" if more else None,
-        total=total,
-    )
+    query = ReferenceQuery(state=state, name_contains=name, after=after, limit=limit + 1)
+    found = await service.executors.browse(lambda: list(service.scan_listing.references(query, newest_first=True)))
+    total = await service.executors.browse(partial(service.scan_listing.count, name, state))
+    shown, more = found[:limit], None
+    if len(found) > limit:
+        filters = {key: value for key, value in (("name", name), ("state", state)) if value}
+        more = f"/v1/photos?{urlencode({'after': shown[-1].id, 'limit': limit, **filters})}"
+    return ReferencePage(photos=[Reference.from_reference(each) for each in shown], next=more, total=total)
 
 
 @router.get("/v1/photos/{id}", summary="One reference", responses=problem_responses(404))
-async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> ReferenceDetail:
+async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> Reference:
     """A reference with its released files and their quality."""
-
-    def read_detail() -> ReferenceDetail:
-        listed = service.listing.one(id)
-        return ReferenceDetail(**Reference.from_row(listed).model_dump(), releases=list_releases(service, id))
-
-    return await service.executors.lookup(read_detail)
+    return Reference.from_reference(await service.executors.lookup(partial(service.listing.one, id)))
 
 
 @router.get(
@@ -100,15 +98,15 @@ async def thumbnail(
     request: Request, _: Searcher, service: ServiceDep, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320
 ) -> Response:
     """A JPEG of at most `side` pixels a side; 404 if the original file is gone or has changed."""
-    listed = await service.executors.lookup(partial(service.listing.one, id))
+    reference = await service.executors.lookup(partial(service.listing.one, id))
 
     async def render() -> bytes:
         file = await service.executors.read(
-            partial(read_recorded, service.upload_store.resolve_source(listed.source), listed.sha256)
+            partial(read_recorded, service.upload_store.resolve_source(reference.photo), reference.sha256)
         )
         return await service.executors.decode(file.name, file.pixels, partial(thumbnail_jpeg, file, side))
 
-    tag = f"{listed.sha256}-{side}"
+    tag = f"{reference.sha256}-{side}"
     cache_control = "private, max-age=86400"  # a reference's thumbnail never changes
     return await etag_response(
         request, tag, "image/jpeg", partial(service.image_cache.get, tag, render), cache_control=cache_control

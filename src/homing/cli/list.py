@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from typing import Annotated, Literal
 
 import typer
@@ -43,7 +44,9 @@ def list_references(
     from homing.collection import Collection
 
     with Collection.open(collection) as opened:
-        references = opened.references(state=state, name_contains=name, after=after, limit=limit)
+        # One more than asked for shows whether there is a next page.
+        found = opened.references(state=state, name_contains=name, after=after, limit=limit and limit + 1)
+        references = islice(found, limit)
         if json:
             print_json([asdict(reference) for reference in references])
             return
@@ -55,5 +58,5 @@ def list_references(
             line = row(reference.id, reference.state, added, reference.photo)
             console.print(one_line(line), soft_wrap=True)
             count, last = count + 1, reference.id
-    more = f" The next page: --after {last}" if limit is not None and count == limit else ""
+        more = "" if next(found, None) is None else f" The next page: --after {last}"
     console.print(f"{count:,} {'reference' if count == 1 else 'references'}.{more}", highlight=False)
