@@ -26,7 +26,7 @@ def test_verdict_and_false_match_probability_of_a_copy(used: Path, photos: Path)
     assert re.fullmatch(rf"{re.escape(str(photo))}: match: {re.escape(str(photo))}, false match .*1 in .*", verdict)
     assert headings.split() == ["photo", "distance", "compared", "false", "match", "state"]
     assert first.split()[:4] == ["1", str(photo), "0.000", "descriptor"]
-    assert "Searched 2 references, all 4,096 cells, the nearest 100 compared again by descriptors." in output
+    assert "Searched 2 references, all 4,096 cells, the nearest 100 re-ranked by descriptors." in output
     (answer,) = json.loads(homing("search", used, photos / "flower.jpg", "--json"))
     assert answer["verdict"] == "match"
     first, second = answer["matches"]

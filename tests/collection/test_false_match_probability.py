@@ -140,11 +140,11 @@ def test_default_search_settings_are_reported(collection: Collection, photos: Pa
     probes = collection.index.default_nprobe()
     assert 1 < probes < 4096
     assert (plan.probes, plan.cells, plan.rerank) == (probes, 4096, 100)
-    assert str(plan) == f"118,291 references, {probes:,} of 4,096 cells, the nearest 100 compared again by descriptors"
+    assert str(plan) == f"118,291 references, {probes:,} of 4,096 cells, the nearest 100 re-ranked by descriptors"
     assert collection.search_settings(k=300).rerank == 300
     assert str(collection.search_settings(probes=1)) == "118,291 references, 1 of 4,096 cells"
     assert str(collection.search_settings(probe_radius=0.1, rerank=50)) == (
-        "118,291 references, cells within a probe radius of 0.1, the nearest 50 compared again by descriptors"
+        "118,291 references, cells within a probe radius of 0.1, the nearest 50 re-ranked by descriptors"
     )
     assert collection.search_settings(rerank=0).rerank == 0
     query = photos / "rocket.jpg"
