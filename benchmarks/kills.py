@@ -28,13 +28,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     started, total = time.perf_counter(), Counter[str]()
-    with fork_server() as born:
+    with fork_server() as server:
         for first in range(0, options.kills, EACH):
             with TemporaryDirectory() as folder:
-                life = KilledCollection(Path(folder), seed=options.seed + first)
+                collection = KilledCollection(Path(folder), seed=options.seed + first)
                 for _ in range(min(EACH, options.kills - first)):
-                    life.kill_once(born)
-                total += life.seen
+                    collection.kill_once(server)
+                total += collection.seen
                 print(f"{total['kills']} kills, nothing lost", file=sys.stderr, flush=True)
     print(f"{hardware()}; {time.perf_counter() - started:.0f} s")
     print(f"{total['kills']:,} kills of processes with {total['photos']:,} photos: nothing lost.")

@@ -76,10 +76,10 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
         for folder in folders.values():
             folder.mkdir()
         engines = {name: ENGINES[name](folder, codebook) for name, folder in folders.items()}
-        took, encoding, there = dict.fromkeys(names, 0.0), 0.0, 0
+        took, encoding, added = dict.fromkeys(names, 0.0), 0.0, 0
         sizes = np.zeros(codebook.quantizer.ivf.nlist, dtype=np.int64)
         for count in sorted(counts):
-            for first in range(there, count, PIECE):
+            for first in range(added, count, PIECE):
                 rows = descriptors_of_photos(codebook, min(PIECE, count - first), seed=first)
                 ids = np.arange(first, first + len(rows))
                 begun = time.perf_counter()
@@ -88,7 +88,7 @@ def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> It
                 sizes += np.bincount(codes[:, :2].copy().view("<u2").ravel(), minlength=len(sizes))  # a code's cell
                 for name, engine in engines.items():
                     took[name] += _seconds(partial(engine.add, ids, codes, rows))
-            there = count
+            added = count
             for name, engine in engines.items():
                 saved = _seconds(engine.save)
                 row = {"engine": name, "references": count, "encode_s": encoding, "add_s": took[name], "save_s": saved}

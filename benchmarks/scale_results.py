@@ -165,8 +165,8 @@ def _search_panel(axes: matplotlib.axes.Axes) -> None:
     request = estimate.EstimateRequest(photos=SIZES[-1])
     for color, way in zip(PALETTE, WAYS, strict=False):
         axes.plot(rates["references"].numbers, rates[f"{way}_p50"].numbers, "o", color=color, markersize=5)
-        asked = 1 if way == "one" else None
-        times = [latency(request, size, 4096, asked).p50_ms for size in SIZES]
+        probes = 1 if way == "one" else None
+        times = [latency(request, size, 4096, probes).p50_ms for size in SIZES]
         axes.plot(SIZES, times, "--", color=color, label=f"4,096 cells, {WAYS[way]}")
     for color, cells in zip(PALETTE[2:], (65_536, 262_144), strict=False):
         times = [latency(request, size, cells, 1).p50_ms for size in SIZES]

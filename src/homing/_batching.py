@@ -39,9 +39,9 @@ def _group_by_shape(tensors: Sequence[Sequence[Tensor]], size_multiple: int) -> 
     indices: dict[tuple[torch.Size, ...], list[int]] = {}
     for index, each in enumerate(zip(*tensors, strict=True)):
         indices.setdefault(tuple(_rounded_up(one.shape, size_multiple) for one in each), []).append(index)
-    for shapes, some in indices.items():
+    for shapes, group in indices.items():
         count = _stack_size(max(shape[-2:].numel() for shape in shapes), tensors[0][0].device)
-        yield from (some[start : start + count] for start in range(0, len(some), count))
+        yield from (group[start : start + count] for start in range(0, len(group), count))
 
 
 def _rounded_up(shape: torch.Size, size_multiple: int) -> torch.Size:

@@ -80,11 +80,11 @@ def test_the_copies_are_made_by_the_given_edit(inputs: Views) -> None:
 
 
 def test_each_copy_has_one_edit_most_often_a_geometric_one(inputs: Views) -> None:
-    drawn: dict[str, int] = dict.fromkeys(EDITS, 0)
+    counts: dict[str, int] = dict.fromkeys(EDITS, 0)
 
     def counted(name: str):
         def edit(views: Views, _strength: torch.Tensor, _generator: torch.Generator) -> Views:
-            drawn[name] += len(views)
+            counts[name] += len(views)
             return views
 
         return edit
@@ -93,12 +93,12 @@ def test_each_copy_has_one_edit_most_often_a_geometric_one(inputs: Views) -> Non
         for name in EDITS:
             patch.setitem(DIFFERENTIABLE_EDITS, name, counted(name))
         random_edit(inputs.repeat(500), np.random.default_rng(0))
-    assert sum(drawn.values()) == 4 * 500
-    spatial, pixel = drawn["rotation"] + drawn["crop"], drawn["blur"] + drawn["jpeg"]
-    color = sum(drawn.values()) - spatial - pixel
+    assert sum(counts.values()) == 4 * 500
+    spatial, pixel = counts["rotation"] + counts["crop"], counts["blur"] + counts["jpeg"]
+    color = sum(counts.values()) - spatial - pixel
     assert spatial / color == pytest.approx(4.0, rel=0.15)
     assert pixel / color == pytest.approx(0.3, rel=0.2)
-    assert drawn["rotation"] / drawn["crop"] == pytest.approx(4 / 3, rel=0.15)
+    assert counts["rotation"] / counts["crop"] == pytest.approx(4 / 3, rel=0.15)
 
 
 def test_a_single_sample_draws_no_random_numbers(inputs: Views) -> None:

@@ -82,8 +82,8 @@ def test_one_step_is_the_papers_step(images, extractor, codebook) -> None:
     (ours,) = changes([image], extractor, codebook, Recipe(name="one", summary="", steps=1, budget=JND(alpha=3.0)))
     clear = delta.grad.abs() > delta.grad.abs().median()  # pixels where neither rounding nor Adam's epsilon matters
     assert delta.grad.abs().median() > 0
-    agree = torch.isclose(ours[clear], expected[clear], atol=1e-3, rtol=0.05)
-    assert agree.float().mean() > 0.99
+    equal = torch.isclose(ours[clear], expected[clear], atol=1e-3, rtol=0.05)
+    assert equal.float().mean() > 0.99
 
 
 def test_a_change_has_the_size_of_its_photo(extractor, codebook) -> None:

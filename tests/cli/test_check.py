@@ -23,8 +23,8 @@ def test_check_reports_and_repairs_problems(tmp_path: Path) -> None:
     assert found[0].startswith(f"found    codebook: cannot read codebook {path / 'codebook'}")
     assert found[1] == "1 not repaired."
     away = released.rename(tmp_path / "away.jpg")
-    said = json.loads(homing("check", path, "--repair", "--json", code=1))
-    assert [(each["part"], each["repaired"]) for each in said] == [("codebook", True), ("release", False)]
+    output = json.loads(homing("check", path, "--repair", "--json", code=1))
+    assert [(each["part"], each["repaired"]) for each in output] == [("codebook", True), ("release", False)]
     away.rename(released)
     assert homing("check", path) == "No problems found.\n"
 

@@ -17,11 +17,11 @@ from homing.collection import Collection
 
 @pytest.mark.cluster
 def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path) -> None:
-    lake = bucket.replace("photos", "references.lance")
-    Collection.create(lake, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()
+    references = bucket.replace("photos", "references.lance")
+    Collection.create(references, codebook=small_codebook(tmp_path, "IVF8,PQ12x8")).close()
     out = bucket.replace("photos", "released")
     location(f"{out}/rocket.jpg").write(b"theirs", new=True)
-    command = ["cluster", "activate", bucket, "--collection", lake, "--out", out]
+    command = ["cluster", "activate", bucket, "--collection", references, "--out", out]
     done = subprocess.run(
         [sys.executable, "-m", "homing", *map(str, command), "--recipe", "paper-fast", "--workers", "1"],
         env=os.environ | {"RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(MEMORY)},
@@ -32,7 +32,7 @@ def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path)
     assert done.returncode == 1, done.stderr
     assert f"{bucket}/rocket.jpg: {out}/rocket.jpg exists and was not written for this photo" in done.stderr
     assert location(f"{out}/rocket.jpg").read_bytes() == b"theirs"
-    with Collection.open(lake) as collection:
+    with Collection.open(references) as collection:
         outcomes = collection.activate(bucket, out, recipe=resolve_recipe("paper-fast"))
         assert [outcome.state == "failed" for outcome in outcomes] == [False, False, False, True]
         assert f"{collection.info().activated} activated" in done.stdout, "the second job released photos again"

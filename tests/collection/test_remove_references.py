@@ -20,9 +20,9 @@ def three(photos: Path, tmp_path: Path, extractor: Extractor) -> Iterator[Collec
     for name in ("flower.jpg", "camera.png"):
         shutil.copy(photos / name, tmp_path / "in" / name)
     shutil.copy(photos / "rocket.jpg", tmp_path / "in" / "deep" / "rocket.jpg")
-    with Collection.create(tmp_path / "three.homing", extractor=extractor) as made:
-        made.add(tmp_path / "in")
-        yield made
+    with Collection.create(tmp_path / "three.homing", extractor=extractor) as collection:
+        collection.add(tmp_path / "in")
+        yield collection
 
 
 def found(collection: Collection, photo: Path) -> set[str]:

@@ -135,11 +135,11 @@ def test_related_pairs_are_not_counted(workspace: Path) -> None:
     photos = descriptors(600, seed=9, dim=DIM).numpy()
     distractors = DescriptorSet(np.concatenate([photos, photos]), 1200, [])
     copies = np.stack([np.arange(600), 600 + np.arange(600)], axis=1)
-    for related, sure in ((NO_PAIRS, 600), (copies, 0)):
+    for related, copy_matches in ((NO_PAIRS, 600), (copies, 0)):
         row = next(
             row for row in measure(book, distractors, related, quietly) if (row.references, row.stated) == (1, 1e-4)
         )
-        assert abs(row.found - sure - 72) < 60, row.found
+        assert abs(row.found - copy_matches - 72) < 60, row.found
 
 
 def test_fewer_than_two_distractors_are_refused(workspace: Path) -> None:

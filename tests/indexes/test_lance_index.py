@@ -36,20 +36,20 @@ class Both:
     def __init__(self, spec: str, where: Path) -> None:
         self.book: Codebook = train(spec)
         self.faiss = FaissIndex(self.book)
-        self.uri, self.made = str(where), 0
+        self.uri, self.count = str(where), 0
 
     @property
     def dataset(self) -> Any:
         return load_lance().dataset(self.uri)
 
     def add(self, count: int) -> None:
-        new = descriptors(count, seed=self.made + 1)
+        new = descriptors(count, seed=self.count + 1)
         codes = self.book.encode(new)
         rows = pa.table({CODE: to_list_column(codes), VECTOR: to_list_column(self.book.transform(new))})
-        mode = "append" if self.made else "create"
+        mode = "append" if self.count else "create"
         load_lance().write_dataset(rows, self.uri, mode=mode, enable_stable_row_ids=True)
-        self.faiss.add(codes, np.arange(self.made, self.made + count) + 1)
-        self.made += count
+        self.faiss.add(codes, np.arange(self.count, self.count + count) + 1)
+        self.count += count
 
     def remove(self, ids: range) -> None:
         self.dataset.delete(f"_rowid >= {ids.start - 1} AND _rowid < {ids.stop - 1}")

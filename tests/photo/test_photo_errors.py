@@ -125,8 +125,8 @@ SAMPLES += [saved(scene(), "BMP"), saved(scene(), "TIFF", "CMYK", compression="t
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @settings(deadline=None)
 @given(st.sampled_from(SAMPLES), st.integers(0, 10**6), st.binary(min_size=1, max_size=8), st.booleans())
-def test_damaged_files_raise_only_photo_error(sample, place, noise_, near_the_start):
-    at = place % (200 if near_the_start else len(sample))
+def test_damaged_files_raise_only_photo_error(sample, position, noise_, near_the_start):
+    at = position % (200 if near_the_start else len(sample))
     data = sample[:at] + noise_ + sample[at + len(noise_) :]
     try:
         photo = Photo.decode(data, "a")

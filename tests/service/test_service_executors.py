@@ -51,12 +51,12 @@ def test_a_large_photo_does_not_block_small_ones(start_in_process: StartInProces
 
     with ThreadPoolExecutor(1) as pool:
         with blocked(service.executors._large):
-            asked = pool.submit(search, "large.jpg", written.getvalue())
+            pending = pool.submit(search, "large.jpg", written.getvalue())
             wait_until(lambda: service.executors._large._work_queue.qsize() == 1)
             for _ in range(3):
                 assert search("copy.jpg", copy.read_bytes()).status_code == 200
-            assert not asked.done()
-        assert asked.result().status_code == 200
+            assert not pending.done()
+        assert pending.result().status_code == 200
 
 
 def test_running_out_of_memory_names_the_photo() -> None:
@@ -86,7 +86,7 @@ def test_queued_comparisons_hold_no_full_size_pixels(template: Path, extractor: 
         files = {"first": ("a.jpg", data), "second": ("b.jpg", data)}
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=TIMEOUT) as client:
             before = floats()
-            asked = [asyncio.ensure_future(client.post("/v1/compare", files=files)) for _ in range(compared)]
+            pending = [asyncio.ensure_future(client.post("/v1/compare", files=files)) for _ in range(compared)]
             try:
                 end = time.monotonic() + TIMEOUT
                 while waiting._work_queue.qsize() < compared:
@@ -95,7 +95,7 @@ def test_queued_comparisons_hold_no_full_size_pixels(template: Path, extractor: 
                 return floats() - before
             finally:
                 hold.set()
-                assert {(await each).json()["quality"]["ssim"] for each in asked} == {1.0}
+                assert {(await each).json()["quality"]["ssim"] for each in pending} == {1.0}
 
     with Collection.open(tmp_path / "c.homing", extractor=extractor) as collection:
         app = create_app(collection)

@@ -97,8 +97,8 @@ def test_the_command_trains_and_reports(tmp_path: Path) -> None:
     tiny = ("--bits", 3, "--size", 32, "--width", 4, "--batch", 9, "--epochs", 1)
     with lock_folder(tmp_path / "net.run"), pytest.raises(HomingError, match=r"another process trains in .*net\.run"):
         homing("train", "hidden", photos, "--out", out, *tiny)
-    said = homing("train", "hidden", photos, "--out", out, *tiny)
-    assert "held-out bit accuracy" in said
+    output = homing("train", "hidden", photos, "--out", out, *tiny)
+    assert "held-out bit accuracy" in output
     assert HiddenWatermark.load(out, CPU).decoder.dim == 3
     assert {"record.json", "curves.png", "checkpoint.pt"} <= {path.name for path in (tmp_path / "net.run").iterdir()}
     with pytest.raises(HomingError, match="exists; choose another --out"):

@@ -100,10 +100,10 @@ def _flow(items: Sequence[Any], stages: Sequence[Stage], workers: Workers) -> It
     context.execution_options.preserve_order = True  # so that ids are the same as on one machine
     try:
         for chunk in _chunks(items, _CHUNK_SIZE):
-            batches = [_pack(_Batch(list(some))) for some in _chunks(chunk, _BATCH_SIZE)]
+            batches = [_pack(_Batch(list(photos))) for photos in _chunks(chunk, _BATCH_SIZE)]
             dataset = data.from_arrow(batches)
-            for some in _group_stages([stage for stage in stages if stage.resource != "driver"], workers):
-                dataset = _map_stages(dataset, some, workers, len(batches), data)
+            for group in _group_stages([stage for stage in stages if stage.resource != "driver"], workers):
+                dataset = _map_stages(dataset, group, workers, len(batches), data)
             for packed in dataset.iter_batches(batch_size=1, batch_format="pyarrow"):
                 batch = _unpack(packed)
                 for stage in stages:

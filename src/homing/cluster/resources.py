@@ -99,11 +99,11 @@ def _check_address(address: str | None) -> None:
 @contextmanager
 def _mute_stderr() -> Iterator[None]:
     """Discard what Ray's C++ code writes to stderr; errors are raised."""
-    kept = os.dup(2)
+    stderr_copy = os.dup(2)
     try:
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr_copy, 2)
+        os.close(stderr_copy)

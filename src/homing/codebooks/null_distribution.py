@@ -105,9 +105,9 @@ class PairDistances:
             return 0, 0.0, 1.0
         fitted = max(_TAIL_SHARE, _MIN_TAIL_PAIRS * self.shares[0])
         edge = int(np.searchsorted(self.shares, min(fitted, self.shares[-1])))
-        near, left = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
+        near, shares = self.distances[: edge + 1], self.shares[: edge + 1] / self.shares[edge]
         # Probability-weighted moments of the distance below the edge.
-        mean, weighted = _area(near, left), _area(near, left**2) / 2
+        mean, weighted = _area(near, shares), _area(near, shares**2) / 2
         if mean - 2 * weighted < 1e-9:  # all distances equal the edge
             return edge, 0.0, 1e-6
         # The tail must extend to a distance of 0, however light it is.

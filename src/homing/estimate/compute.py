@@ -63,10 +63,10 @@ def _cost_items(request: EstimateRequest, shared: float, parts: Sequence[Storage
         if part.where != "memory":
             name = part.name.partition(":")[0]
             stored[name] = stored.get(name, 0.0) + part.bytes / 1e12
-    kept = [
+    storage_items = [
         _cost_item(name, amount, "terabyte-months", "month", prices.terabyte_month) for name, amount in stored.items()
     ]
-    found += sorted(kept, key=lambda item: -item.amount)
+    found += sorted(storage_items, key=lambda item: -item.amount)
     return sorted(found, key=lambda item: 1.0 if item.cost is None else -item.cost)
 
 

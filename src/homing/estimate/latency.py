@@ -112,15 +112,15 @@ def search_cores(request: EstimateRequest) -> float:
     """Cores kept busy by queries: as measured for the service, plus the extra time of larger collections."""
     rate, at = load_rates()["serve.searches"], 1_000_000
     one = load_rates()["machines.none"].number * rate.seconds
-    here, there = (latency(request, count, request.cells, request.probes) for count in (request.photos, at))
-    return request.queries_per_second * (one + max(0.0, here.p50_ms - there.p50_ms) / 1000)
+    at_request, at_measured = (latency(request, count, request.cells, request.probes) for count in (request.photos, at))
+    return request.queries_per_second * (one + max(0.0, at_request.p50_ms - at_measured.p50_ms) / 1000)
 
 
 def _nonnegative_least_squares(terms: np.ndarray, wanted: np.ndarray) -> list[float]:
     """Nonnegative least squares for few terms: drop the most negative coefficient until none is negative."""
-    kept = list(range(terms.shape[1]))
+    columns = list(range(terms.shape[1]))
     while True:
-        solved = np.linalg.lstsq(terms[:, kept], wanted, rcond=None)[0]
+        solved = np.linalg.lstsq(terms[:, columns], wanted, rcond=None)[0]
         if (solved >= 0).all():
-            return [float(solved[kept.index(term)]) if term in kept else 0.0 for term in range(terms.shape[1])]
-        kept.pop(int(solved.argmin()))
+            return [float(solved[columns.index(term)]) if term in columns else 0.0 for term in range(terms.shape[1])]
+        columns.pop(int(solved.argmin()))

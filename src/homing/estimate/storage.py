@@ -21,7 +21,7 @@ def storage(request: EstimateRequest) -> list[StorageItem]:
     released = [StorageItem(name="released files", where="bucket", bytes=photos * request.file_bytes, basis="computed")]
     index, centers = photos * (_ID + request.code_bytes), _centers(request)
     searching = load_rates()["serve.memory"].number * 1e6
-    kept = [
+    items = [
         *(released if request.activates else []),
         *(
             StorageItem(name=name, where=where, bytes=photos * each, basis="measured")
@@ -31,9 +31,9 @@ def storage(request: EstimateRequest) -> list[StorageItem]:
         StorageItem(name="process that searches", where="memory", bytes=searching, basis="measured"),
     ]
     if request.engine == "lance":  # it caches what it has read, as memory allows
-        return [*kept, StorageItem(name="centers of cells", where="memory", bytes=centers, basis="computed")]
+        return [*items, StorageItem(name="centers of cells", where="memory", bytes=centers, basis="computed")]
     whole = index + centers + _tables(request)
-    return [*kept, StorageItem(name="index", where="memory", bytes=whole, basis="computed")]
+    return [*items, StorageItem(name="index", where="memory", bytes=whole, basis="computed")]
 
 
 def _bytes_per_photo(request: EstimateRequest) -> Iterable[tuple[str, float]]:

@@ -25,12 +25,12 @@ class Batches:
     """Training photos in batches of `count`; up to a tenth of the photos is held out."""
 
     def __init__(self, squares: PhotoArray, count: int, seed: int, device: torch.device) -> None:
-        held = min(HELD_OUT, len(squares) // 10)
-        if held < 2:
+        held_out_count = min(HELD_OUT, len(squares) // 10)
+        if held_out_count < 2:
             raise HomingError(f"training needs at least 20 photos that can be read, got {len(squares)}")
         self._squares, self._seed, self._device = squares, seed, device
         order = self.rng(SPLIT).permutation(len(squares))
-        self._held_out, self._train = order[:held], order[held:]
+        self._held_out, self._train = order[:held_out_count], order[held_out_count:]
         self.count = min(count, len(self._train))
         self.per_epoch = len(self._train) // self.count
 

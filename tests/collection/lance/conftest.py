@@ -38,14 +38,14 @@ def _in_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lake(address: str) -> Iterator[Collection]:
+def lance_collection(address: str) -> Iterator[Collection]:
     """An empty collection in Lance, in a folder and in a bucket."""
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
         yield collection
 
 
 @pytest.fixture
-def pond(tmp_path: Path) -> Iterator[Collection]:
+def local_collection(tmp_path: Path) -> Iterator[Collection]:
     """An empty collection in Lance in a folder, for tests that do not depend on the storage."""
     where = tmp_path / "photos.lance"
     with Collection.create(where, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:

@@ -18,31 +18,33 @@ from homing.errors import CollectionError
 from homing.indexes.lance import drop_index
 
 
-def test_damage_is_found_and_repaired(lake: Collection, tmp_path: Path) -> None:
+def test_damage_is_found_and_repaired(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 8)
-    done = lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
-    catalog = lake.folder.catalog
-    assert isinstance(lake, LanceCollection)
-    lake.compact()
-    assert check(lake.folder.root) == []
+    done = lance_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+    catalog = lance_collection.folder.catalog
+    assert isinstance(lance_collection, LanceCollection)
+    lance_collection.compact()
+    assert check(lance_collection.folder.root) == []
     released = [each for each in done if each.state == "activated"]
     Path(str(released[0].released)).write_bytes(b"another")
-    _give_other_cells(lake)
+    _give_other_cells(lance_collection)
     catalog.releases.delete(f"written AND path = '{released[1].released}'")
-    assert [each.problem for each in lake.check() if each.part == "index"] == [
+    assert [each.problem for each in lance_collection.check() if each.part == "index"] == [
         "the index has other cells than the codebook: it was trained again"
     ]
-    assert sorted(finding.problem.split(" ", 1)[1] for finding in lake.check() if finding.part == "release") == [
+    assert sorted(
+        finding.problem.split(" ", 1)[1] for finding in lance_collection.check() if finding.part == "release"
+    ) == [
         "is not the file that was released there",
         "was written, but a crash prevented recording it",
     ]
     repaired = {
         finding.part: finding.repaired
-        for finding in lake.check(repair=True)
+        for finding in lance_collection.check(repair=True)
         if "is not the file" not in finding.problem
     }
     assert repaired == {"index": True, "release": True}
-    (finding,) = lake.check()
+    (finding,) = lance_collection.check()
     assert finding.problem.endswith("is not the file that was released there")
 
 
@@ -90,9 +92,9 @@ def test_a_damaged_index_is_rebuilt(opening, tmp_path: Path) -> None:
         assert [each.id for each in opened.search(photos[0], probes=8)] == [each.id for each in before]
 
 
-def _give_other_cells(lake: Collection) -> None:
+def _give_other_cells(lance_collection: Collection) -> None:
     """Replace the cells, as Lance's own optimization does if it trains again."""
-    dataset, arrays = lake.folder.catalog.references.latest(), as_arrays(lake.codebook)[0]
+    dataset, arrays = lance_collection.folder.catalog.references.latest(), as_arrays(lance_collection.codebook)[0]
     words = arrays["codewords"]
     drop_index(dataset)
     dataset.create_index(
@@ -106,38 +108,42 @@ def _give_other_cells(lake: Collection) -> None:
     )
 
 
-def test_a_code_that_does_not_match_its_descriptor_is_found(pond: Collection, tmp_path: Path) -> None:
+def test_a_code_that_does_not_match_its_descriptor_is_found(local_collection: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
-    pond.add(photo)
-    catalog = pond.folder.catalog
+    local_collection.add(photo)
+    catalog = local_collection.folder.catalog
     rows = catalog.references.rows(["sha256", "source", "added", "code", "vector"])
     code = np.array(rows["code"].to_pylist()[0], np.uint8) ^ 0x5A
     wrong = rows.to_pylist()[0] | {"code": code, "sha256": "f" * 64}
     catalog.references.append(type(rows).from_pylist([wrong], schema=rows.schema))
-    (finding,) = pond.check()
+    (finding,) = local_collection.check()
     assert finding.part == "reference" and "does not match its descriptor" in finding.problem
 
 
-def test_removed_references_are_not_found_after_a_killed_compaction(pond: Collection, tmp_path: Path) -> None:
+def test_removed_references_are_not_found_after_a_killed_compaction(
+    local_collection: Collection, tmp_path: Path
+) -> None:
     photos = tiny_photos(tmp_path / "photos", 8)
-    pond.add(photos)
-    assert isinstance(pond, LanceCollection)
-    pond.compact()
-    pond.remove(photos[:3])
-    pond.folder.catalog.references.latest().optimize.compact_files()  # as in a killed compaction
-    assert {match.photo for match in pond.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
+    local_collection.add(photos)
+    assert isinstance(local_collection, LanceCollection)
+    local_collection.compact()
+    local_collection.remove(photos[:3])
+    local_collection.folder.catalog.references.latest().optimize.compact_files()  # as in a killed compaction
+    assert {match.photo for match in local_collection.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
 
 
-def test_a_killed_removal_leaves_a_passive_reference(pond: Collection, tmp_path: Path) -> None:
+def test_a_killed_removal_leaves_a_passive_reference(local_collection: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
-    pond.activate(photo, tmp_path / "out", recipe=RECIPES[1])
-    catalog, deleted = pond.folder.catalog, []
+    local_collection.activate(photo, tmp_path / "out", recipe=RECIPES[1])
+    catalog, deleted = local_collection.folder.catalog, []
     delete_path = catalog.references.delete
     catalog.references.delete = deleted.append  # as in a killed removal
-    pond.remove(photo)
-    assert deleted and pond.info().passive == pond.info().photos == 1
+    local_collection.remove(photo)
+    assert deleted and local_collection.info().passive == local_collection.info().photos == 1
     catalog.references.delete = delete_path
-    assert [each.state for each in pond.remove(photo)] == ["removed"] and pond.info().photos == 0
+    assert [each.state for each in local_collection.remove(photo)] == [
+        "removed"
+    ] and local_collection.info().photos == 0
 
 
 @pytest.mark.parametrize("name", ["references.lance", "releases.lance"])
@@ -154,17 +160,17 @@ def test_a_damaged_dataset_is_a_finding(name: str, tmp_path: Path) -> None:
     assert found.part == "catalog" and not found.repaired
 
 
-def test_temporary_files_in_an_output_folder_are_removed(pond: Collection, tmp_path: Path) -> None:
+def test_temporary_files_in_an_output_folder_are_removed(local_collection: Collection, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pond.activate(tiny_photos(tmp_path / "photos", 2), out, recipe=RECIPES[0])
+    local_collection.activate(tiny_photos(tmp_path / "photos", 2), out, recipe=RECIPES[0])
     temporary = out / ".0123456789abcdef.tmp"
     temporary.write_bytes(b"half a photo")
-    assert pond.check() == []  # another process may be writing it
+    assert local_collection.check() == []  # another process may be writing it
     os.utime(temporary, (0, 0))
-    assert [(each.problem, each.repaired) for each in pond.check(repair=True)] == [
+    assert [(each.problem, each.repaired) for each in local_collection.check(repair=True)] == [
         (f"{temporary} is a temporary file that a crash left", True)
     ]
-    assert not temporary.exists() and pond.check() == []
+    assert not temporary.exists() and local_collection.check() == []
 
 
 def test_a_missing_folder_is_not_a_collection(tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ def _search_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("homing.indexes.lance.MAX_CODES_IN_MEMORY", request.param)
 
 
-def test_search_results_equal_those_of_sqlite(lake: Collection, tmp_path: Path) -> None:
+def test_search_results_equal_those_of_sqlite(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as folder:
-        for collection in (lake, folder):
+        for collection in (lance_collection, folder):
             assert [each.state for each in collection.add(tmp_path / "photos")] == ["added"] * 12
             assert [each.state for each in collection.add(tmp_path / "photos")] == ["known"] * 12
             out = tmp_path / f"out-{type(collection).__name__}"
@@ -38,7 +38,10 @@ def test_search_results_equal_those_of_sqlite(lake: Collection, tmp_path: Path) 
             ]
         for options in ({}, {"probes": 1}, {"probes": 3, "rerank": 100}, {"probe_radius": 0.2}, {"variants": True}):
             for photo in photos[:6]:
-                in_lance, in_sqlite = lake.search(photo, k=5, **options), folder.search(photo, k=5, **options)
+                in_lance, in_sqlite = (
+                    lance_collection.search(photo, k=5, **options),
+                    folder.search(photo, k=5, **options),
+                )
                 assert [(each.photo, each.state, each.compared) for each in in_lance] == [
                     (each.photo, each.state, each.compared) for each in in_sqlite
                 ]
@@ -47,93 +50,98 @@ def test_search_results_equal_those_of_sqlite(lake: Collection, tmp_path: Path) 
                     [(each.distance, each.false_match_probability) for each in in_sqlite],
                     atol=2e-3,  # SQLite stores descriptors as fp16
                 )
-        one, two = lake.info(), folder.info()
+        one, two = lance_collection.info(), folder.info()
         assert (one.photos, one.activated, one.unchanged) == (two.photos, two.activated, two.unchanged)
-    assert lake.check() == []
+    assert lance_collection.check() == []
 
 
-def test_activating_does_not_change_the_index(pond: Collection, tmp_path: Path) -> None:
+def test_activating_does_not_change_the_index(local_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
-    pond.add(photos)
-    before = pond.folder.catalog.revision
-    assert "activated" in {each.state for each in pond.activate(photos, tmp_path / "out", recipe=RECIPES[1])}
-    assert pond.folder.catalog.revision == before
+    local_collection.add(photos)
+    before = local_collection.folder.catalog.revision
+    assert "activated" in {
+        each.state for each in local_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+    }
+    assert local_collection.folder.catalog.revision == before
 
 
-def test_remove_by_id_path_and_folder(lake: Collection, tmp_path: Path) -> None:
+def test_remove_by_id_path_and_folder(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 4) + tiny_photos(tmp_path / "photos" / "deep", 3, seed=1)
-    lake.add(tmp_path / "photos")
-    (first,) = lake.select(photos[0]).ids
-    lake.activate(photos[0], tmp_path / "out", recipe=RECIPES[1])
-    (outcome,) = lake.remove(first)
+    lance_collection.add(tmp_path / "photos")
+    (first,) = lance_collection.select(photos[0]).ids
+    lance_collection.activate(photos[0], tmp_path / "out", recipe=RECIPES[1])
+    (outcome,) = lance_collection.remove(first)
     assert (outcome.state, outcome.released) == ("removed", str(tmp_path / "out" / photos[0].name))
-    assert [each.state for each in lake.remove(photos[1])] == ["removed"]
-    assert len(lake.remove(tmp_path / "photos" / "deep")) == 3
-    assert [each.state for each in lake.remove([first, "nowhere.jpg"])] == ["failed", "failed"]
-    assert lake.info().photos == 2
-    assert all(match.photo in map(str, photos[2:4]) for match in lake.search(photos[0], k=10))
+    assert [each.state for each in lance_collection.remove(photos[1])] == ["removed"]
+    assert len(lance_collection.remove(tmp_path / "photos" / "deep")) == 3
+    assert [each.state for each in lance_collection.remove([first, "nowhere.jpg"])] == ["failed", "failed"]
+    assert lance_collection.info().photos == 2
+    assert all(match.photo in map(str, photos[2:4]) for match in lance_collection.search(photos[0], k=10))
     with pytest.raises(NotFoundError):
-        lake.folder.catalog.source_and_state(first)
-    assert lake.add(photos[0])[0].state == "added", "a removed photo can be added again"
-    assert lake.select(photos[0]).ids != [first], "under another id"
+        lance_collection.folder.catalog.source_and_state(first)
+    assert lance_collection.add(photos[0])[0].state == "added", "a removed photo can be added again"
+    assert lance_collection.select(photos[0]).ids != [first], "under another id"
 
 
-def test_moved_and_changed_files(pond: Collection, tmp_path: Path) -> None:
+def test_moved_and_changed_files(local_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
-    pond.add(photos)
+    local_collection.add(photos)
     photos[0].rename(tmp_path / "photos" / "it's there.png")
-    (moved,) = pond.add(tmp_path / "photos" / "it's there.png")
+    (moved,) = local_collection.add(tmp_path / "photos" / "it's there.png")
     assert (moved.state, moved.moved_from) == ("moved", str(photos[0]))
     shutil.copy(tiny_photos(tmp_path / "others", 2, seed=7)[1], photos[1])
-    assert [each.state for each in pond.add(photos[1], replace=True)] == ["replaced"]
-    assert pond.info().photos == 3
-    assert pond.search(photos[1], k=1)[0].photo == str(photos[1])
-    assert pond.search(tmp_path / "photos" / "it's there.png", k=1)[0].photo.endswith("it's there.png")
+    assert [each.state for each in local_collection.add(photos[1], replace=True)] == ["replaced"]
+    assert local_collection.info().photos == 3
+    assert local_collection.search(photos[1], k=1)[0].photo == str(photos[1])
+    assert local_collection.search(tmp_path / "photos" / "it's there.png", k=1)[0].photo.endswith("it's there.png")
 
 
-def test_passive_photos_are_activated_later(pond: Collection, tmp_path: Path) -> None:
+def test_passive_photos_are_activated_later(local_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
-    pond.add(photos)
-    pond.activate(photos[0], tmp_path / "out", recipe=RECIPES[0])
-    done = pond.activate_passive(tmp_path / "out", recipe=RECIPES[0])
+    local_collection.add(photos)
+    local_collection.activate(photos[0], tmp_path / "out", recipe=RECIPES[0])
+    done = local_collection.activate_passive(tmp_path / "out", recipe=RECIPES[0])
     assert sorted(str(each.photo) for each in done) == sorted(map(str, photos[1:]))
-    assert pond.info().passive == 0 and pond.activate_passive(tmp_path / "out", recipe=RECIPES[0]) == []
+    assert (
+        local_collection.info().passive == 0
+        and local_collection.activate_passive(tmp_path / "out", recipe=RECIPES[0]) == []
+    )
 
 
-def test_search_an_earlier_version(lake: Collection, opening, tmp_path: Path) -> None:
+def test_search_an_earlier_version(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 4)
-    lake.add(photos[:2])
-    before = lake.info().version
-    lake.add(photos[2:])
-    lake.remove(photos[0])
-    assert isinstance(lake, LanceCollection)
-    assert {each.number: each.photos for each in lake.versions()}[before] == 2
-    with opening(lake.folder.root, version=before) as earlier:
+    lance_collection.add(photos[:2])
+    before = lance_collection.info().version
+    lance_collection.add(photos[2:])
+    lance_collection.remove(photos[0])
+    assert isinstance(lance_collection, LanceCollection)
+    assert {each.number: each.photos for each in lance_collection.versions()}[before] == 2
+    with opening(lance_collection.folder.root, version=before) as earlier:
         assert {match.photo for match in earlier.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
         with pytest.raises(CollectionError, match="is read-only; open the latest"):
             earlier.remove(photos[1])
     with pytest.raises(CollectionError, match=r"version 99 of .* does not exist, or was deleted"):
-        opening(lake.folder.root, version=99)
+        opening(lance_collection.folder.root, version=99)
     for number in (0, -1, 1 << 64):
         with pytest.raises(CollectionError, match=f"has no version {number}: versions are counted from 1"):
-            opening(lake.folder.root, version=number)
-    assert lake.info().photos == 3
+            opening(lance_collection.folder.root, version=number)
+    assert lance_collection.info().photos == 3
 
 
 @pytest.mark.slow
-def test_compacting_does_not_change_results(lake: Collection, opening, tmp_path: Path) -> None:
+def test_compacting_does_not_change_results(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 12)
     for first in range(0, 12, 3):
-        lake.add(photos[first : first + 3])
-    lake.activate(photos[:3], tmp_path / "out", recipe=RECIPES[0])
-    lake.remove(photos[5:8])
-    with opening(lake.folder.root) as reader:
+        lance_collection.add(photos[first : first + 3])
+    lance_collection.activate(photos[:3], tmp_path / "out", recipe=RECIPES[0])
+    lance_collection.remove(photos[5:8])
+    with opening(lance_collection.folder.root) as reader:
         before = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
-        assert isinstance(lake, LanceCollection)
-        lake.compact()
+        assert isinstance(lance_collection, LanceCollection)
+        lance_collection.compact()
         assert (
-            unindexed_rows(lake.folder.catalog.references.dataset) == 0
-            and len(lake.folder.catalog.references.dataset.get_fragments()) == 1
+            unindexed_rows(lance_collection.folder.catalog.references.dataset) == 0
+            and len(lance_collection.folder.catalog.references.dataset.get_fragments()) == 1
         )
         after = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
     for one, other in zip(before, after, strict=True):
@@ -141,24 +149,29 @@ def test_compacting_does_not_change_results(lake: Collection, opening, tmp_path:
             (each.id, each.state, each.photo) for each in other
         }
         np.testing.assert_allclose([each.distance for each in one], [each.distance for each in other], atol=2e-6)
-    lake.add(tiny_photos(tmp_path / "more", 2, seed=3))
-    lake.compact()
-    assert unindexed_rows(lake.folder.catalog.references.dataset) == 0 and lake.check() == []
+    lance_collection.add(tiny_photos(tmp_path / "more", 2, seed=3))
+    lance_collection.compact()
+    assert unindexed_rows(lance_collection.folder.catalog.references.dataset) == 0 and lance_collection.check() == []
 
 
-def test_readers_see_additions_of_other_processes(lake: Collection, opening, tmp_path: Path) -> None:
+def test_readers_see_additions_of_other_processes(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 2)
-    with opening(lake.folder.root) as reader:
+    with opening(lance_collection.folder.root) as reader:
         assert reader.search(photos[0]).matches == ()
-        lake.add(photos[0])
+        lance_collection.add(photos[0])
         assert reader.search(photos[0], k=1)[0].distance < 0.01
-        lake.remove(photos[0])
+        lance_collection.remove(photos[0])
         assert reader.search(photos[0]).matches == ()
 
 
-def test_remove_ignores_impossible_ids(pond: Collection, tmp_path: Path) -> None:
-    pond.add(tiny_photos(tmp_path / "photos", 1))
-    assert [each.state for each in pond.remove([0, -3, 10**30, 1])] == ["removed", "failed", "failed", "failed"]
+def test_remove_ignores_impossible_ids(local_collection: Collection, tmp_path: Path) -> None:
+    local_collection.add(tiny_photos(tmp_path / "photos", 1))
+    assert [each.state for each in local_collection.remove([0, -3, 10**30, 1])] == [
+        "removed",
+        "failed",
+        "failed",
+        "failed",
+    ]
 
 
 def test_the_catalog_has_the_interface_of_the_sqlite_catalog() -> None:
@@ -171,6 +184,6 @@ def test_the_catalog_has_the_interface_of_the_sqlite_catalog() -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
-def test_output_inside_the_collection_is_rejected(lake: Collection, inside: str, tmp_path: Path) -> None:
+def test_output_inside_the_collection_is_rejected(lance_collection: Collection, inside: str, tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="lies inside the collection"):
-        lake.activate(tiny_photos(tmp_path / "photos", 1), f"{lake.folder.root}{inside}")
+        lance_collection.activate(tiny_photos(tmp_path / "photos", 1), f"{lance_collection.folder.root}{inside}")

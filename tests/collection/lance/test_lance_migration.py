@@ -16,26 +16,31 @@ OTHER = "IVF4,PQ12x8"
 
 
 @pytest.mark.slow
-def test_both_generations_can_be_searched_until_the_switch(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 10), str(lake.folder.root)
-    done = lake.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
-    lake.add(photos[5:9])
+def test_both_generations_can_be_searched_until_the_switch(
+    lance_collection: Collection, opening, tmp_path: Path
+) -> None:
+    photos, root = tiny_photos(tmp_path / "photos", 10), str(lance_collection.folder.root)
+    done = lance_collection.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
+    lance_collection.add(photos[5:9])
     other, counted = tiny_codebook(OTHER), []
     first = migrate(root, other, advance=lambda: counted.append(1))
     assert (first.photos, len(counted), first.missing) == (9, 9, [])
     activated = sum(each.state == "activated" for each in done)
     assert activated > 0 and len(first.gain_kept) + len(first.gain_lost) == activated and first.gain_unknown == []
-    assert lake.info().next_codebook == other.name
+    assert lance_collection.info().next_codebook == other.name
     with opening(root, generation="next") as following:
         assert following.codebook.fingerprint == other.fingerprint
         assert following.search(photos[7], k=1)[0].photo == str(photos[7])
-    assert lake.search(photos[7], k=1)[0].photo == str(photos[7])
+    assert lance_collection.search(photos[7], k=1)[0].photo == str(photos[7])
 
-    lake.add(photos[9])  # between migration and switch
-    lake.remove(photos[0])
+    lance_collection.add(photos[9])  # between migration and switch
+    lance_collection.remove(photos[0])
     assert switch(root).photos == 9
     with opening(root) as now:
-        assert now.codebook.fingerprint == other.fingerprint and now.info().previous_codebook == lake.codebook.name
+        assert (
+            now.codebook.fingerprint == other.fingerprint
+            and now.info().previous_codebook == lance_collection.codebook.name
+        )
         assert {match.photo for match in now.search(photos[9], k=20)} == set(map(str, photos[1:]))
         again = now.activate(photos[1:5], tmp_path / "out", recipe=RECIPES[1])
         assert "failed" not in {each.state for each in again}
@@ -46,9 +51,9 @@ def test_both_generations_can_be_searched_until_the_switch(lake: Collection, ope
         assert now.info().previous_codebook is None and now.info().photos == 9
 
 
-def test_migrating_twice_changes_nothing(lake: Collection, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
-    lake.activate(photos, tmp_path / "out", recipe=RECIPES[1])
+def test_migrating_twice_changes_nothing(lance_collection: Collection, tmp_path: Path) -> None:
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    lance_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
     first, second = (migrate(root, tiny_codebook(OTHER)) for _ in range(2))
     assert first == second
     with pytest.raises(CollectionError, match=r"is already being migrated to .*; finish that migration"):
@@ -57,33 +62,33 @@ def test_migrating_twice_changes_nothing(lake: Collection, tmp_path: Path) -> No
         migrate(root, tiny_codebook(LANCE))
 
 
-def test_remove_applies_to_every_generation(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
-    lake.add(photos)
+def test_remove_applies_to_every_generation(lance_collection: Collection, opening, tmp_path: Path) -> None:
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    lance_collection.add(photos)
     migrate(root, tiny_codebook(OTHER))
-    lake.remove(photos[0])
+    lance_collection.remove(photos[0])
     with opening(root, generation="next") as following:
         assert following.info().photos == 3
     switch(root)
     with pytest.raises(CollectionError, match="is not the current one and cannot be changed; open it again"):
-        lake.remove(photos[1])
+        lance_collection.remove(photos[1])
     with opening(root) as now:
         now.remove(photos[1])
         with opening(root, generation="previous") as before:
             assert {match.photo for match in before.search(photos[1], k=9)} == set(map(str, photos[2:]))
 
 
-def test_photos_added_until_the_switch_are_migrated(lake: Collection, opening, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lake.folder.root)
-    lake.add(photos[:2])
+def test_photos_added_until_the_switch_are_migrated(lance_collection: Collection, opening, tmp_path: Path) -> None:
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    lance_collection.add(photos[:2])
     migrate(root, tiny_codebook(OTHER))
     with opening(root) as other:
         other.add(photos[2:])
     assert switch(root).photos == 4
 
 
-def test_switch_needs_a_next_generation(lake: Collection) -> None:
-    root = str(lake.folder.root)
+def test_switch_needs_a_next_generation(lance_collection: Collection) -> None:
+    root = str(lance_collection.folder.root)
     with pytest.raises(CollectionError, match="has no next generation"):
         switch(root)
     with pytest.raises(CollectionError, match="has no previous generation"):

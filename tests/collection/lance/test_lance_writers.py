@@ -52,26 +52,26 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
 
 
 @pytest.mark.slow
-def test_photos_added_by_several_processes_are_stored_once(lake: Collection, tmp_path: Path) -> None:
+def test_photos_added_by_several_processes_are_stored_once(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
-    running = [_start(lake.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
+    running = [_start(lance_collection.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
     for each in running:
         assert each.stdout is not None and each.stdout.readline() == "ready\n"
     (tmp_path / "go").touch()
     for each in running:
         assert sorted(_end(each)) == sorted(map(str, photos))
-    assert lake.info().photos == 40 and lake.check() == []
-    assert {lake.search(photo, k=1)[0].photo for photo in photos} == set(map(str, photos))
+    assert lance_collection.info().photos == 40 and lance_collection.check() == []
+    assert {lance_collection.search(photo, k=1)[0].photo for photo in photos} == set(map(str, photos))
 
 
-def test_the_second_writer_removes_its_duplicates(lake: Collection, opening, tmp_path: Path) -> None:
+def test_the_second_writer_removes_its_duplicates(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 5)
-    with opening(lake.folder.root) as other:
-        one, two = lake.folder.catalog, other.folder.catalog
+    with opening(lance_collection.folder.root) as other:
+        one, two = lance_collection.folder.catalog, other.folder.catalog
         new = NewPhotos(
             [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos],
             [str(photo) for photo in photos],
-            *_described(lake, photos),
+            *_described(lance_collection, photos),
         )
         # Both looked up the photos before either one wrote them.
         rows = two._new_rows(new, list(range(5)))
@@ -85,11 +85,11 @@ def test_the_second_writer_removes_its_duplicates(lake: Collection, opening, tmp
         assert two.add(new) == [None] * 5
 
 
-def test_simultaneous_inserts_leave_one_reference(lake: Collection, opening, tmp_path: Path) -> None:
+def test_simultaneous_inserts_leave_one_reference(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 30)
     hashes = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos]
-    new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lake, photos))
-    others = [opening(lake.folder.root) for _ in range(3)]
+    new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lance_collection, photos))
+    others = [opening(lance_collection.folder.root) for _ in range(3)]
     barrier = Barrier(3)
 
     def add(collection: Collection) -> list[int | None]:
@@ -99,8 +99,8 @@ def test_simultaneous_inserts_leave_one_reference(lake: Collection, opening, tmp
 
     with ThreadPoolExecutor(3) as pool:
         reported = list(pool.map(add, others))
-    assert lake.info().photos == 30 and lake.check() == []
-    stored = list(lake.folder.catalog.ids_of(hashes).values())
+    assert lance_collection.info().photos == 30 and lance_collection.check() == []
+    stored = list(lance_collection.folder.catalog.ids_of(hashes).values())
     for position, number in enumerate(stored):  # one writer reports each photo as added: the one whose row remains
         assert sorted(ids[position] or 0 for ids in reported) == [0, 0, number]
 
@@ -111,13 +111,13 @@ def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, 
 
 
 @pytest.mark.slow
-def test_photos_reported_by_killed_writers_are_stored(lake: Collection, opening, tmp_path: Path) -> None:
+def test_photos_reported_by_killed_writers_are_stored(lance_collection: Collection, opening, tmp_path: Path) -> None:
     rng, out = random.Random(0), tmp_path / "out"
     photos = tiny_photos(tmp_path / "photos", 40)
     (tmp_path / "go").touch()
     reported: set[str] = set()
     for _ in range(3):
-        running = _start(lake.folder.root, tmp_path / "photos", out, tmp_path / "go")
+        running = _start(lance_collection.folder.root, tmp_path / "photos", out, tmp_path / "go")
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         reported |= {running.stdout.readline().strip()} - {""}
@@ -126,10 +126,12 @@ def test_photos_reported_by_killed_writers_are_stored(lake: Collection, opening,
         reported |= set(_end(running))
     assert reported, "no photo was reported before the kills"
     for photo in reported:
-        assert lake.folder.catalog.revision and lake.find(photo).ids, f"{photo} was reported and is lost"
-    done = lake.activate(photos, out, recipe=RECIPES[0])
+        assert lance_collection.folder.catalog.revision and lance_collection.find(photo).ids, (
+            f"{photo} was reported and is lost"
+        )
+    done = lance_collection.activate(photos, out, recipe=RECIPES[0])
     assert {each.state for each in done} <= {"activated", "unchanged"}
-    with opening(lake.folder.root) as opened:
+    with opening(lance_collection.folder.root) as opened:
         assert opened.info().photos == 40 and opened.info().passive == 0
         assert opened.check() == []
     assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)

@@ -77,7 +77,7 @@ class Canvas:
         """Choose one of the items, each equally likely."""
         return pick(self.rng, items)
 
-    def some(self, items: Sequence[Item], least: int, most: int) -> list[Item]:
+    def sample(self, items: Sequence[Item], least: int, most: int) -> list[Item]:
         """Choose from `least` to `most` different items."""
         count = int(self.rng.integers(least, most, endpoint=True))
         return [items[index] for index in self.rng.permutation(len(items))[:count].tolist()]
@@ -155,7 +155,7 @@ class Canvas:
 
     def sentences(self, least: int, most: int) -> str:
         """From `least` to `most` random sentences."""
-        return " ".join(self.some(SENTENCES, least, most))
+        return " ".join(self.sample(SENTENCES, least, most))
 
     def icon(self, name: str, x: float, y: float, size: float, color: str | None = None) -> None:
         """Draw an icon around (x, y)."""

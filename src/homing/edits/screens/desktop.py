@@ -68,7 +68,7 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     column = screen.pick((0.44, 0.52, 0.6)) * screen.width
     left = screen.pick((0.08, 0.16)) * screen.width
     screen.text(left, top + 26, screen.pick(SITES).split(".")[0].title(), 22, ink, bold=True)
-    for number, section in enumerate(screen.some(SECTIONS, 3, 6)):
+    for number, section in enumerate(screen.sample(SECTIONS, 3, 6)):
         screen.text(left + 210 + 84 * number, top + 26, section, 13, ink)
     y = screen.paragraph(left, top + 74, column, screen.pick(HEADLINES), screen.pick((24, 30)))
     screen.text(left, y + 8, f"{screen.pick(NAMES)}  |  {screen.pick(WHEN)}", 12, theme.faint)
@@ -85,7 +85,7 @@ def article(rng: np.random.Generator, ratio: float) -> Canvas:
     if space < 200:
         return screen
     screen.text(aside, top + 90, screen.pick(("Most read", "Related", "Latest", "Sponsored")), 15, bold=True)
-    for number, headline in enumerate(screen.some(HEADLINES, 4, 9)):
+    for number, headline in enumerate(screen.sample(HEADLINES, 4, 9)):
         y = top + 110 + 82 * number
         screen.tile(aside, y, 84, 58)
         screen.paragraph(aside + 96, y, space - 96, headline, 12)
@@ -106,8 +106,8 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icons(("home", "video", "bell", "mail"), width - 280, width - 60, top + 26, 20)
     screen.avatar(width - 32, top + 26, 16)
     side, aside = 0.19 * width, 0.22 * width
-    symbols = screen.some(("home", "person", "picture", "bookmark", "star", "video", "mail", "bell", "grid"), 9, 9)
-    for number, page in enumerate(screen.some(PAGES, 5, 9)):
+    symbols = screen.sample(("home", "person", "picture", "bookmark", "star", "video", "mail", "bell", "grid"), 9, 9)
+    for number, page in enumerate(screen.sample(PAGES, 5, 9)):
         y = top + 84 + 40 * number
         screen.icon(symbols[number], 36, y, 18)
         screen.text(60, y, page, 14)
@@ -133,7 +133,7 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.icon(icon, x, y + 48, 17, theme.faint)
         screen.text(x + 16, y + 48, label, 13, theme.faint)
     screen.text(width - aside, top + 84, screen.pick(("Contacts", "People you may know", "Trending")), 14, bold=True)
-    for number, name in enumerate(screen.some(NAMES, 5, 10)):
+    for number, name in enumerate(screen.sample(NAMES, 5, 10)):
         y = top + 116 + 46 * number
         screen.avatar(width - aside + 17, y, 16)
         screen.text(width - aside + 44, y, name, 13)
@@ -160,7 +160,7 @@ def window(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.text(
         width - 16, bar + (20 if bar else 13), f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 12, anchor="rm"
     )
-    for number, folder in enumerate(screen.some(FOLDERS, 2, 5)):
+    for number, folder in enumerate(screen.sample(FOLDERS, 2, 5)):
         screen.box(width - 76, 44 + 84 * number, 44, 44, theme.line, radius=6)
         screen.icon(screen.pick(("picture", "mail", "video")), width - 54, 66 + 84 * number, 22)
         screen.text(width - 54, 98 + 84 * number, folder, 10, "#ffffff", anchor="mm")
@@ -207,7 +207,7 @@ def gallery(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icons(("search", "heart", "edit", "share", "trash", "more"), width - 300, width - 8, 22, 17)
     if side:
         screen.box(0, 44, side, height, theme.card)
-        for number, folder in enumerate(screen.some(FOLDERS, 5, 9)):
+        for number, folder in enumerate(screen.sample(FOLDERS, 5, 9)):
             if number == 1:
                 screen.box(8, 80 + 34 * number, side - 16, 30, theme.line, radius=6)
             screen.icon("picture", 28, 95 + 34 * number, 15, theme.accent)
@@ -232,14 +232,14 @@ def message(rng: np.random.Generator, ratio: float) -> Canvas:
     panel, ink = screen.pick(((theme.card, theme.ink), (theme.accent, "#ffffff"), ("#3f2a4f", "#ffffff")))
     screen.box(0, 0, side, height, panel)
     screen.text(20, 30, screen.pick(APPS), 20, ink, bold=True)
-    for number, channel in enumerate(screen.some(SECTIONS + PAGES, 6, 12)):
+    for number, channel in enumerate(screen.sample(SECTIONS + PAGES, 6, 12)):
         screen.text(26, 76 + 34 * number, f"# {channel.lower()}", 14, ink)
     screen.box(side, 0, width, 56, theme.card)
     screen.text(side + 24, 28, screen.pick(SECTIONS), 17, bold=True)
     screen.icons(("person", "search", "more"), width - 140, width - 10, 28, 18)
     screen.box(side, 56, width, 1, theme.line)
     y, left = 76.0, side + 70
-    for name in screen.some(NAMES, 0, 2):
+    for name in screen.sample(NAMES, 0, 2):
         screen.avatar(side + 38, y + 18, 18)
         screen.text(left, y + 8, name, 14, bold=True)
         y = screen.paragraph(left, y + 20, width - left - 40, screen.pick(REPLIES + SENTENCES), 14) + 16

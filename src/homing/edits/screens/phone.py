@@ -149,7 +149,7 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("video", width - 60, 53, 20, ink)
     screen.icon("phone", width - 24, 53, 18, ink)
     y = 94.0
-    replies = screen.some(REPLIES, len(REPLIES), len(REPLIES))
+    replies = screen.sample(REPLIES, len(REPLIES), len(REPLIES))
     for _ in range(int(rng.integers(1, 4))):
         y = _bubble(screen, y, replies.pop(), mine=screen.happens(0.5)) + 8
     mine, border = screen.happens(0.5), screen.pick((0, 3, 3))
