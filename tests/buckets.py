@@ -20,7 +20,7 @@ def s3_server() -> Iterator[AbstractFileSystem]:
     host, port = server.get_host_and_port()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-        patch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+        patch.setenv("AWS_ACCESS_KEY_ID", "tests")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
         patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
         S3FileSystem.clear_instance_cache()

@@ -1,4 +1,4 @@
-"""The field's own words: names and phrases that needed a dictionary are gone."""
+"""Names and phrases that were replaced by standard vocabulary are not used again."""
 
 import ast
 import re

@@ -2,7 +2,7 @@
 
 python tools/try_wheel.py dist/homing-*.whl
 
-PyTorch and the other dependencies (6 GB) come from the environment that runs this script; homing comes from the wheel.
+PyTorch and the other dependencies (6 GB) come from the environment that runs this script; homing from the wheel.
 The environment must have every requirement of the wheel.
 """
 
@@ -55,11 +55,11 @@ def install(wheel: Path, environment: Path) -> None:
     packages = Path(
         run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=environment).strip()
     )
-    # The added folder comes after the environment's own packages; .pth files in it, such as that of an editable homing,
-    # are not read.
+    # The added folder is searched after the environment's own packages. Its .pth files, such as that of an editable
+    # homing, are not read.
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     where = run(python, "-c", "import homing; print(homing.__file__)", cwd=environment).strip()
-    assert Path(where).is_relative_to(environment), f"homing came from {where}, not from the wheel"
+    assert Path(where).is_relative_to(environment), f"homing was imported from {where}, not from the wheel"
 
 
 def use(homing: Path, folder: Path) -> None:

@@ -121,14 +121,14 @@ def test_a_passive_photo_has_no_release(workspace: Path, photos: Path) -> None:
 
 
 def test_missing_files_are_reported(photos: Path, tmp_path: Path) -> None:
-    (tmp_path / "gone.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
+    (tmp_path / "missing.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", tmp_path / "c.homing")
-    homing("add", tmp_path / "c.homing", tmp_path / "gone.jpg")
-    (tmp_path / "gone.jpg").unlink()
-    other = json.loads(homing("explain", tmp_path / "c.homing", tmp_path / "gone.jpg", "--json"))
+    homing("add", tmp_path / "c.homing", tmp_path / "missing.jpg")
+    (tmp_path / "missing.jpg").unlink()
+    other = json.loads(homing("explain", tmp_path / "c.homing", tmp_path / "missing.jpg", "--json"))
     assert other["edits"] == []
     (line,) = other["missing"]
-    assert "gone.jpg" in line
+    assert "missing.jpg" in line
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
         homing("explain", tmp_path / "c.homing", 1, "--no-edits")
 
 
-@pytest.mark.parametrize("name", ["nobody.jpg", "4711", "9" * 30])
+@pytest.mark.parametrize("name", ["unknown.jpg", "4711", "9" * 30])
 def test_an_unknown_reference_is_refused(workspace: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is neither a reference nor a released file of"):
         homing("explain", workspace / "c.homing", name)

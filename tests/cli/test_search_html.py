@@ -19,10 +19,10 @@ from homing.errors import HomingError
 def workspace(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two photos in a collection, one of which has been deleted, and a crop of the other."""
     folder = tmp_path_factory.mktemp("show")
-    (folder / "gone.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
+    (folder / "missing.jpg").write_bytes((photos / "rocket.jpg").read_bytes())
     homing("init", folder / "c.homing", "--with-distractors")
-    homing("add", folder / "c.homing", photos / "flower.jpg", folder / "gone.jpg")
-    (folder / "gone.jpg").unlink()
+    homing("add", folder / "c.homing", photos / "flower.jpg", folder / "missing.jpg")
+    (folder / "missing.jpg").unlink()
     flower = Image.open(photos / "flower.jpg")
     flower.crop((100, 50, flower.width - 60, flower.height - 30)).save(folder / "crop.png")
     return folder
@@ -52,10 +52,10 @@ def test_pictures_are_two_in_a_row_on_a_phone(workspace: Path, chromium: Browser
 
 
 def test_a_missing_file_is_reported_on_the_page(workspace: Path, photos: Path) -> None:
-    homing("search", workspace / "c.homing", photos / "rocket.jpg", "-k", 1, "--html", workspace / "gone.html")
-    page = (workspace / "gone.html").read_text()
+    homing("search", workspace / "c.homing", photos / "rocket.jpg", "-k", 1, "--html", workspace / "missing.html")
+    page = (workspace / "missing.html").read_text()
     assert page.count("data:image/jpeg") == 1
-    assert "gone.jpg: " in page
+    assert "missing.jpg: " in page
 
 
 def test_a_file_that_has_changed_is_not_shown_as_the_match(photos: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from homing.evaluation.protocol.release import ReleasedPhoto, ReleaseResult, rel
 def originals(photos: Path, tmp_path: Path) -> list[ReleasedPhoto]:
     """A photo that exists and one that is missing."""
     shutil.copy(photos / "flower.jpg", tmp_path)
-    return [ReleasedPhoto(name, tmp_path / name, seed) for seed, name in enumerate(("gone.jpg", "flower.jpg"))]
+    return [ReleasedPhoto(name, tmp_path / name, seed) for seed, name in enumerate(("missing.jpg", "flower.jpg"))]
 
 
 def released(originals: list[ReleasedPhoto], folder: Path, extractor, codebook) -> ReleaseResult:
@@ -52,7 +52,7 @@ def test_a_missing_photo_does_not_fail_the_others(
     assert release_result.files[0].file.read_bytes() != (tmp_path / "flower.jpg").read_bytes()
     assert release_result.qualities[0].psnr >= 43.8
     (line,) = release_result.failures
-    assert line.startswith(str(tmp_path / "gone.jpg"))
+    assert line.startswith(str(tmp_path / "missing.jpg"))
 
 
 def test_a_photo_too_large_for_memory_fails(
@@ -72,9 +72,9 @@ def test_only_failed_or_changed_photos_are_released_again(
     before = first.file.stat().st_mtime_ns
     assert released(originals, tmp_path / "out", extractor, codebook).qualities == release_result.qualities
     assert first.file.stat().st_mtime_ns == before
-    shutil.copy(photos / "camera.png", tmp_path / "gone.jpg")  # a PNG file, whatever its suffix
+    shutil.copy(photos / "camera.png", tmp_path / "missing.jpg")  # a PNG file, whatever its suffix
     both = released(originals, tmp_path / "out", extractor, codebook)
-    assert [item.source for item in both.files] == ["gone.jpg", "flower.jpg"]
+    assert [item.source for item in both.files] == ["missing.jpg", "flower.jpg"]
     assert first.file.stat().st_mtime_ns == before
     shutil.copy(photos / "chelsea.png", tmp_path / "flower.jpg")
     changed = released(originals, tmp_path / "out", extractor, codebook)

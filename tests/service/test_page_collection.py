@@ -38,7 +38,7 @@ def test_names_are_searched_while_typing(open_page: Open, server: Server) -> Non
     expect(tab.locator("#photos li").nth(2)).to_be_visible()
     tab.get_by_role("searchbox", name="Search by name").fill("chel")
     expect(tab.locator("#photos h3")).to_have_text(["chelsea.png"])
-    tab.get_by_role("searchbox").fill("nobody")
+    tab.get_by_role("searchbox").fill("unknown name")
     expect(tab.locator("#collection-notice")).to_contain_text("No photo has this name.")
     expect(tab.locator("#photos li")).to_have_count(0)
 

@@ -76,7 +76,7 @@ def test_several_photos_are_searched_for_in_order(client: homing.Client, photos:
     with pytest.raises(PhotoError, match=f"^{tmp_path}/notes.txt: "):
         client.search([photos / "rocket.jpg", tmp_path / "notes.txt"])
     with pytest.raises(PhotoError, match="cannot be read"):
-        client.search([photos / "rocket.jpg", tmp_path / "gone.jpg"])
+        client.search([photos / "rocket.jpg", tmp_path / "missing.jpg"])
 
 
 def test_photos_in_memory_are_sent(client: homing.Client, photos: Path, tmp_path: Path) -> None:
@@ -203,10 +203,10 @@ def test_problems_are_one_line_that_names_the_photo(client: homing.Client, copy:
 
 def test_wrong_addresses_are_errors(server: Server, copy: Path) -> None:
     with (
-        homing.Client("http://127.0.0.1:1") as nobody,
+        homing.Client("http://127.0.0.1:1") as unreachable,
         pytest.raises(HomingError, match=r"127.0.0.1:1 cannot be reached"),
     ):
-        nobody.info()
+        unreachable.info()
     with homing.Client(f"{server.address}/elsewhere") as other, pytest.raises(HomingError):
         other.search(copy)
     with pytest.raises(HomingError, match="must begin with http"):

@@ -52,10 +52,10 @@ def test_repeated_activation_is_idempotent_and_keeps_other_files(
     (first,) = released.activate(str(photos / "flower.jpg"), str(tmp_path), recipe="homing-fast", format="png")
     assert first.released == str(tmp_path / "flower.png")
     assert released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png") == [first]
-    (tmp_path / "flower.png").write_bytes(b"somebody's")
+    (tmp_path / "flower.png").write_bytes(b"another file")
     (refused,) = released.activate(photos / "flower.jpg", tmp_path, recipe="homing-fast", format="png")
     assert refused.state == "failed" and "exists and is another file" in str(refused.reason)
-    assert (tmp_path / "flower.png").read_bytes() == b"somebody's"
+    assert (tmp_path / "flower.png").read_bytes() == b"another file"
     assert [each.name for each in tmp_path.iterdir()] == ["flower.png"]
 
 
@@ -132,5 +132,5 @@ def test_a_key_allows_what_its_role_permits(keyed_server: Server, keys: dict[str
         assert client.search(copy, k=1)[0].photo == "rocket.jpg"
         with pytest.raises(HomingError, match=r"contribute[^\n]*$"):
             client.add(copy)
-    with homing.Client(keyed_server.address) as nobody, pytest.raises(HomingError, match=r"key[^\n]*$"):
-        nobody.info()
+    with homing.Client(keyed_server.address) as client, pytest.raises(HomingError, match=r"key[^\n]*$"):
+        client.info()

@@ -56,10 +56,10 @@ def test_server_paths_are_never_in_responses(extractor: Extractor, photos: Path,
         collection.add(own / "camera.png")
         collection.activate(own / "flower.jpg", own / "out", recipe="homing-fast")
     with running_server(own / "c d.homing", extractor) as server:
-        (own / "camera.png").rename(own / "gone.png")
+        (own / "camera.png").rename(own / "missing.png")
         answers = [
             server.post("/v1/activate", ("again.jpg", (own / "out" / "flower.jpg").read_bytes())),
-            server.post("/v1/photos", ("cut.png", (own / "gone.png").read_bytes()[:5000])),
+            server.post("/v1/photos", ("cut.png", (own / "missing.png").read_bytes()[:5000])),
             server.client.get("/v1/photos/1/thumbnail"),
         ]
         (own / "out" / "flower.jpg").write_bytes(b"another")

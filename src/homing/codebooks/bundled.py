@@ -51,7 +51,7 @@ def has_distractors(codebook: Codebook) -> bool:
 
 
 def bundled_distractors(codebook: Codebook) -> Distractors:
-    """The distractors that come with a bundled codebook."""
+    """The bundled distractors of a codebook."""
     entry = _DATA.joinpath(codebook.name + _DISTRACTORS_SUFFIX)
     if not has_distractors(codebook):
         raise CodebookError(f"codebook '{codebook.name}' has no distractors; bundled codebooks do")

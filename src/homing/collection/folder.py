@@ -59,7 +59,7 @@ def refuse_if_collection(path: Location) -> None:
         about = read_settings(current)
         raise CollectionError(
             f"{path} already is a collection, with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
-            "use it as it is, or choose another name"
+            "use it, or choose another name"
         )
 
 

@@ -41,7 +41,7 @@ class CellMargin(Objective):
         return self.copy_loss(descriptors) + CODE_WEIGHT * (descriptors - self._codes).square().sum(dim=1)
 
     def copy_loss(self, descriptors: Tensor) -> Tensor:
-        """The loss without the term of the own code: copies may lie anywhere in the cell."""
+        """The loss without the term of the own code: copies may be anywhere in the cell."""
         # ‖x‖² is common to all scores and cancels in the softmax.
         cell_codes = self._cell_codes.to(descriptors)
         cell_scores = 2 * descriptors @ self._centers.T.to(descriptors) - self._lengths

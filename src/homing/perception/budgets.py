@@ -53,7 +53,7 @@ class Budget(ABC):
         if (self.psnr is None) == (self.alpha is None):
             raise HomingError(f"a budget takes either psnr or alpha, got psnr={self.psnr} and alpha={self.alpha}")
         if self.psnr is not None and not 20 <= self.psnr <= 80:
-            raise HomingError(f"psnr must lie between 20 and 80 dB, got {self.psnr:g}")
+            raise HomingError(f"psnr must be between 20 and 80 dB, got {self.psnr:g}")
         if self.alpha is not None and not 0 < self.alpha <= 100:
             raise HomingError(f"alpha must be above 0 and at most 100, got {self.alpha:g}")
 

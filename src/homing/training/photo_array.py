@@ -19,7 +19,7 @@ from homing.photo import read_square
 
 @dataclass(frozen=True)
 class PhotoArray:
-    """(N, 3, side, side) pixels of 8 bits, mapped from the disk, and a hash over the files they came from."""
+    """(N, 3, side, side) pixels of 8 bits, mapped from the disk, and a hash of their files."""
 
     pixels: np.ndarray
     fingerprint: str

@@ -23,7 +23,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
     host, port = server.get_host_and_port()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_ACCESS_KEY_ID": "tests",
         "AWS_SECRET_ACCESS_KEY": "nothing",
         "AWS_DEFAULT_REGION": "us-east-1",
     }.items():
