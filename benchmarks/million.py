@@ -49,16 +49,16 @@ def main() -> None:
     batches = [descriptors[start : start + BATCH] for start in range(0, count, BATCH)]
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         path = Path(folder) / "million.homing"
-        alone, codes_only = _alone(codebook, batches)
-        ours, kept = fill_collection(path, codebook, batches)
+        faiss_seconds, codes_seconds = _faiss_seconds(codebook, batches)
+        ours, snapshot_seconds = fill_collection(path, codebook, batches)
         opened = {name: _child(path, name) for name in ("snapshot", "no snapshot")}
         size = {file.name: file.stat().st_size for file in path.iterdir()}
     rows = [
-        ("FAISS alone, add of descriptors", f"{count / alone:,.0f} per second"),
-        ("FAISS alone, add of precomputed codes", f"{count / codes_only:,.0f} per second"),
+        ("FAISS alone, add of descriptors", f"{count / faiss_seconds:,.0f} per second"),
+        ("FAISS alone, add of precomputed codes", f"{count / codes_seconds:,.0f} per second"),
         ("homing, from descriptors to recorded on disk", f"{count / ours:,.0f} per second"),
-        ("homing compared with FAISS, both from descriptors", f"{100 * (ours / alone - 1):+.0f} % time"),
-        ("index update and snapshot", f"{kept:.2f} s in total"),
+        ("homing compared with FAISS, both from descriptors", f"{100 * (ours / faiss_seconds - 1):+.0f} % time"),
+        ("index update and snapshot", f"{snapshot_seconds:.2f} s in total"),
         *((f"open, {name}, until the first answer", f"{each['open']:.2f} s") for name, each in opened.items()),
         ("search, one query, p50", f"{opened['snapshot']['p50']:.2f} ms"),
         ("search, one query, p99", f"{opened['snapshot']['p99']:.2f} ms"),
@@ -74,16 +74,16 @@ def descriptors_of_photos(codebook: Codebook, count: int, seed: int = 0) -> torc
     """Sample unit vectors distributed like those of photos: the bundled distractors with random noise."""
     generator = torch.Generator().manual_seed(seed)
     codes = codebooks.bundled_distractors(codebook).codes
-    made = torch.empty(count, codebook.dim)
+    descriptors = torch.empty(count, codebook.dim)
     for start in range(0, count, BATCH):
-        some = torch.randint(len(codes), (min(BATCH, count - start),), generator=generator)
-        noise = torch.nn.functional.normalize(torch.randn(len(some), codebook.dim, generator=generator), dim=1)
-        rows = torch.nn.functional.normalize(codebook.decode(codes[some.numpy()]), dim=1) + NOISE_SCALE * noise
-        made[start : start + len(some)] = torch.nn.functional.normalize(rows, dim=1)
-    return made
+        indices = torch.randint(len(codes), (min(BATCH, count - start),), generator=generator)
+        noise = torch.nn.functional.normalize(torch.randn(len(indices), codebook.dim, generator=generator), dim=1)
+        rows = torch.nn.functional.normalize(codebook.decode(codes[indices.numpy()]), dim=1) + NOISE_SCALE * noise
+        descriptors[start : start + len(indices)] = torch.nn.functional.normalize(rows, dim=1)
+    return descriptors
 
 
-def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
+def _faiss_seconds(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, float]:
     """Seconds that FAISS takes to add descriptors, and to add their precomputed codes."""
     codes = [codebook.encode(rows) for rows in batches]
     first = np.cumsum([0, *map(len, batches)])
@@ -95,8 +95,8 @@ def _alone(codebook: Codebook, batches: Sequence[torch.Tensor]) -> tuple[float, 
             index.add_with_ids(rows.numpy(), ids)
 
     def add_codes() -> None:
-        for some, ids in zip(codes, numbers, strict=True):
-            other.add_sa_codes(some, ids)
+        for batch, ids in zip(codes, numbers, strict=True):
+            other.add_sa_codes(batch, ids)
 
     return _seconds(add), _seconds(add_codes)
 
@@ -110,8 +110,8 @@ def fill_collection(path: Path, codebook: Codebook, batches: Sequence[torch.Tens
     def record() -> None:
         # One batch is encoded while the previous one is recorded, as photos are decoded while others are described.
         for number, codes in enumerate(prefetch_map(codebook.encode, batches, threads=1)):
-            some = slice(number * BATCH, (number + 1) * BATCH)
-            collection.record(NewPhotos(hashes[some], names[some], codes, batches[number].numpy()))
+            rows = slice(number * BATCH, (number + 1) * BATCH)
+            collection.record(NewPhotos(hashes[rows], names[rows], codes, batches[number].numpy()))
 
     with Collection.create(path, codebook=codebook) as collection:
         took = _seconds(record)

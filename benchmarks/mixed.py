@@ -105,17 +105,17 @@ class Load:
             f"{disk / 1e6:.0f}",
         ]
 
-    def _new(self, some: int) -> NewPhotos:
-        rows = _unit(self.rng, some)
-        names = [str(next(self.numbers)) for _ in range(some)]
+    def _new(self, count: int) -> NewPhotos:
+        rows = _unit(self.rng, count)
+        names = [str(next(self.numbers)) for _ in range(count)]
         hashes = [hashlib.sha256(name.encode()).hexdigest() for name in names]
         return NewPhotos(
             hashes, [f"/photos/{name}.jpg" for name in names], self.codebook.encode(torch.from_numpy(rows)), rows
         )
 
 
-def _unit(rng: np.random.Generator, some: int) -> np.ndarray:
-    rows = rng.standard_normal((some, 512), dtype=np.float32)
+def _unit(rng: np.random.Generator, count: int) -> np.ndarray:
+    rows = rng.standard_normal((count, 512), dtype=np.float32)
     unit: np.ndarray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 

@@ -43,10 +43,10 @@ def _fill(catalog: Catalog, codebook: Codebook, count: int, *, activated: bool) 
     codes = codebook.encode(descriptors)
     begun = time.perf_counter()
     for first in range(0, count, BATCH):
-        some = slice(first, first + BATCH)
-        names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)[some]]
-        rows = descriptors[some].numpy()
-        ids = catalog.add(NewPhotos([_hash(each) for each in names], names, codes[some], rows))
+        batch = slice(first, first + BATCH)
+        names = [f"/photos/{number // 1000:06}/{number:09}.jpg" for number in range(count)[batch]]
+        rows = descriptors[batch].numpy()
+        ids = catalog.add(NewPhotos([_hash(each) for each in names], names, codes[batch], rows))
         if activated:
             planned = [(number, _release(name)) for number, name in zip(ids, names, strict=True) if number]
             catalog.plan_releases(planned, list(rows))

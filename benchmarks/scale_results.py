@@ -69,7 +69,7 @@ def tables(document: dict[str, Any]) -> str:
     about = f"{document['hardware']}; {document['spec']}, {document['queries']:,} single queries; at most "
     about += f"{document['memory'] / 1e9:.1f} GB of memory\n\n"
     rows = (growing, searching, choosing, recording)
-    return about + "\n".join(markdown(head, some) for head, some in zip(heads, rows, strict=True))
+    return about + "\n".join(markdown(head, cells) for head, cells in zip(heads, rows, strict=True))
 
 
 _SEARCHED = ("probes", "codes", "p50", "p99")

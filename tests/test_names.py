@@ -42,18 +42,20 @@ PHRASES = {  # regular expressions between word boundaries, and what is said ins
     "leaves? (its|their) cells?|left (its|their) cells?": "fall into another cell",
     "surer|how sure": "more certain, how certain",
     "carries it further|was told it|counts it out": "extrapolated, given, computed",
+    "generations? that answers?|forgotten": "current generation, deleted",
     "optimis(e|es|ed|er|ers|ing|ation)|quantis(e|es|ed|er|ers|ing|ation)|normalis(e|es|ed|ing|ation)": "-ize",
     r"catalogues?(?!\.sqlite)": "catalog; the file of format 1 had this name",
     "colours?|coloured|grey|greyscale|recognis(e|es|ed|ing)|initialis(e|es|ed|ing)": "American spelling",
 }
 # What is defined in Python: classes, functions, arguments, variables, attributes.
 IDENTIFIERS = """
-    AwayError Bounded Carriers Coding Design Driver Gate GoneError Held Here KeptRows LaidOver Loose Made Place Ready
-    Room SentOut Setting Squares Subject Way Wish _carrying _live _opened _places arrived asking background beside
-    bodies came_home chance clerk compare_again desk fading fast_probes fidelity fold_in forecast forgotten home
-    in_stacks instead keeping lanes likeness looked_at loudness map_ahead meet mend mended of_each one_keeper outermost
-    parcel pays_off pull room rooms saw settled showing standstill stranger strangers taught told turn_back turning
-    twin
+    AwayError Bounded Carriers Coding Design Driver Foretell Gate GoneError Held Here Judge KeptRows LaidOver Loose
+    Made Place Question Rates Ready Room SentOut Setting Squares Standing Subject Trial Way Wish _carrying _live
+    _opened _places agree arrived asking background beside bodies came_home chance clerk compare_again courses desk
+    drawn fading fast_probes fidelity fold_in forecast forget forgotten home in_stacks instead keeping lanes leg
+    likeness looked_at loose loudness map_ahead meet mend mended of_each one_keeper outermost parcel pays_off place
+    places pull room rooms saw settled showing standstill stranger strangers taught told turn_back turning twin
+    walks
 """
 ALLOWED = {  # a file and a name: why the name says what it means there
     ("src/homing/perception/jnd.py", "background"): "the JND model's own term: the mean brightness around a pixel",

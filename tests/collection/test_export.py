@@ -71,8 +71,8 @@ def test_parquet_is_readable_with_pyarrow(released: Path, extractor, tmp_path: P
         for row in rows:
             assert catalog.find(row["sha256"]) == row["id"]
             assert catalog.source_and_state(row["id"]) == (row["source"], row["state"])
-            (kept,) = catalog.descriptors(np.array([row["id"]])).values()
-            assert np.array_equal(np.array(row["descriptor"], np.float16), kept[0])
+            (stored,) = catalog.descriptors(np.array([row["id"]])).values()
+            assert np.array_equal(np.array(row["descriptor"], np.float16), stored[0])
         codes = {
             int(number): code.tobytes()
             for ids, codes in catalog.codes()

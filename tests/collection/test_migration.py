@@ -98,7 +98,7 @@ def test_gains_are_measured_on_the_released_files(path: Path) -> None:
     done = migrate(path, new, extractor=TINY)
     assert len(done.gain_kept) + len(done.gain_lost) == 2
     assert not done.gain_unknown
-    kept = {each.photo for each in done.gain_kept}
+    with_gain = {each.photo for each in done.gain_kept}
     for name in ("flower.jpg", "rocket.jpg"):
         original, released = (
             describe_images(TINY, [Photo.load(folder / name).pixels()])
@@ -107,7 +107,7 @@ def test_gains_are_measured_on_the_released_files(path: Path) -> None:
         code = new.reconstruct(original)
         nearer = (released - code).norm() ** 2 < 0.999 * (original - code).norm() ** 2
         inside = new.cells(original) == new.cells(released)
-        assert (str(path.parent / "photos" / name) in kept) == bool(nearer and inside)
+        assert (str(path.parent / "photos" / name) in with_gain) == bool(nearer and inside)
 
 
 def test_gains_with_the_same_quantizer_and_without_compression(path: Path) -> None:
@@ -185,8 +185,8 @@ def _stop_at(number: int) -> Callable[[], None]:
 def test_another_extractor_reads_the_files_again(path: Path) -> None:
     other = network(1)
     changed_file = path.parent / "photos" / "camera.png"
-    kept = changed_file.read_bytes()
-    changed_file.write_bytes(kept + b"changed")
+    original = changed_file.read_bytes()
+    changed_file.write_bytes(original + b"changed")
     done = migrate(path, book(tiny=other), extractor=other)
     assert done.photos == 3
     assert [reason.startswith(str(changed_file)) for reason in done.missing] == [True]
@@ -197,7 +197,7 @@ def test_another_extractor_reads_the_files_again(path: Path) -> None:
         assert [each.state for each in current.add(changed_file)] == ["added"], (
             "the old generation can be changed until the switch"
         )
-    changed_file.write_bytes(kept)
+    changed_file.write_bytes(original)
     assert migrate(path, book(tiny=other), extractor=other).photos == 4
     assert switch(path, extractor=other, leave_missing=True).photos == 4
     for photo, matches in zip(

@@ -89,11 +89,11 @@ class GraphStore(CodeStore):
 
     def remove(self, ids: np.ndarray) -> None:
         """Rebuild the graph without these ids."""
-        kept, codes = self.contents()
-        stays = ~np.isin(kept, ids)
-        if not stays.all():
+        stored, codes = self.contents()
+        remaining = ~np.isin(stored, ids)
+        if not remaining.all():
             self._index = self._empty()
-            self.add(codes[stays], kept[stays])
+            self.add(codes[remaining], stored[remaining])
 
     def _codes(self) -> np.ndarray:
         return _rows(self._storage.codes, len(self))
