@@ -24,9 +24,9 @@ This page is generated from the commands: `python tools/cli_reference.py` writes
 the same text.
 
 Results go to standard output, progress and messages to standard error. `--json` prints one JSON document
-([JSON](json.md)). Exit codes: **0** everything is done, **1** some photos failed and the rest are done, **2** the call
-was wrong, **130** interrupted; what was done until then is kept, and the same command continues (`bench speed` starts
-over).
+([JSON](json.md)). Exit codes: **0** everything is done, **1** some photos failed and the others are done, **2** wrong
+arguments, **130** interrupted: finished work is saved, run the same command again to resume (`bench speed` starts
+again).
 """
 
 
