@@ -235,7 +235,7 @@ def test_the_bundled_codebooks_never_change(name: str, fingerprint: str, distrac
 
 
 def test_only_bundled_codebooks_come_with_distractors(trained: Codebook) -> None:
-    with pytest.raises(CodebookError, match="has no bundled distractors"):
+    with pytest.raises(CodebookError, match="has no distractors; bundled codebooks do"):
         codebooks.bundled_distractors(trained)
 
 

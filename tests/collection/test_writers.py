@@ -149,7 +149,7 @@ def test_a_second_writing_thread_is_rejected(shared: Path, others: Path, photos:
         go_on.wait(120)
 
     with Collection.open(shared, extractor=extractor) as one, Collection.open(shared, extractor=extractor) as two:
-        thread = threading.Thread(target=one.add, args=[others], kwargs={"report": wait})
+        thread = threading.Thread(target=one.add, args=[others], kwargs={"on_outcome": wait})
         thread.start()
         assert reached.wait(120)
         for each in (one, two):
