@@ -22,8 +22,8 @@ from homing import codebooks, extractors
 from homing._io.device import hardware
 from homing.activation import RECIPES, Recipe, activate_batch
 from homing.activation.optimize import optimize
+from homing.bench.results import markdown
 from homing.codebooks import Codebook
-from homing.evaluation.results import markdown
 from homing.extractors import Extractor, describe_images
 from homing.indexes import FaissIndex
 from homing.objectives import objective_for

@@ -23,10 +23,10 @@ import torch
 from homing import codebooks
 from homing._io.device import hardware, memory_in_use
 from homing._io.parallel import prefetch_map
+from homing.bench.results import markdown
 from homing.codebooks import Codebook
 from homing.collection import Collection
 from homing.collection.catalog import NewPhotos
-from homing.evaluation.results import markdown
 
 BATCH = 20_000  # descriptors per encoding batch and references per recorded batch
 QUERIES = 1000

@@ -20,9 +20,9 @@ import torch
 
 from homing import codebooks
 from homing._io.device import hardware, memory_in_use
+from homing.bench.results import markdown
 from homing.collection import Collection
 from homing.collection.catalog import NewPhotos
-from homing.evaluation.results import markdown
 
 REFERENCES = 100_000
 CHANGE = 50  # references added, and references removed, per change

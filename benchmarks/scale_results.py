@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homing import estimate
+from homing.bench.results import markdown
+from homing.bench.results.document import Figure
+from homing.bench.results.figures import PALETTE
+from homing.bench.results.figures import draw as drawn
 from homing.estimate.latency import latency
 from homing.estimate.rates import rates_under
-from homing.evaluation.results import markdown
-from homing.evaluation.results.document import Figure
-from homing.evaluation.results.figures import PALETTE
-from homing.evaluation.results.figures import draw as drawn
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -25,9 +25,9 @@ from million import BATCH, descriptors_of_photos, fill_collection
 
 from homing import codebooks
 from homing._io.device import hardware
+from homing.bench.results import markdown
 from homing.collection import Collection
 from homing.edits import PAPER
-from homing.evaluation.results import markdown
 from homing.imaging import to_image
 from homing.photo import LocalPhoto, Photo, find_photos
 

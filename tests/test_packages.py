@@ -20,7 +20,7 @@ LEVELS = [
     ["activation", "training"],
     ["collection", "estimate", "watermarks"],
     ["activation_report", "api", "cluster", "explain"],
-    ["evaluation", "service"],
+    ["bench", "service"],
     ["cli"],
     ["__main__"],
 ]

@@ -18,11 +18,11 @@ import typer
 from build_homing_1 import descriptors_of, squares_in
 
 from homing._io.device import default_device
+from homing.bench.benches.retrieval import RetrievalBench, run_retrieval_bench
+from homing.bench.benches.retrieval_results import results
+from homing.bench.results import markdown, write_results
 from homing.cli._progress import progress
 from homing.codebooks import Codebook
-from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
-from homing.evaluation.benches.retrieval_results import results
-from homing.evaluation.results import markdown, write_results
 from homing.extractors.descriptor_network import trained_network
 from homing.training.descriptors import DescriptorTrainer
 from homing.training.run import Run

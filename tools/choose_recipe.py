@@ -18,11 +18,11 @@ from typing import Annotated, Any
 import typer
 
 from homing.activation import Recipe, resolve_recipe
+from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
+from homing.bench.results import markdown
+from homing.bench.scores import rank_of
 from homing.cli._progress import progress
 from homing.edits import PAPER
-from homing.evaluation.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
-from homing.evaluation.results import markdown
-from homing.evaluation.scores import rank_of
 from homing.perception import budget_named
 
 HEADINGS = ["recipe", "recall", "identity", "PSNR", "SSIM", "L∞", "ms per photo"]

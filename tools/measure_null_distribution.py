@@ -15,9 +15,9 @@ import numpy as np
 import typer
 
 from homing import extractors
+from homing.bench.related import related_pairs
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
-from homing.evaluation.related import related_pairs
 from homing.extractors.crops import describe_crops
 from homing.photo import find_photos
 

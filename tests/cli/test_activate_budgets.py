@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.evaluation.helpers import homing, skimage_photos
+from tests.bench.helpers import homing, skimage_photos
 
 from homing.errors import HomingError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser
-from tests.evaluation.helpers import homing, skimage_photos
+from tests.bench.helpers import homing, skimage_photos
 from typer.testing import CliRunner
 
 from homing import activation_report

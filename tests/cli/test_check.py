@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.evaluation.helpers import homing, small_photos
+from tests.bench.helpers import homing, small_photos
 from typer.testing import CliRunner
 
 from homing.cli import app

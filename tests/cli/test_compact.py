@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 
 def test_compact_counts_the_versions_kept(photos: Path, tmp_path: Path) -> None:

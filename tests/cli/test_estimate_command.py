@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 from homing.errors import HomingError
 

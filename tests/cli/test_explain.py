@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 from tests.service.chromium import check_accessibility
 
+from homing.bench.explanation_page import write_page
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.errors import HomingError
-from homing.evaluation.explanation_page import write_page
 from homing.explain import explain
 from homing.extractors import describe_images
 from homing.photo import Photo

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 
 @pytest.fixture(scope="module")

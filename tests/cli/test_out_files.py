@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 from homing.errors import HomingError
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.evaluation.helpers import skimage_photos
+from tests.bench.helpers import skimage_photos
 from typer.testing import CliRunner
 
 from homing.cli import _progress, app

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 from homing.collection.results import format_probability
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 from homing.errors import HomingError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.evaluation.helpers import homing
+from tests.bench.helpers import homing
 
 from homing.errors import HomingError
 

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 import torch
-from tests.evaluation.helpers import small_network
+from tests.bench.helpers import small_network
 
 from homing import extractors
 from homing.codebooks import Codebook

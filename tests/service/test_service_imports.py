@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-BLOCKED = ("homing.evaluation", "homing.training", "augly", "lpips", "matplotlib", "skimage", "sklearn")
+BLOCKED = ("homing.bench", "homing.training", "augly", "lpips", "matplotlib", "skimage", "sklearn")
 
 
 @pytest.mark.slow

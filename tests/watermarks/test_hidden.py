@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.helpers import homing, small_photos
+from tests.bench.helpers import homing, small_photos
 from torch import Tensor
 
 from homing.edits import parse

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.evaluation.helpers import small_photos
+from tests.bench.helpers import small_photos
 from torch import nn
 
 from homing import codebooks, extractors

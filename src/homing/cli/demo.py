@@ -21,7 +21,7 @@ def demo(
 
         homing demo
     """
-    from homing.evaluation.demo import run_demo, steps
+    from homing.bench.demo import run_demo, steps
 
     with progress("Releasing, editing, searching", steps()) as advance:
         result = run_demo(out, advance)

@@ -41,8 +41,8 @@ def explain(
         homing explain holiday.homing 17 --out beach.html
     """
     from homing._io.files import prepare_output_file
+    from homing.bench.explanation_page import write_page
     from homing.collection import Collection
-    from homing.evaluation.explanation_page import write_page
     from homing.explain import explain
 
     if out is not None:

@@ -18,8 +18,8 @@ from homing.errors import HomingError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from homing.evaluation.protocol.references import Probes
-    from homing.evaluation.results import Results
+    from homing.bench.protocol.references import Probes
+    from homing.bench.results import Results
 
 Photos = Annotated[
     Path, typer.Option(help="The photos to release, edit and search for. They must not be training photos.")
@@ -115,8 +115,8 @@ def check_out_folder(context: typer.Context, out: Path) -> None:
 
 def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
     """Write the results and print them: `shown` holds the headings and rows of one table. Ends the command."""
-    from homing.evaluation.results import as_json as document
-    from homing.evaluation.results import write_results
+    from homing.bench.results import as_json as document
+    from homing.bench.results import write_results
 
     write_results(results, out)
     written = document(results)

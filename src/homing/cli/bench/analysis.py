@@ -41,8 +41,8 @@ def analysis(
 
         homing bench analysis --photos held-out/ --out analysis/
     """
-    from homing.evaluation.benches.analysis import AnalysisBench, run_analysis_bench
-    from homing.evaluation.benches.analysis_results import results, terminal_table
+    from homing.bench.benches.analysis import AnalysisBench, run_analysis_bench
+    from homing.bench.benches.analysis_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = AnalysisBench(

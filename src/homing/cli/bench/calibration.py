@@ -45,8 +45,8 @@ def calibration(
 
         homing bench calibration --distractor-photos others/ --distractors 20000 --out calibration/
     """
-    from homing.evaluation.benches.calibration import CalibrationBench, run_calibration_bench
-    from homing.evaluation.benches.calibration_results import results, terminal_table
+    from homing.bench.benches.calibration import CalibrationBench, run_calibration_bench
+    from homing.bench.benches.calibration_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = CalibrationBench(

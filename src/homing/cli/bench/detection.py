@@ -63,9 +63,9 @@ def detection(
 
         homing bench detection --photos held-out/ --negatives more/ --out detection/
     """
+    from homing.bench.benches.detection import DetectionBench, run_detection_bench
+    from homing.bench.benches.detection_results import results, terminal_table
     from homing.edits import PAPER, parse
-    from homing.evaluation.benches.detection import DetectionBench, run_detection_bench
-    from homing.evaluation.benches.detection_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = DetectionBench(

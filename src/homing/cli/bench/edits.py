@@ -52,9 +52,9 @@ def edits(
 
         homing bench edits --photos held-out/ --families rotation,crop --out edits/
     """
+    from homing.bench.benches.edits import EditsBench, run_edits_bench
+    from homing.bench.benches.edits_results import results, terminal_table
     from homing.edits.sweeps import SWEEPS
-    from homing.evaluation.benches.edits import EditsBench, run_edits_bench
-    from homing.evaluation.benches.edits_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = EditsBench(

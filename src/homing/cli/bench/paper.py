@@ -66,8 +66,8 @@ def paper(
 
         homing bench paper DISC21/ --extractor sscd_disc_mixup --out paper/
     """
-    from homing.evaluation.benches.paper import PaperBench, run_paper_bench
-    from homing.evaluation.benches.paper_results import results, terminal_table
+    from homing.bench.benches.paper import PaperBench, run_paper_bench
+    from homing.bench.benches.paper_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = PaperBench(

@@ -59,8 +59,8 @@ def quality(
 
         homing bench quality --photos held-out/ --psnrs 46,40,34 --out quality/
     """
-    from homing.evaluation.benches.quality import QualityBench, run_quality_bench
-    from homing.evaluation.benches.quality_results import results, terminal_table
+    from homing.bench.benches.quality import QualityBench, run_quality_bench
+    from homing.bench.benches.quality_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = QualityBench(

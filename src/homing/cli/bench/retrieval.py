@@ -54,8 +54,8 @@ def retrieval(
 
         homing bench retrieval --photos held-out/ --distractor-photos others/ --distractors 100000 --out retrieval/
     """
-    from homing.evaluation.benches.retrieval import RetrievalBench, run_retrieval_bench
-    from homing.evaluation.benches.retrieval_results import results, terminal_table
+    from homing.bench.benches.retrieval import RetrievalBench, run_retrieval_bench
+    from homing.bench.benches.retrieval_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = RetrievalBench(

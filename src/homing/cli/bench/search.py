@@ -46,8 +46,8 @@ def search(
 
         homing bench search --photos held-out/ --out search/
     """
-    from homing.evaluation.benches.search import SearchBench, run_search_bench
-    from homing.evaluation.benches.search_results import results, terminal_table
+    from homing.bench.benches.search import SearchBench, run_search_bench
+    from homing.bench.benches.search_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = SearchBench(

@@ -39,8 +39,8 @@ def speed(
 
         homing bench speed --photos held-out/ --limit 32 --recipes paper,homing --out speed/
     """
-    from homing.evaluation.benches.speed import SpeedBench, run_speed_bench
-    from homing.evaluation.benches.speed_results import results, terminal_table
+    from homing.bench.benches.speed import SpeedBench, run_speed_bench
+    from homing.bench.benches.speed_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = SpeedBench(

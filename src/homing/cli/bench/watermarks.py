@@ -58,8 +58,8 @@ def watermarks(
 
         homing bench watermarks --photos held-out/ --out watermarks/
     """
-    from homing.evaluation.benches.watermarks import WatermarksBench, run_watermarks_bench
-    from homing.evaluation.benches.watermarks_results import results, terminal_table
+    from homing.bench.benches.watermarks import WatermarksBench, run_watermarks_bench
+    from homing.bench.benches.watermarks_results import results, terminal_table
 
     check_out_folder(context, out)
     bench = WatermarksBench(

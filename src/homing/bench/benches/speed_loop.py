@@ -1,0 +1,184 @@
+"""The loop alone: milliseconds per photo and memory of the plain loop and of the engine."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle, islice
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing._batching import map_by_shape
+from homing._io.device import memory_in_use
+from homing.activation import RECIPES, Recipe
+from homing.activation.batch import Loop
+from homing.activation.optimize import NetworkInputs, gradient_descent, optimize
+from homing.bench.plain_loop import plain, plain_descent
+from homing.codebooks import Codebook
+from homing.errors import HomingError
+from homing.extractors import Extractor, NetworkExtractor, describe_images
+from homing.objectives import objective_for
+from homing.photo import Photo
+
+Item = TypeVar("Item")
+MB = 2**20
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """A loop and its recipe."""
+
+    recipe: Recipe
+    loop: Loop = optimize
+
+    @property
+    def name(self) -> str:
+        """The name of the recipe; that of the plain loop is 'plain'."""
+        return self.recipe.name
+
+
+PLAIN = LoopConfig(replace(RECIPES["paper"], name="plain", summary="recipe paper in the plain loop"), plain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRow:
+    """One loop with one batch size: the median of its rounds, and the additional memory it used."""
+
+    name: str
+    batch: int
+    ms: float
+    rounds: list[float]
+    memory_mb: float | None
+
+
+def time_loops(
+    loop_configs: Sequence[LoopConfig],
+    images: Sequence[Tensor],
+    *,
+    batches: Sequence[int],
+    rounds: int,
+    extractor: Extractor,
+    codebook: Codebook,
+    advance: Callable[[], None],
+) -> list[LoopRow]:
+    """Time each loop on the same batch of each size; loops alternate, so that other load affects all of them.
+
+    On a GPU the engine's network is compiled in the first round, which is not counted. A batch larger than the number
+    of images repeats some of them.
+    """
+    if isinstance(extractor, NetworkExtractor):
+        extractor = extractor.compiled()  # the plain loop uses the network without compilation
+    rows = []
+    for batch in batches:
+        calls = {config.name: _call(config, _filled(images, batch), extractor, codebook) for config in loop_configs}
+        ms_per_photo: dict[str, list[float]] = {name: [] for name in calls}
+        memory: dict[str, float | None] = dict.fromkeys(calls)
+        for _ in range(rounds + 1):
+            for name, call in calls.items():
+                with _gpu_memory(extractor.device) as peak:
+                    ms_per_photo[name].append(1000 * _seconds(call, extractor.device) / batch)
+                memory[name] = peak.mb
+                advance()
+        rows += [
+            LoopRow(name=name, batch=batch, ms=median(counted), rounds=counted, memory_mb=memory[name])
+            for name, (_, *counted) in ms_per_photo.items()
+        ]
+    return rows
+
+
+def measure_memory(
+    rows: Sequence[LoopRow],
+    loop_configs: Sequence[LoopConfig],
+    photos: Sequence[Path],
+    *,
+    codebook: str,
+    advance: Callable[[], None],
+) -> list[LoopRow]:
+    """The rows with the memory of each loop on a CPU, measured in a new process."""
+    known = {config.name: config for config in loop_configs}
+    measured = []
+    context = get_context("forkserver")  # its processes share nothing with this one, but have all modules imported
+    context.set_forkserver_preload([__name__])
+    for row in rows:
+        try:
+            with ProcessPoolExecutor(1, mp_context=context, initializer=_ignore_interrupts) as pool:
+                peak = pool.submit(_peak_mb, known[row.name], _filled(photos, row.batch), codebook).result()
+        except BrokenProcessPool as error:
+            raise HomingError(f"not enough memory for batches of {row.batch}; give smaller --batches") from error
+        measured.append(replace(row, memory_mb=peak))
+        advance()
+    return measured
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the parent process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _peak_mb(config: LoopConfig, photos: Sequence[Path], codebook: str) -> float:
+    """Peak memory of the process above that of network and photos, in MB."""
+    book = codebooks.load(codebook)
+    extractor = extractors.load(book.extractor)
+    call = _call(config, [Photo.load(photo).pixels() for photo in photos], extractor, book)
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak (Linux)
+    before = memory_in_use(peak=True)
+    call()
+    return (memory_in_use(peak=True) - before) / MB
+
+
+@dataclass
+class _Peak:
+    mb: float | None = None
+
+
+@contextmanager
+def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
+    """Peak GPU memory above that at the start; None on a CPU."""
+    peak = _Peak()
+    if device.type != "cuda":
+        yield peak
+        return
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    yield peak
+    peak.mb = (torch.cuda.max_memory_allocated() - before) / MB
+
+
+def _call(
+    config: LoopConfig, images: Sequence[Tensor], extractor: Extractor, codebook: Codebook
+) -> Callable[[], object]:
+    """A call of the loop alone: photos and pixel bounds are already on the device."""
+    originals = describe_images(extractor, images).to(extractor.device)
+    objective = objective_for(codebook, originals, config.recipe.objective)
+    pixel_bounds = map_by_shape(config.recipe.budget.pixel_bounds, images)
+    if config == PLAIN:
+        on_device = [[each.to(extractor.device) for each in items] for items in (images, pixel_bounds)]
+        return partial(plain_descent, *on_device, extractor=extractor, objective=objective, recipe=config.recipe)
+    inputs = NetworkInputs.of(images, pixel_bounds, extractor)
+    return partial(gradient_descent, inputs, extractor=extractor, objective=objective, recipe=config.recipe)
+
+
+def _filled(items: Sequence[Item], batch: int) -> list[Item]:
+    return list(islice(cycle(items), batch))
+
+
+def _seconds(call: Callable[[], object], device: torch.device) -> float:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    call()
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started

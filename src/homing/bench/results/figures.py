@@ -1,0 +1,104 @@
+"""Figures as SVG and PNG, in one style; reproducible byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from homing._extras import load_extra
+from homing.bench.results.document import Figure
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+GRAY, ACCENT = "#858c96", "#1f5fa8"
+_OTHERS = (
+    "#d55e00",
+    "#009e73",
+    "#b0559c",
+    "#c79a00",
+    "#56b4e9",
+)  # after Okabe and Ito: distinguishable with color blindness
+PALETTE = (ACCENT, *_OTHERS, GRAY)
+_INK, _LINE = "#3c4450", "#e3e6ea"
+_STYLE = {
+    "font.size": 10,
+    "text.color": _INK,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.prop_cycle": f"cycler('color', {[ACCENT, *_OTHERS]})",
+    "grid.color": _LINE,
+    "grid.linewidth": 0.6,
+    **{
+        f"{axis}tick.{name}": value
+        for axis in "xy"
+        for name, value in {"color": _INK, "major.width": 0.6, "minor.width": 0.4}.items()
+    },
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "homing",  # ids would be random otherwise
+}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A rendered figure."""
+
+    svg: str
+    png: bytes
+
+
+def colors(names: Sequence[str]) -> dict[str, str]:
+    """A color for each name: gray for passive, the accent color for 'activated' or 'paper', others in order."""
+    strong = next((name for name in names if name in ("activated", "paper")), None)
+    known, others = {"passive": GRAY, strong: ACCENT}, cycle(_OTHERS)
+    return {name: known.get(name) or next(others) for name in names}
+
+
+def bars(
+    axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[tuple[float, float, float]]]
+) -> dict[str, list[float]]:
+    """Draw grouped bars: for each name one share per group, with both ends of its interval.
+
+    Returns the positions of the bars of each name.
+    """
+    color, width = colors(list(shares)), 0.8 / len(shares)
+    bar_positions = {}
+    for shift, (name, measured) in enumerate(shares.items()):
+        bar_positions[name] = [group + width * (shift + 0.5) - 0.4 for group in range(len(measured))]
+        heights = [share for share, _, _ in measured]
+        reach = [[share - low for share, low, _ in measured], [high - share for share, _, high in measured]]
+        axes.bar(bar_positions[name], heights, width, color=color[name], label=name)
+        axes.errorbar(bar_positions[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
+    axes.grid(visible=False, axis="x")
+    return bar_positions
+
+
+def draw(figure: Figure) -> Drawing:
+    """Render a figure as SVG and PNG."""
+    load_extra("matplotlib", extra="bench")
+    import matplotlib.figure
+    import matplotlib.style
+
+    with matplotlib.style.context(["default", _STYLE]):  # independent of the user's matplotlibrc
+        canvas = matplotlib.figure.Figure(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        svg, png = BytesIO(), BytesIO()
+        canvas.savefig(svg, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+        canvas.savefig(png, format="png", metadata={"Software": None})
+    text = svg.getvalue().decode()
+    # Without the document type: some readers would load its address from the network.
+    return Drawing('<?xml version="1.0" encoding="utf-8"?>\n' + text[text.index("<svg") :], png.getvalue())
