@@ -17,7 +17,7 @@ from homing import estimate
 from homing.bench.results import markdown
 from homing.bench.results.document import Figure
 from homing.bench.results.figures import PALETTE
-from homing.bench.results.figures import draw as drawn
+from homing.bench.results.figures import draw as draw_figure
 from homing.estimate.latency import latency
 from homing.estimate.rates import rates_under
 
@@ -157,7 +157,7 @@ def draw() -> bytes:
         panels[0].yaxis.set_minor_formatter(NullFormatter())
 
     figure = Figure(name="scale", caption="", draw=onto, size=(12, 4.2))
-    return drawn(figure).png
+    return draw_figure(figure).png
 
 
 def _search_panel(axes: matplotlib.axes.Axes) -> None:

@@ -26,7 +26,7 @@ DIM = 108
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random descriptors, a calibrated codebook, and one whose null distribution is of nearer descriptors."""
-    folder = tmp_path_factory.mktemp("sure")
+    folder = tmp_path_factory.mktemp("false_match")
     network = extractors.load(str(small_network(folder)))
     training, held_out, others = (descriptors(2400, seed=seed, dim=DIM).numpy() for seed in (1, 2, 3))
     np.save(folder / "distractors.npy", held_out)

@@ -13,7 +13,7 @@ from homing.collection.results import format_probability
 @pytest.fixture(scope="module")
 def used(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A collection of two photos."""
-    folder = tmp_path_factory.mktemp("sure")
+    folder = tmp_path_factory.mktemp("false_match")
     homing("init", folder / "c.homing")
     homing("add", folder / "c.homing", photos / "flower.jpg", photos / "camera.png")
     return folder / "c.homing"

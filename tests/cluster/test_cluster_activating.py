@@ -50,7 +50,7 @@ def test_every_photo_is_released_once(collection_path: Path, tmp_path: Path, gpu
     with Collection.open(collection_path) as collection:
         verify_releases(collection, paths, tmp_path / "out")
         on_one_machine = collection.activate(tmp_path / "photos", tmp_path / "out", recipe=RECIPES[0])
-        again = {name: replace(outcome, before=True) for name, outcome in first.items()}
+        again = {name: replace(outcome, resumed=True) for name, outcome in first.items()}
         assert {Path(outcome.photo).name: outcome for outcome in on_one_machine} == again, (
             "one machine does not know the releases of the job"
         )

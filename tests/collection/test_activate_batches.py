@@ -89,14 +89,14 @@ def test_only_the_default_loop_runs_batches_concurrently(
     running, most = threading.Semaphore(2), []
     both = threading.Barrier(2, timeout=120)  # two of four batches; never passed if they ran one after the other
 
-    def loop(views: list[torch.Tensor], **settings: object) -> list[torch.Tensor]:
+    def loop(images: list[torch.Tensor], **settings: object) -> list[torch.Tensor]:
         with running:
             if engine:
                 both.wait()
             else:
                 time.sleep(0.2)  # another batch would start in this time
             most.append(2 - running._value)
-            return optimize(views, **settings)
+            return optimize(images, **settings)
 
     job = ActivationJob(
         collection, tmp_path / "out", RECIPES["paper-fast"], None, wraps(optimize)(loop) if engine else loop

@@ -105,8 +105,8 @@ def test_a_crop_equals_a_resized_slice(tiny: Extractor, tmp_path: Path) -> None:
         left, top = ((center - side + 1) / 2 * crops.SQUARE_SIDE for center in (x, y))
         box = (left, top, left + side * crops.SQUARE_SIDE, top + side * crops.SQUARE_SIDE)
         cut = image.resize((64, 64), Image.Resampling.BILINEAR, box=tuple(map(float, box)))
-        view = torch.from_numpy(np.array(cut)).permute(2, 0, 1) / 255
-        assert np.linalg.norm(row - describe_images(tiny, [view])[0].numpy()) < 0.02
+        crop = torch.from_numpy(np.array(cut)).permute(2, 0, 1) / 255
+        assert np.linalg.norm(row - describe_images(tiny, [crop])[0].numpy()) < 0.02
 
 
 def test_crop_windows_are_inside_the_photo_and_deterministic() -> None:

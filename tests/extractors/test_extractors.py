@@ -69,9 +69,9 @@ def test_gradients_reach_the_pixels_at_full_size(any_extractor: Extractor) -> No
 
 
 def test_images_of_mixed_sizes_are_described_together(any_extractor: Extractor) -> None:
-    views = [torch.rand(3, 40, 300), torch.rand(3, 200, 100)]
-    both = describe_images(any_extractor, views)
-    torch.testing.assert_close(both[1:], describe_images(any_extractor, views[1:]), atol=1e-5, rtol=1e-4)
+    images = [torch.rand(3, 40, 300), torch.rand(3, 200, 100)]
+    both = describe_images(any_extractor, images)
+    torch.testing.assert_close(both[1:], describe_images(any_extractor, images[1:]), atol=1e-5, rtol=1e-4)
 
 
 def test_the_fingerprint_covers_weights_and_preprocessing() -> None:

@@ -62,10 +62,10 @@ def test_messages_are_read_from_files_with_the_key_alone(flower: Photo) -> None:
     assert not torch.equal(describe_images(watermark.decoder, [flower.pixels()])[0] > 0, message)
     (marked,) = mark([flower], watermark=watermark, budget=JND(psnr=42.0))
     assert (marked.state, marked.reason) == ("marked", None)
-    view = Photo.decode(marked.data, "again").pixels()
-    assert torch.equal(describe_images(SSLDecoder(network, rows, bits=8), [view])[0] > 0, message)
-    assert not torch.equal(describe_images(SSLDecoder(network, rows, bits=8, key=7), [view])[0] > 0, message)
-    assert marked.quality == measure(flower.pixels(), view)
+    again = Photo.decode(marked.data, "again").pixels()
+    assert torch.equal(describe_images(SSLDecoder(network, rows, bits=8), [again])[0] > 0, message)
+    assert not torch.equal(describe_images(SSLDecoder(network, rows, bits=8, key=7), [again])[0] > 0, message)
+    assert marked.quality == measure(flower.pixels(), again)
     assert 42.0 <= marked.quality.psnr < 42.6
 
 

@@ -15,7 +15,7 @@ Repair = Annotated[
 
 
 def check(collection: CollectionPath, repair: Repair = False, json: JsonFlag = False) -> None:
-    """Verify a collection: catalog, codes, descriptors, codebook, index, and released files by their hashes.
+    """Check a collection: catalog, codes, descriptors, codebook, index, and released files by their hashes.
 
     The exit code is 0 if no problem is left, else 1.
 

@@ -33,7 +33,7 @@ def migrate(
 ) -> None:
     """Move a collection to another codebook.
 
-    --codebook builds the next generation beside the current one, which still answers searches. Run the same command
+    --codebook builds the next generation while searches use the current one. Run the same command
     again to resume it, or to include photos that were added meanwhile. It reports which activated photos keep their
     gain. Search the next generation with: homing search --generation next. --switch makes it the current one. The
     previous generation stays until you delete it.

@@ -27,8 +27,8 @@ class Watermark(Protocol):
         """The decoder, which reads messages from copies."""
         ...
 
-    def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The change of each (3, H, W) view that hides its message, a row of (B, bits) bool, within the budget."""
+    def changes(self, images: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
+        """The change of each (3, H, W) image that hides its message, a row of (B, bits) bool, within the budget."""
         ...
 
 

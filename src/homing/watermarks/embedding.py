@@ -41,17 +41,17 @@ def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> li
     """
     if not photos:
         return []
-    views = [photo.pixels() for photo in photos]
+    images = [photo.pixels() for photo in photos]
     messages = torch.stack([identifier(photo.sha256, watermark.decoder.dim) for photo in photos])
-    changes = watermark.changes(views, messages, budget)
+    changes = watermark.changes(images, messages, budget)
     change_rms = torch.stack([rms(change) for change in changes]).tolist()
-    per_photo = zip(photos, views, changes, change_rms, messages, strict=True)
+    per_photo = zip(photos, images, changes, change_rms, messages, strict=True)
     return run_coroutines([_mark(*each, decoder=watermark.decoder, wanted=budget.psnr) for each in per_photo])
 
 
 def _mark(
     photo: Photo,
-    view: Tensor,
+    image: Tensor,
     change: Tensor,
     change_rms: float,
     message: Tensor,
@@ -62,12 +62,12 @@ def _mark(
     """Write with the photo's own tables and finer ones; keep the file whose weakest bit has the largest margin."""
     candidates: list[Candidate] = []
     for finer in (False, True):
-        predictor = JpegPsnr.of(photo, view, change, finer=finer)
+        predictor = JpegPsnr.of(photo, image, change, finer=finer)
         predict = None if predictor is None else partial(PredictPsnr, predictor)
         candidates.append(
             (
                 yield from write_at_psnr(
-                    partial(WriteCandidate, photo, view, change, None, finer), wanted, change_rms, predict
+                    partial(WriteCandidate, photo, image, change, None, finer), wanted, change_rms, predict
                 )
             )
         )
@@ -82,7 +82,7 @@ def _mark(
     best, bits = max(zip(written, margins, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())
     reason = None if right == len(message) else f"its file has {right} of {len(message)} bits right"
-    quality: Quality = yield MeasureQuality(view, best.decoded)
+    quality: Quality = yield MeasureQuality(image, best.decoded)
     if photo.format in QUICK_FORMATS:
-        best = yield WriteCandidate(photo, view, change, None, best.finer, best.strength, quick=False)
+        best = yield WriteCandidate(photo, image, change, None, best.finer, best.strength, quick=False)
     return MarkedPhoto(photo, best.data, "marked", reason, quality)

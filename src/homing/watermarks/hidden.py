@@ -87,11 +87,11 @@ class HiddenWatermark:
         return cls(*read_hidden(path), device=device)
 
     @torch.no_grad()
-    def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The pattern of each view, resized to the view and scaled by the budget's pixel bounds."""
-        squares = torch.stack([self.decoder.resize(view) for view in views]).to(self.decoder.device)
+    def changes(self, images: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
+        """The pattern of each image, resized to it and scaled by the budget's pixel bounds."""
+        squares = torch.stack([self.decoder.resize(image) for image in images]).to(self.decoder.device)
         patterns = self._network.encode(squares, messages.to(self.decoder.device)).cpu()
-        return [_shaped(pattern, view, budget) for pattern, view in zip(patterns, views, strict=True)]
+        return [_shaped(pattern, image, budget) for pattern, image in zip(patterns, images, strict=True)]
 
 
 def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenConfig]:
@@ -109,11 +109,11 @@ def read_hidden(path: Path | None) -> tuple[HiddenNetwork, HiddenConfig]:
     return network, config
 
 
-def _shaped(pattern: Tensor, view: Tensor, budget: Budget) -> Tensor:
-    whole = F.interpolate(pattern[None], view.shape[1:], mode="bilinear", align_corners=False)[0]
-    if is_grayscale(view[None]):  # a gray view stays gray
+def _shaped(pattern: Tensor, image: Tensor, budget: Budget) -> Tensor:
+    whole = F.interpolate(pattern[None], image.shape[1:], mode="bilinear", align_corners=False)[0]
+    if is_grayscale(image[None]):  # a gray image stays gray
         whole = whole.mean(dim=0, keepdim=True)
-    change = budget.pixel_bound(view) * whole
+    change = budget.pixel_bound(image) * whole
     if budget.psnr is None:
         return change
     # As strong as in training: the search for a file's PSNR converges from nearby only.

@@ -73,10 +73,10 @@ class SSLWatermark:
         self.decoder, self._recipe = decoder, recipe
         self.fingerprint = f"{decoder.fingerprint} {recipe!r} {MARGIN}"
 
-    def changes(self, views: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
-        """The change that gives each view, and copies of it, its message."""
+    def changes(self, images: Sequence[Tensor], messages: Tensor, budget: Budget) -> list[Tensor]:
+        """The change that gives each image, and copies of it, its message."""
         return optimize(
-            views,
+            images,
             extractor=self.decoder,
             objective=Hinge(messages.to(self.decoder.device)),
             recipe=replace(self._recipe, budget=budget),
