@@ -247,14 +247,40 @@ def test_prose_wraps_at_120() -> None:
             assert len(line) <= 120 or line.startswith(("|", "    ")), f"{page.name}: {line}"
 
 
+def python_reference() -> tuple[list[str], dict[str, list[str]]]:
+    """The names of `homing` on the page of the Python API, and the names of each package."""
+    names, packages = (ROOT / "docs" / "reference" / "python.md").read_text().split("## Packages")
+    listed = {}
+    for package, members in re.findall(r"^\.\. automodule:: homing\.(\w+)\n   :(.*)$", packages, re.MULTILINE):
+        module = getattr(homing, package)
+        listed[package] = members.removeprefix("members: ").split(", ") if members.startswith("members: ") else []
+        listed[package] += re.findall(rf"^\.\. (?:auto\w+|py:data):: homing\.{package}\.(\w+)$", packages, re.MULTILINE)
+        if members == "members:":
+            listed[package] += [name for name in vars(module) if not name.startswith("_")]
+    return re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", names, re.MULTILINE), listed
+
+
 def test_the_python_reference_documents_every_name() -> None:
-    page = (ROOT / "docs" / "reference" / "python.md").read_text()
-    parts, packages = page.split("## Packages")
-    documented = re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", parts, re.MULTILINE)
-    modules = re.findall(r"^\.\. automodule:: homing\.(\w+)$", packages, re.MULTILINE)
+    documented, packages = python_reference()
     assert len(documented) == len(set(documented))
     assert {*documented} == {*homing.__all__}
-    assert {*documented, *modules} == {*dir(homing)}
+    assert {*documented, *packages} == {*dir(homing)}
+    for package, names in packages.items():
+        assert all(hasattr(getattr(homing, package), name) for name in names), package
+
+
+def test_functions_of_packages_that_the_docs_use_are_in_the_python_reference() -> None:
+    names, packages = python_reference()
+    pages = "\n".join(page.read_text() for page in PAGES)
+    used = re.findall(r"\bhoming\.([a-z]\w*)\.(\w+)\(", pages)
+    used += [
+        (package, name)
+        for package, imports in re.findall(r"\bfrom homing\.(\w+) import ([\w, ]+)$", pages, re.MULTILINE)
+        for name in imports.split(", ")
+    ]
+    assert len(used) > 5
+    for package, name in used:
+        assert name in packages[package] or name in names, f"homing.{package}.{name}"
 
 
 def test_files_named_in_the_docs_exist() -> None:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
         activation as activation,
     )
     from homing import (
+        bench as bench,
+    )
+    from homing import (
+        cluster as cluster,
+    )
+    from homing import (
         codebooks as codebooks,
     )
     from homing import (
@@ -32,6 +38,9 @@ if TYPE_CHECKING:
     )
     from homing import (
         errors as errors,
+    )
+    from homing import (
+        estimate as estimate,
     )
     from homing import (
         explain as explain,
@@ -104,10 +113,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Names are fetched when first used: `homing --help` must not wait for torch.
 _PACKAGES = (
     "activation",
+    "bench",
+    "cluster",
     "codebooks",
     "collection",
     "edits",
     "errors",
+    "estimate",
     "explain",
     "extractors",
     "indexes",
