@@ -245,6 +245,8 @@ def test_prose_wraps_at_120() -> None:
         prose = re.sub(r"^(```|:::).*?^(```|:::)", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for line in prose.splitlines():
             assert len(line) <= 120 or line.startswith(("|", "    ")), f"{page.name}: {line}"
+    for cell in json.loads((ROOT / "examples" / "tensors.ipynb").read_text())["cells"]:
+        assert all(len(line.rstrip("\n")) <= 120 for line in cell["source"])
 
 
 def python_reference() -> tuple[list[str], dict[str, list[str]]]:

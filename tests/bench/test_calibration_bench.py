@@ -54,7 +54,11 @@ def rows(workspace: Path, book: str) -> list[dict]:
 
 def test_probabilities_of_random_descriptors_are_calibrated(workspace: Path) -> None:
     output = rows(workspace, "right")
-    assert {(row["by"], row["references"]) for row in output} >= {("code", 100), ("descriptor", 100), ("code", 1000)}
+    assert {(row["compared"], row["references"]) for row in output} >= {
+        ("code", 100),
+        ("descriptor", 100),
+        ("code", 1000),
+    }
     assert min(row["stated"] for row in output) == 1e-4
     for row in output:
         assert row["observed"] == row["found"] / row["searches"]
@@ -73,7 +77,7 @@ def test_the_density_ratio_corrects_for_similar_references(workspace: Path) -> N
     similar /= np.linalg.norm(similar, axis=1, keepdims=True)
     book = codebooks.load(str(workspace / "right.codebook"))
     output = {
-        (row.by, row.references, row.stated): row.observed / row.stated
+        (row.compared, row.references, row.stated): row.observed / row.stated
         for row in measure(book, DescriptorSet(similar, len(similar), []), NO_PAIRS, quietly)
     }
     assert output["descriptor", 10, 0.01] > 2.5

@@ -87,7 +87,7 @@ class Batcher:
                 while self._waiting and (not batch or count + len(self._waiting[0][0]) <= self._batch_size):
                     inputs, future = self._waiting.popleft()
                     self._queued -= len(inputs)
-                    if future.set_running_or_notify_cancel():  # False if the request was cancelled
+                    if future.set_running_or_notify_cancel():  # False if the request was canceled
                         batch.append((inputs, future))
                         count += len(inputs)
                 if batch or self._closed:

@@ -86,7 +86,7 @@ class Service:
         return self._bytes
 
     async def write(self, change: Callable[[], Result]) -> Result:
-        """Make a change in the writer's thread. It is made even if the request is cancelled."""
+        """Make a change in the writer's thread. It is made even if the request is canceled."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
     def start_job(self, job: Job, steps: Sequence[Callable[[], list[PhotoOutcome]]], reservation: Reservation) -> None:

@@ -39,7 +39,7 @@ class Writer:
 
     def _accept(self, steps: Iterable[Callable[[], Any]]) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()  # it can no longer be cancelled
+        future.set_running_or_notify_cancel()  # it can no longer be canceled
         with self._changed:
             if self.waiting >= self._capacity or self._closed:
                 raise TooBusyError(f"the write queue is full ({self.waiting} changes wait); try again")

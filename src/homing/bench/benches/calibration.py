@@ -51,7 +51,7 @@ class CalibrationRow:
     """The number of searches in collections of one size, and of those with a match of at most a stated probability."""
 
     codebook: str
-    by: ComparedBy
+    compared: ComparedBy
     references: int
     stated: float
     searches: int
@@ -124,12 +124,12 @@ def measure(
     sizes = [size for size in SIZES if size <= len(halves[1])]
     kinds: list[ComparedBy] = ["code", "descriptor"]
     related_both_orders = np.concatenate([related, related[:, ::-1]])
-    for by in kinds:
+    for compared in kinds:
         found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)
-        with progress(f"{book.name}: searching, by {by}", len(rows)) as advance:
+        with progress(f"{book.name}: searching, by {compared}", len(rows)) as advance:
             for query_rows, reference_rows in (halves, halves[::-1]):
                 queries, points = rows[query_rows], rows[reference_rows]
-                if by == "code":
+                if compared == "code":
                     queries, points = book.quantizer.comparison_points(queries, points)
                 density_ratios = {size: _density_ratios(book, rows[reference_rows], size) for size in sizes}
                 for start in range(0, len(query_rows), _QUERIES_AT_ONCE):
@@ -139,7 +139,7 @@ def measure(
                     for i, size in enumerate(sizes):
                         nearest = _in_collections(distances.T, size).min(axis=1)
                         probabilities = book.null_distribution.false_match_probability(
-                            by, nearest, size, density_ratios[size]
+                            compared, nearest, size, density_ratios[size]
                         )
                         found[i] += [(probabilities <= stated).sum() for stated in STATED_PROBABILITIES]
                     for _ in chunk:
@@ -150,7 +150,12 @@ def measure(
             )
             for stated, count in zip(STATED_PROBABILITIES, found[i].tolist(), strict=True):
                 yield CalibrationRow(
-                    codebook=book.name, by=by, references=size, stated=stated, searches=searches, found=count
+                    codebook=book.name,
+                    compared=compared,
+                    references=size,
+                    stated=stated,
+                    searches=searches,
+                    found=count,
                 )
 
 

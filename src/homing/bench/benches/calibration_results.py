@@ -66,7 +66,7 @@ def _rows(result: CalibrationResult) -> list[list[str]]:
     return [
         [
             row[0].codebook,
-            row[0].by,
+            row[0].compared,
             f"{row[0].references:,}",
             *(f"{each.observed / each.stated:.2f}" if each.enough_searches else "–" for each in row),
             f"{row[0].searches:,}",
@@ -109,4 +109,4 @@ def _figure(result: CalibrationResult) -> Figure:
 
 
 def _series_name(row: CalibrationRow) -> str:
-    return f"{row.codebook}, by {row.by}"
+    return f"{row.codebook}, by {row.compared}"
