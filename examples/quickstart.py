@@ -2,7 +2,7 @@
 
     python examples/quickstart.py PHOTOS OUT
 
-OUT receives a collection, the files to release, and one edited copy.
+OUT, a new folder, receives a collection, the files to release, and one edited copy.
 """
 
 import sys
@@ -18,7 +18,7 @@ def main(photos: Path, out: Path) -> None:
     with homing.Collection.create(out / "photos.homing") as collection:
         released = None
         for outcome in collection.activate(photos, out / "released"):
-            print(f"{outcome.photo}: {outcome.state}, {outcome.psnr} dB, {outcome.reason or 'no remarks'}")
+            print(f"{outcome.photo}: {outcome.state}, {outcome.reason or 'no remarks'}")
             released = outcome.released or released
         if released is None:
             raise SystemExit("no photo was released")

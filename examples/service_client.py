@@ -3,6 +3,8 @@
     homing serve holiday.homing                                    # in another terminal
     python examples/service_client.py http://127.0.0.1:8321 PHOTOS COPY
 
+Needs: pip install -e '.[client]'
+
 The environment variable HOMING_KEY holds the key, if the server asks for one.
 """
 

@@ -91,6 +91,9 @@ def test_a_pil_image_gives_the_result_of_its_file(photos: Path, tmp_path: Path) 
     assert measure(pixels(photos / "chelsea.png"), released) == result.quality
     with pytest.raises(HomingError, match="cannot write"):
         result.save(tmp_path / "nowhere" / "released.png")
+    with pytest.raises(HomingError, match=r"released.jpg: the file is PNG, so its name must end in .png"):
+        result.save(tmp_path / "released.jpg")
+    assert len(repr(result)) < 1000, "the bytes of the file are printed"
 
 
 def test_an_array_finds_the_photo(photos: Path, tmp_path: Path) -> None:

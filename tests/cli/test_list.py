@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from tests.bench.helpers import homing
 
 
@@ -29,6 +30,16 @@ def test_all_references_with_their_releases(collection: Path, photos: Path) -> N
     assert [each["id"] for each in references] == sorted(each["id"] for each in references)
     released = {Path(each["photo"]).name: [Path(file["path"]).name for file in each["releases"]] for each in references}
     assert released == {path.name: ["rocket.jpg"] * (path.name == "rocket.jpg") for path in photos.iterdir()}
+
+
+def test_the_psnr_of_an_unchanged_photo_is_null(tmp_path: Path) -> None:
+    logo = Image.new("RGB", (200, 200), "white")
+    logo.paste("red", (50, 50, 150, 150))
+    logo.save(tmp_path / "logo.png")
+    homing("init", tmp_path / "c.homing")
+    homing("activate", tmp_path / "c.homing", tmp_path / "logo.png", "--out", tmp_path / "out")
+    (reference,) = listed(tmp_path / "c.homing")
+    assert reference["state"] == "unchanged" and [each["psnr"] for each in reference["releases"]] == [None]
 
 
 def test_filters_by_state_and_name(collection: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_copy_is_aligned_with_its_match(workspace: Path, photos: Path) -> None
     assert "with the frame of the query" in page
     assert page.count("data:image/jpeg") == 4  # query, match, aligned match, difference
     assert str(photos / "flower.jpg") in page
-    assert "A distractor: the collection has its code" in page
+    assert "A distractor: the collection has its code" not in page, "what is no match is shown beside a match"
     assert re.search("crop.png</code>: (possible )?match</h2>", page)
     assert "false-match probability 1 in " in page
 
@@ -85,6 +85,13 @@ def test_no_match_is_reported_on_the_page(workspace: Path, photos: Path) -> None
     query = photos / "chelsea.png"
     homing("search", workspace / "c.homing", query, "--max-false-match", "1e-4", "--html", workspace / "none.html")
     assert "No match, or none with a false-match probability" in (workspace / "none.html").read_text()
+
+
+def test_without_a_match_the_nearest_reference_is_shown(workspace: Path, photos: Path) -> None:
+    homing("search", workspace / "c.homing", photos / "chelsea.png", "--html", workspace / "nearest.html")
+    page = (workspace / "nearest.html").read_text()
+    assert "chelsea.png</code>: no match</h2>" in page
+    assert page.count("<article>") == 1 and "A distractor: the collection has its code" in page
 
 
 def test_a_page_that_cannot_be_written_is_an_error(workspace: Path) -> None:

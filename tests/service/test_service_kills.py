@@ -56,7 +56,9 @@ def test_old_leftover_uploads_are_found_after_a_kill(crash_test: CrashTest, phot
         os.utime(folder, (0, 0))
     with Collection.open(crash_test.collection) as collection:
         found = collection.check()
-        assert [each.part for each in found] == ["file", "file"] and all("no reference" in str(each) for each in found)
+        assert [each.part for each in found] == ["file", "file"] and all(
+            "without a reference" in str(each) for each in found
+        )
         assert all(each.repaired for each in collection.check(repair=True)) and collection.check() == []
     assert not old[0].exists() and not old[1].exists()
     assert old[2].exists() and old[3].exists() and young.exists()

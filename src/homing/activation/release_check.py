@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -28,9 +28,11 @@ from homing.activation.requests import (
     WriteCandidate,
 )
 from homing.activation.strength import write_at_psnr
+from homing.errors import PhotoError
 from homing.perception import Quality
 from homing.perception.quality import UNCHANGED
 from homing.photo import QUICK_FORMATS, Photo, differences, format_name
+from homing.photo.formats import SUFFIXES, has_suffix_of
 
 MIN_LOSS_DECREASE = 1e-3  # relative decrease required of the loss: more than rounding errors of the network
 _WEAKER = (0.5, 0.25)
@@ -43,14 +45,14 @@ class Activation:
 
     sha256: str
     """SHA-256 of the original file."""
-    data: bytes
+    data: bytes = field(repr=False)
     state: Literal["activated", "unchanged"]
     reason: str | None
     quality: Quality
-    descriptor: np.ndarray
-    descriptor_after: np.ndarray | None
+    descriptor: np.ndarray = field(repr=False)
+    descriptor_after: np.ndarray | None = field(repr=False)
     """Descriptor of the released file if it is activated."""
-    code: np.ndarray
+    code: np.ndarray = field(repr=False)
     bytes_before: int
     """Size of the photo's own file."""
     notes: list[str]
@@ -65,7 +67,13 @@ class Activation:
         return image
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the file to release, over one that is there; it appears whole."""
+        """Write the file to release, over one that is there. Its name must end as files of its format do."""
+        format = Photo.decode(self.data, os.fspath(path)).format
+        if not has_suffix_of(Path(path), format):
+            raise PhotoError(
+                f"{os.fspath(path)}: the file is {format}, so its name must end in {SUFFIXES[format]}; for another "
+                "format, activate the photo with `format`"
+            )
         with report_write_errors(Path(path)):
             write_atomically(Path(path), self.data)
 

@@ -42,7 +42,9 @@ def write_side_by_side(
     rows = []
     for query, result in results:
         picture = make_thumbnail(Photo.load(query).pixels())
-        pairs = [_pair(picture, match, catalog) for match in result]
+        # What is no match is shown only if there is nothing better.
+        likely = [match for match in result if match.verdict != "none"] or result.matches[:1]
+        pairs = [_pair(picture, match, catalog) for match in likely]
         rows.append((str(query), _VERDICTS[result.verdict], embed(picture), pairs))
         advance()
     with report_write_errors(out):

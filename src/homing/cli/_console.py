@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,13 +33,16 @@ OptionalPhotoSources = Annotated[list[str] | None, _SOURCES]
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout."""
-    typer.echo(json.dumps(document, indent=2, default=str, allow_nan=False))
+    """Print one JSON document on stdout, with null for infinity, which is the PSNR of two equal photos."""
+    typer.echo(json.dumps(_without_infinity(document), indent=2, default=str, allow_nan=False))
 
 
-def finite_or_none(value: float | None) -> float | None:
-    """The value, or None if it is infinite, as is the PSNR of two equal photos: JSON has no infinity."""
-    return value if value is not None and math.isfinite(value) else None
+def _without_infinity(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_infinity(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinity(each) for each in value]
+    return None if value == math.inf else value
 
 
 def table(*headings: str) -> Table:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from homing._io.files import format_size
-from homing.cli._console import console, err_console, finite_or_none, one_line, print_json
+from homing.cli._console import console, err_console, one_line, print_json
 from homing.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -120,4 +120,4 @@ def as_json(outcome: Outcome) -> dict[str, object]:
     """An outcome as a JSON object."""
     document = asdict(replace(outcome, error=None))
     del document["error"]  # `reason` says it in words
-    return document | {key: finite_or_none(document[key]) for key in ("psnr", "ssim", "linf")}
+    return document

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import JsonFlag, console, finite_or_none, print_json
+from homing.cli._console import JsonFlag, console, print_json
 from homing.errors import HomingError
 
 
@@ -47,7 +47,7 @@ def compare(
     if out is not None:
         save_png(comparison(before, after), out)
     if json:
-        print_json({name: finite_or_none(value) for name, value in {**asdict(quality), **seen}.items()})
+        print_json({**asdict(quality), **seen})
     else:
         learned = "".join(f", LPIPS {value:.4f}" for value in seen.values())
         console.print(f"{quality}{learned}" + (f". Picture: {out}" if out else ""), highlight=False)

@@ -36,7 +36,7 @@ def explain(
 
     Examples:
 
-        homing explain holiday.homing beach.jpg
+        homing explain holiday.homing photos/beach.jpg
 
         homing explain holiday.homing 17 --out beach.html
     """

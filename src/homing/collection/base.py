@@ -33,6 +33,9 @@ Self = TypeVar("Self", bound="BaseCollection")
 class BaseCollection:
     """An open collection without the operations on photos."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.folder.root}, codebook {self.folder.codebook.name}>"
+
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         if isinstance(folder, str | os.PathLike):
             name = type(self).__name__

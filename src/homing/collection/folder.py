@@ -59,7 +59,7 @@ def refuse_if_collection(path: Location) -> None:
         about = read_settings(current)
         raise CollectionError(
             f"{path} already is a collection, with codebook '{about['codebook']}' ({about['fingerprint'][:12]}); "
-            "use it, or choose another name"
+            "open it with Collection.open, or choose another name"
         )
 
 
@@ -99,7 +99,7 @@ def open_folder(root: Path, which: str = "current") -> Folder:
     if not (path / "collection.toml").is_file():
         if (path / "catalog.sqlite").is_file():
             raise CollectionError(f"{path} has no collection.toml; repair it with: homing check {root} --repair")
-        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+        raise CollectionError(f"{path} is not a collection; make one with Collection.create, or: homing init {path}")
     settings = read_settings(path)
     codebook = Codebook.read(path / "codebook")
     if codebook.fingerprint != settings["fingerprint"]:

@@ -27,7 +27,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 def refuse_if_no_collection(path: Path) -> None:
     """Raise an error for a folder that has neither a catalog nor settings."""
     if not (path / "catalog.sqlite").is_file() and not (path / "collection.toml").is_file():
-        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+        raise CollectionError(f"{path} is not a collection; make one with Collection.create, or: homing init {path}")
 
 
 def check_parts(path: Path, findings: Findings) -> bool:

@@ -143,7 +143,7 @@ def open_lance_generation(root: Location, path: Location, version: int | None = 
 def refuse_if_no_lance_collection(path: Location) -> None:
     """Raise an error if the location has no part of a collection."""
     if not set(list_names(path)) & set(_PARTS):
-        raise CollectionError(f"{path} is not a collection; make one with: homing init {path}")
+        raise CollectionError(f"{path} is not a collection; make one with Collection.create, or: homing init {path}")
 
 
 def _unreadable(root: Location, error: OSError) -> CollectionError:
