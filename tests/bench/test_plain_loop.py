@@ -1,4 +1,4 @@
-"""The plain loop: compared with the paper's formulas and with the engine."""
+"""The plain loop: compared with the paper's formulas and with the loop of homing."""
 
 from dataclasses import replace
 from statistics import fmean
@@ -74,7 +74,7 @@ def test_the_change_has_the_size_of_the_photo(extractor, codebook) -> None:
 
 
 @pytest.mark.slow
-def test_the_engine_reaches_the_same_objective(images, extractor, codebook) -> None:
+def test_the_loop_of_homing_reaches_the_same_objective(images, extractor, codebook) -> None:
     before = objective_for(codebook, describe_images(extractor, images))(describe_images(extractor, images))
     ours, theirs = (before - run_loop(loop, images, extractor, codebook, PAPER)[1] for loop in (optimize, plain))
     torch.testing.assert_close(ours, theirs, rtol=0.15, atol=0.0)

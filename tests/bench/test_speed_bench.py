@@ -66,11 +66,11 @@ def test_every_loop_has_a_row_for_every_batch_size(small: dict) -> None:
         assert len(row["rounds"]) == 2 and min(row["rounds"]) > 0
         assert row["ms"] == pytest.approx(sum(row["rounds"]) / 2)  # the median of two
         assert row["memory_mb"] >= 0
-    for name, loop_name in (("plain", "plain"), ("engine", "paper")):
+    for name, loop_name in (("plain", "plain"), ("homing", "paper")):
         best = min((row for row in loop["rows"] if row["name"] == loop_name), key=lambda row: row["ms"])
         assert (loop[f"{name}_ms"], loop[f"{name}_batch"]) == (best["ms"], best["batch"])
         assert small["memory"][f"{name}_mb"] == best["memory_mb"]
-    assert loop["ratio"] == pytest.approx(loop["plain_ms"] / loop["engine_ms"])
+    assert loop["ratio"] == pytest.approx(loop["plain_ms"] / loop["homing_ms"])
     assert (loop["recipe"], small["settings"]["batches"]) == ("paper", [1, 4])
 
 
@@ -87,7 +87,7 @@ def test_without_distractors_there_is_no_recall(small: dict) -> None:
     assert small["recall"] == dict.fromkeys(("passive", "plain", "paper", "paper-fast"))
     assert "no recall: codebook 'IVF2,PQ4x2' has no bundled distractors" in small["summary"]
     files = small["files"]
-    assert (files["engine_ms"], files["ratio"], files["recipe"]) == (None, None, None)
+    assert (files["homing_ms"], files["ratio"], files["recipe"]) == (None, None, None)
     assert files["plain_ms"] == files["rows"][0]["ms"]
 
 
@@ -109,14 +109,14 @@ def test_recall_is_measured_on_the_files_of_each_loop(real: Path) -> None:
     vouched = output["recall"]["paper"] >= output["recall"]["plain"]
     assert output["files"]["recipe"] == ("paper" if vouched else None)
     if vouched:
-        assert output["files"]["ratio"] == pytest.approx(output["files"]["plain_ms"] / output["files"]["engine_ms"])
+        assert output["files"]["ratio"] == pytest.approx(output["files"]["plain_ms"] / output["files"]["homing_ms"])
 
 
 def test_tables_and_figure(workspace: Path, real: Path) -> None:
     output, numbers = (workspace / "output.txt").read_text(), json.loads((real / "results.json").read_text())
     for row in numbers["files"]["rows"]:
         assert f"{row['ms']:.1f}" in output and f"{row['ms']:.1f}" in (real / "files.md").read_text()
-    assert "plain loop" in output and "engine, paper" in output
+    assert "plain loop" in output and "homing, recipe paper" in output
     assert "2 photos of 0.02 megapixels" in output
     figure = (real / "stages.svg").read_text()
     assert all(stage in figure for stage in STAGES)

@@ -1,4 +1,4 @@
-"""The speed bench: the plain loop and the engine on the same photos in the same run, with the recall of both."""
+"""The speed bench: the plain loop and homing on the same photos in the same run, with the recall of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from homing.errors import HomingError, PhotoError
 from homing.objectives import has_objective
 from homing.photo import Photo, find_photos
 
-ENGINE_RECIPE = "paper"  # the recipe of the plain loop, always measured with the engine too
+PLAIN_RECIPE = "paper"  # the recipe of the plain loop, always measured with homing too
 _QUALITY = 90  # JPEG quality of the demo's photos, typical of cameras and agencies
 
 
@@ -54,8 +54,8 @@ class SpeedBench:
 
     @property
     def loop_configs(self) -> list[LoopConfig]:
-        """The plain loop, then the engine with each recipe."""
-        return [PLAIN, *(LoopConfig(resolve_recipe(name)) for name in dict.fromkeys([ENGINE_RECIPE, *self.recipes]))]
+        """The plain loop, then homing with each recipe."""
+        return [PLAIN, *(LoopConfig(resolve_recipe(name)) for name in dict.fromkeys([PLAIN_RECIPE, *self.recipes]))]
 
 
 @dataclass(frozen=True)

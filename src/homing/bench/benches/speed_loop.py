@@ -1,4 +1,4 @@
-"""The loop alone: milliseconds per photo and memory of the plain loop and of the engine."""
+"""The loop alone: milliseconds per photo and memory of the plain loop and of homing."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def time_loops(
 ) -> list[LoopRow]:
     """Time each loop on the same batch of each size; loops alternate, so that other load affects all of them.
 
-    On a GPU the engine's network is compiled in the first round, which is not counted. A batch larger than the number
+    On a GPU homing's network is compiled in the first round, which is not counted. A batch larger than the number
     of images repeats some of them.
     """
     if isinstance(extractor, NetworkExtractor):

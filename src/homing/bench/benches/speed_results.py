@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from homing.bench.benches.speed import ENGINE_RECIPE, SpeedResult
+from homing.bench.benches.speed import PLAIN_RECIPE, SpeedResult
 from homing.bench.benches.speed_files import STAGES, FileRow
 from homing.bench.benches.speed_loop import PLAIN, LoopRow
 from homing.bench.results import PALETTE, Figure, Results, Table
@@ -21,7 +21,7 @@ _MEMORY = "peak above that of network and photos, on the GPU or of a process tha
 def results(result: SpeedResult, command: str) -> Results:
     """The report."""
     return Results(
-        title="Speed: the plain loop and the engine",
+        title="Speed: the plain loop and homing",
         summary=_summary(result),
         command=command,
         numbers={
@@ -73,15 +73,15 @@ def terminal_table(result: SpeedResult) -> list[list[str]]:
 
 
 def _loop(rows: Sequence[LoopRow]) -> dict[str, object]:
-    """The plain loop and the engine with the same recipe, each at its fastest batch size."""
-    ours, theirs = _best(rows, ENGINE_RECIPE), _best(rows, PLAIN.name)
+    """The plain loop and homing with the same recipe, each at its fastest batch size."""
+    ours, theirs = _best(rows, PLAIN_RECIPE), _best(rows, PLAIN.name)
     return {
         "plain_ms": theirs.ms,
-        "engine_ms": ours.ms,
+        "homing_ms": ours.ms,
         "ratio": theirs.ms / ours.ms,
-        "recipe": ENGINE_RECIPE,
+        "recipe": PLAIN_RECIPE,
         "plain_batch": theirs.batch,
-        "engine_batch": ours.batch,
+        "homing_batch": ours.batch,
         "rows": [asdict(row) for row in rows],
     }
 
@@ -94,7 +94,7 @@ def _files(result: SpeedResult) -> dict[str, object]:
     fastest = min(qualified, key=lambda row: row.ms, default=None)
     return {
         "plain_ms": plain.ms,
-        "engine_ms": fastest.ms if fastest else None,
+        "homing_ms": fastest.ms if fastest else None,
         "ratio": plain.ms / fastest.ms if fastest else None,
         "recipe": fastest.name if fastest else None,
         "rows": [asdict(row) for row in result.files.rows],
@@ -102,8 +102,8 @@ def _files(result: SpeedResult) -> dict[str, object]:
 
 
 def _memory(rows: Sequence[LoopRow]) -> dict[str, object]:
-    ours, theirs = _best(rows, ENGINE_RECIPE), _best(rows, PLAIN.name)
-    return {"plain_mb": theirs.memory_mb, "engine_mb": ours.memory_mb, "how": _MEMORY}
+    ours, theirs = _best(rows, PLAIN_RECIPE), _best(rows, PLAIN.name)
+    return {"plain_mb": theirs.memory_mb, "homing_mb": ours.memory_mb, "how": _MEMORY}
 
 
 def _best(rows: Sequence[LoopRow], name: str) -> LoopRow:
@@ -126,7 +126,7 @@ def _loop_table(result: SpeedResult) -> Table:
     plain = {row.batch: row.ms for row in result.loop if row.name == PLAIN.name}
     return Table(
         name="loop",
-        caption="The loop alone, with photos and pixel bounds on the device. The engine optimizes a change of the "
+        caption="The loop alone, with photos and pixel bounds on the device. homing optimizes a change of the "
         f"network's input size; it is scaled to the photo afterwards, which only file to file includes. "
         f"Memory: {_MEMORY}.",
         headings=["loop", "batch", "ms per photo", "plain ÷ it", "memory, MB"],
@@ -195,7 +195,7 @@ def _figure(rows: Sequence[FileRow]) -> Figure:
 
 
 def _name(name: str) -> str:
-    return "plain loop" if name == PLAIN.name else f"engine, {name}"
+    return "plain loop" if name == PLAIN.name else f"homing, recipe {name}"
 
 
 def _whole(value: float | None) -> str:
