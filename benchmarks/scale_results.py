@@ -194,7 +194,7 @@ def _storage_panel(axes: matplotlib.axes.Axes) -> None:
         if part := {"index in memory": "memory", "its snapshot on disk": "disk"}.get(name):
             gigabytes = [number / 1e3 for number in rates[part].numbers]
             axes.plot(rates["references"].numbers, gigabytes, "o", color=color, markersize=5)
-    axes.set(title="what is kept", ylabel="gigabytes")
+    axes.set(title="storage", ylabel="gigabytes")
     axes.legend(fontsize=8)
 
 
