@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from homing.cli import app
 
+Command = typer.core.TyperCommand | typer.core.TyperGroup
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 HEAD = """# Command line
 
@@ -30,10 +31,12 @@ again).
 """
 
 
-def leaves(group: typer.core.TyperGroup, prefix: str) -> Iterator[tuple[str, typer.core.TyperCommand]]:
-    """Yield every command that is not a group, with its full name."""
+def leaves(group: typer.core.TyperGroup, prefix: str) -> Iterator[tuple[str, Command]]:
+    """Yield every command that can be run, with its full name: also a group that runs without a subcommand."""
     for name, entry in group.commands.items():
         if isinstance(entry, typer.core.TyperGroup):
+            if entry.invoke_without_command:
+                yield f"{prefix} {name}", entry
             yield from leaves(entry, f"{prefix} {name}")
         else:
             assert isinstance(entry, typer.core.TyperCommand)
@@ -46,7 +49,9 @@ def in_a_line(text: str) -> str:
 
 
 def default_of(option: typer.core.TyperOption) -> str:
-    """Return the default as `--help` shows it, or an empty string."""
+    """Return the default as `--help` shows it, "required" in bold, or an empty string."""
+    if option.required:
+        return "**required**"
     if isinstance(option.show_default, str):
         return option.show_default
     if option.default is None or callable(option.default) or option.is_flag or option.default in ((), []):
@@ -55,7 +60,7 @@ def default_of(option: typer.core.TyperOption) -> str:
     return f"`{','.join(str(getattr(value, 'value', value)) for value in values)}`"
 
 
-def section(words: str, command: typer.core.TyperCommand) -> str:
+def section(words: str, command: Command) -> str:
     """Return the section of one command: description, arguments and options."""
     arguments = [each for each in command.params if isinstance(each, typer.core.TyperArgument) and not each.hidden]
     options = [each for each in command.params if isinstance(each, typer.core.TyperOption) and not each.hidden]

@@ -178,7 +178,7 @@ class ReleaseCheck:
         if position.cell != self.original.cell:
             return "the change moves it into another cell of the index"
         if position.loss > self.original.loss - MIN_LOSS_DECREASE * abs(self.original.loss):
-            return "no change within the budget brings it nearer to its code in the index"
+            return "no change within the budget lowers its loss"
         return ""
 
     def _accept(self, candidate: Candidate, position: IndexPosition, note: str | None) -> Coroutine[Activation]:

@@ -76,8 +76,8 @@ def activate(
 ) -> None:
     """Index photos, change their pixels invisibly, check the results, and write the files to release.
 
-    A photo counts as activated only if the written file, decoded again, lies nearer to its code in the index than
-    the original, in the same cell, and has the PSNR asked for. Otherwise it is released unchanged, with the reason.
+    A photo counts as activated only if the written file, decoded again, has the requested PSNR, stays in its cell, and
+    has a lower loss (the recipe's objective) than the original. Otherwise it is released unchanged, with the reason.
 
     Examples:
 

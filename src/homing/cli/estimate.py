@@ -36,14 +36,16 @@ def estimate(
     cells: Annotated[int, typer.Option(help="Cells of the codebook.")] = 4096,
     code_bytes: Annotated[int, typer.Option(help="Bytes of a code, without its cell.")] = 8,
     probes: Annotated[
-        int | None, typer.Option(help="Cells that a search scans.", show_default="as many as stay fast")
+        int | None, typer.Option(help="Cells that a search scans.", show_default="as many as hold 20,000 codes")
     ] = None,
-    engine: Annotated[str, typer.Option(help="The search engine.")] = "faiss",
+    engine: Annotated[str, typer.Option(help="The search engine: faiss or lance.")] = "faiss",
     queries_per_second: Annotated[float, typer.Option(help="Searches per second.")] = 0.0,
     rate: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="STAGE=NUMBER", help="Photos per second of one of your machines, such as activate=250. Repeatable."
+            metavar="STAGE=NUMBER",
+            help="Photos per second of one of your machines, by stage (activate, or decode and describe; record; "
+            "index), such as activate=250. Repeatable.",
         ),
     ] = None,
     gpu_hour: Annotated[float | None, typer.Option(help="Price of a GPU hour.")] = None,

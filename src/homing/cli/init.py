@@ -14,7 +14,10 @@ def init(
     codebook: Annotated[str, typer.Option(help="The name of a bundled codebook, or a file.")] = "homing-1",
     with_distractors: Annotated[
         bool,
-        typer.Option("--with-distractors", help="Include the codes of 118,287 COCO photos as distractors, for trials."),
+        typer.Option(
+            "--with-distractors",
+            help="Include the codes of photos of COCO train2017 as distractors, for trials (118,287 for homing-1).",
+        ),
     ] = False,
 ) -> None:
     """Make an empty collection.

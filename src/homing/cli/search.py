@@ -34,7 +34,9 @@ def search(
     probes: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many cells to scan; 1 is the setting of the paper.", show_default="as many as stay fast"
+            min=1,
+            help="How many cells to scan; 1 is the setting of the paper.",
+            show_default="as many as hold 20,000 codes",
         ),
     ] = None,
     probe_radius: Annotated[

@@ -28,7 +28,7 @@ DistractorPhotos = Annotated[
     Path | None,
     typer.Option(
         help="Other photos to search among, the distractors: a folder, or a .npy file of descriptors. By default the "
-        "distractors bundled with the codebook: codes of the 118,287 photos of COCO train2017.",
+        "distractors bundled with the codebook: codes of photos of COCO train2017 (118,287 for homing-1).",
         show_default="bundled distractors",
     ),
 ]
