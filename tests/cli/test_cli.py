@@ -141,7 +141,10 @@ def _bomb(path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["add", "nowhere.homing", "{photos}"], "nowhere.homing is not a collection; make one with: homing init"),
+        (
+            ["add", "nowhere.homing", "{photos}"],
+            "nowhere.homing is not a collection; make one with Collection.create, or: homing init",
+        ),
         (["add", "{used}/c.homing", "missing.jpg"], "no such file or folder: missing.jpg"),
         (["init", "{used}/c.homing"], "already is a collection, with codebook 'homing-1'"),
         (["init", "new.homing", "--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),

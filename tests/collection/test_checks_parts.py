@@ -176,7 +176,7 @@ def test_a_collection_with_the_files_of_format_1_gets_one_line(own: Path) -> Non
 
 
 def test_a_folder_that_is_not_a_collection_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+    with pytest.raises(CollectionError, match=r"make one with Collection\.create, or: homing init"):
         check(tmp_path, repair=True)
     assert list(tmp_path.iterdir()) == []
 

@@ -157,7 +157,7 @@ def test_a_wrong_extractor_leaves_no_folder(tmp_path: Path) -> None:
 
 
 def test_open_rejects_a_folder_that_is_not_a_collection(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+    with pytest.raises(CollectionError, match=r"make one with Collection\.create, or: homing init"):
         Collection.open(tmp_path)
 
 

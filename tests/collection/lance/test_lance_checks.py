@@ -174,7 +174,7 @@ def test_temporary_files_in_an_output_folder_are_removed(local_collection: Colle
 
 
 def test_a_missing_folder_is_not_a_collection(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+    with pytest.raises(CollectionError, match=r"make one with Collection\.create, or: homing init"):
         check(tmp_path / "nothing.lance")
 
 

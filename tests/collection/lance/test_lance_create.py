@@ -26,7 +26,7 @@ from homing.errors import CollectionError, HomingError
 
 
 def test_open_and_create_reject_wrong_locations(address: str, tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="is not a collection; make one with: homing init"):
+    with pytest.raises(CollectionError, match=r"make one with Collection\.create, or: homing init"):
         Collection.open(address)
     Collection.create(address, codebook=tiny_codebook(LANCE)).close()
     with pytest.raises(CollectionError, match="already is a collection"):
