@@ -1,4 +1,4 @@
-"""homing makes photos easy to recognize again: it moves their pixels imperceptibly before they are released.
+"""homing makes photos easy to recognize again: it changes their pixels imperceptibly before release.
 
     import homing
 
