@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from homing import estimate
 from homing.bench.results import markdown
 from homing.bench.results.document import Figure
-from homing.bench.results.figures import PALETTE
-from homing.bench.results.figures import draw as draw_figure
+from homing.bench.results.figures import PALETTE, draw as draw_figure
 from homing.estimate.latency import latency
 from homing.estimate.rates import rates_under
 

@@ -20,59 +20,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from homing import (
         activation as activation,
-    )
-    from homing import (
         bench as bench,
-    )
-    from homing import (
         cluster as cluster,
-    )
-    from homing import (
         codebooks as codebooks,
-    )
-    from homing import (
         collection as collection,
-    )
-    from homing import (
         edits as edits,
-    )
-    from homing import (
         errors as errors,
-    )
-    from homing import (
         estimate as estimate,
-    )
-    from homing import (
         explain as explain,
-    )
-    from homing import (
         extractors as extractors,
-    )
-    from homing import (
         indexes as indexes,
-    )
-    from homing import (
         objectives as objectives,
-    )
-    from homing import (
         perception as perception,
-    )
-    from homing import (
         photo as photo,
-    )
-    from homing import (
         service as service,
-    )
-    from homing import (
         training as training,
-    )
-    from homing import (
         watermarks as watermarks,
     )
     from homing.activation import RECIPES, Activation, Recipe
     from homing.api import activate, activate_images, describe, load_codebook, load_extractor, measure
-    from homing.codebooks import Codebook, CodebookLike
-    from homing.codebooks import available as available_codebooks
+    from homing.codebooks import Codebook, CodebookLike, available as available_codebooks
     from homing.collection import (
         Collection,
         Export,
@@ -97,9 +64,13 @@ if TYPE_CHECKING:
         StorageUnavailableError,
         UnknownNameError,
     )
-    from homing.extractors import Extractor, ExtractorLike, NetworkExtractor
-    from homing.extractors import available as available_extractors
-    from homing.extractors import register as register_extractor
+    from homing.extractors import (
+        Extractor,
+        ExtractorLike,
+        NetworkExtractor,
+        available as available_extractors,
+        register as register_extractor,
+    )
     from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND
     from homing.photo import Photo, PhotoLike
     from homing.service.client import Client

@@ -19,8 +19,7 @@ from homing.codebooks import Codebook, CodebookLike
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor, ExtractorLike
 from homing.objectives import objective_for
-from homing.perception import Quality
-from homing.perception import measure as measure_pixels
+from homing.perception import Quality, measure as measure_pixels
 from homing.perception.quality import rms
 from homing.photo import MemoryPhoto, Photo, PhotoLike, PhotosLike, as_photo, as_photos
 from homing.photo.inputs import check_size, check_unit_range, is_one_photo, load_photo, load_pixels

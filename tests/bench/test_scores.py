@@ -5,8 +5,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import norm
 from sklearn.metrics import average_precision_score
 

@@ -4,8 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import load as load_safetensors
-from safetensors.numpy import save as save_safetensors
+from safetensors.numpy import load as load_safetensors, save as save_safetensors
 from scipy.stats import genpareto
 from tests.conftest import descriptors, train
 

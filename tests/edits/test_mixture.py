@@ -9,8 +9,7 @@ import torch
 from homing.edits import KINDS
 from homing.edits.differentiable import Views, random_edits
 from homing.edits.differentiable.mixture import UNIFORM, _choose_edits, _strengths
-from homing.edits.disc import COUNTS
-from homing.edits.disc import RANGES as EDITS
+from homing.edits.disc import COUNTS, RANGES as EDITS
 
 
 def views(count: int) -> Views:

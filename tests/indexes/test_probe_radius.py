@@ -7,8 +7,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.errors import HomingError
-from homing.indexes import FaissIndex
-from homing.indexes import faiss as engine
+from homing.indexes import FaissIndex, faiss as engine
 
 SPECS = ["IVF16,PQ4x6", "OPQ4,IVF16,PQ4x6", "PCA16,IVF16,Flat", "IVF16,SQ8", "IVF16,RQ4x4", "IVF16_HNSW8,PQ4x6"]
 COUNT = 500

@@ -4,8 +4,7 @@ import kornia.metrics
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from skimage.metrics import peak_signal_noise_ratio, structural_similarity
 
 from homing.errors import HomingError

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tifffile
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from photo_files import chunk, exif, lossless, noise, saved, scene
 from PIL import Image
 

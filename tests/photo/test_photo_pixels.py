@@ -11,8 +11,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from photo_files import exif, lossless, noise, opened, saved, scene, wide_gamut
 from PIL import Image, ImageCms, ImageOps
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tifffile
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from photo_files import CAMERA, exif, lossless, noise, opened, saved, scene
 from PIL import JpegImagePlugin
 

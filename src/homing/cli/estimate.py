@@ -64,8 +64,7 @@ def estimate(
 
         homing estimate --photos 5e6 --cores 64 --recipe passive --queries-per-second 50 --core-hour 0.04
     """
-    from homing.estimate import EstimateRequest, Prices
-    from homing.estimate import estimate as compute_estimate
+    from homing.estimate import EstimateRequest, Prices, estimate as compute_estimate
 
     result = compute_estimate(
         EstimateRequest(

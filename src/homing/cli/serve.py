@@ -48,8 +48,7 @@ def serve(
 
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage"):
         load_extra(library, extra="serve")
-    from homing.service.keys import Keys
-    from homing.service.keys import new_key as make_key
+    from homing.service.keys import Keys, new_key as make_key
     from homing.service.limits import Limits
 
     if new_key is not None:

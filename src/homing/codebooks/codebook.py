@@ -13,8 +13,7 @@ import faiss
 import numpy as np
 import torch
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_safetensors
-from safetensors.numpy import save as save_safetensors
+from safetensors.numpy import load as load_safetensors, save as save_safetensors
 from torch import Tensor
 
 from homing._io.files import read_safetensors_metadata, write_atomically

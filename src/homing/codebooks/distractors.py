@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load as load_safetensors
-from safetensors.numpy import save as save_safetensors
+from safetensors.numpy import load as load_safetensors, save as save_safetensors
 
 from homing.codebooks.codebook import Codebook
 from homing.errors import CodebookError

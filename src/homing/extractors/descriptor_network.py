@@ -11,8 +11,7 @@ from typing import Any
 import timm
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load as load_safetensors
-from safetensors.torch import save as save_safetensors
+from safetensors.torch import load as load_safetensors, save as save_safetensors
 from torch import Tensor, nn
 
 from homing._io.files import read_safetensors_metadata, report_write_errors, write_atomically

@@ -115,8 +115,7 @@ def check_out_folder(context: typer.Context, out: Path) -> None:
 
 def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
     """Write the results and print them: `shown` holds the headings and rows of one table. Ends the command."""
-    from homing.bench.results import as_json as document
-    from homing.bench.results import write_results
+    from homing.bench.results import as_json as document, write_results
 
     write_results(results, out)
     written = document(results)
