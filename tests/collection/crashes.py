@@ -195,7 +195,7 @@ def _work(folder: Path, rng: random.Random) -> None:
                     out = str(rng.getrandbits(64) if any(map(_may_be_removed, batch)) else rng.randrange(3))
                     collection.activate(batch, folder / "out" / out, recipe=rng.choice(RECIPES), on_outcome=log_outcome)
                 elif job == "remove":
-                    known = [each for each in photos if _may_be_removed(each) and collection.find(each).ids]
+                    known = [each for each in photos if _may_be_removed(each) and collection.select(each).ids]
                     to_remove = rng.sample(known, min(len(known), rng.randint(1, 4)))
                     for each in to_remove:
                         log(photo=each, state="removing", released=None)

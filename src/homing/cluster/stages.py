@@ -54,7 +54,10 @@ def read_tasks(tasks: Sequence[Task], handler: ReleaseWriter) -> list[tuple[Task
     tried = list(prefetch_map(release_steps.read, tasks, threads=_READ_THREADS))
     photos = [photo for photo in tried if isinstance(photo, release_steps.FileToRelease)]
     looked_up = handler.lookup_existing([(photo.task, photo.sha256, photo.target_sha256) for photo in photos])
-    merged = [done or (task, photo.file) for photo, (task, done) in zip(photos, looked_up, strict=True)]
+    merged = [
+        (task, photo.file) if done is None else release_steps.with_differences(done, task, photo.file.data)
+        for photo, (task, done) in zip(photos, looked_up, strict=True)
+    ]
     return [*merged, *(photo for photo in tried if isinstance(photo, Outcome))]
 
 

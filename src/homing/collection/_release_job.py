@@ -79,12 +79,7 @@ class ActivationJob:
         if isinstance(photo, Outcome):
             return task, photo
         ((task, done),) = self._releases.lookup_existing([(task, photo.sha256, photo.target_sha256)])
-        if done is not None and done.resumed:
-            try:
-                done = with_differences(done, task, photo.file.data)
-            except PhotoError as error:
-                done = failed(task.path, error)
-        return task, done or photo.file
+        return task, photo.file if done is None else with_differences(done, task, photo.file.data)
 
     def _load(self, task: Task) -> tuple[Task, Photo | Outcome]:
         task, read = self._read(task)

@@ -255,8 +255,13 @@ def _write(task: Task, activation: Activation, planned: ReleaseEntry, releases: 
 
 def with_differences(outcome: Outcome, task: Task, data: bytes) -> Outcome:
     """Add file sizes and notes to the outcome of an earlier job. `data` is the photo's original file."""
-    after = read_file(task.target)
-    notes = differences(data, after, outcome.photo)
+    if not outcome.resumed:
+        return outcome
+    try:
+        after = read_file(task.target)
+        notes = differences(data, after, outcome.photo)
+    except PhotoError as error:
+        return failed(task.path, error)
     return replace(outcome, bytes_before=len(data), bytes_after=len(after), notes=notes)
 
 

@@ -126,7 +126,7 @@ def test_photos_reported_by_killed_writers_are_stored(lance_collection: Collecti
         reported |= set(_end(running))
     assert reported, "no photo was reported before the kills"
     for photo in reported:
-        assert lance_collection.folder.catalog.revision and lance_collection.find(photo).ids, (
+        assert lance_collection.folder.catalog.revision and lance_collection.select(photo).ids, (
             f"{photo} was reported and is lost"
         )
     done = lance_collection.activate(photos, out, recipe=RECIPES[0])
