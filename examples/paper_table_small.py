@@ -6,7 +6,7 @@
 
 Every photo is released three times: passive (as it is), activated as in the paper (`paper`), and activated as homing
 does by default (`homing`). Each released photo is edited in the paper's 14 ways, and every copy is searched for among
-118,287 distractors with one probe: the search looks into a single cell of the index. The index never changes: it holds
+118,287 distractors with one probe: the search probes a single cell of the index. The index never changes: it holds
 the codes of the original photos, whichever way these are released.
 
 Six photos take one to two minutes on two cores. Needs: pip install -e '.[demo]'. The whole measurement, with

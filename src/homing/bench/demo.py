@@ -53,7 +53,7 @@ class DemoResult:
     @property
     def default_search(self) -> str:
         """The recall of all copies with the default search, in one sentence."""
-        return "The default search, which looks into more cells, finds " + self._recalls(DEFAULT)
+        return "The default search, which probes more cells, finds " + self._recalls(DEFAULT)
 
     def _recalls(self, probes: Probes) -> str:
         activated, passive = (100 * recall(each, probes=probes) for each in (self.activated, self.passive))
