@@ -1,4 +1,4 @@
-"""The paper bench: all of the paper's measurements in its own set-up, on DISC21.
+"""The paper bench: all of the paper's measurements in its own setup, on DISC21.
 
 The codebook is trained on `train/`, all of `references/` is indexed, and the 10,000 references that the ground truth
 names are released, edited and searched for. The paper's negative queries are edited from the originals of DISC21's
