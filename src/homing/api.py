@@ -149,11 +149,11 @@ def activate_images(
     originals = extractors.describe_images(net, on_device)
     objective = objective_for(book, originals.to(net.device), chosen.objective)
     changes = optimize(on_device, extractor=net, objective=objective, recipe=chosen)
-    moved = [
+    activated = [
         _at_psnr(image, change, chosen.budget.psnr).to(original)
         for image, change, original in zip(on_device, changes, given, strict=True)
     ]
-    return torch.stack(moved) if isinstance(images, Tensor) else moved
+    return torch.stack(activated) if isinstance(images, Tensor) else activated
 
 
 def _at_psnr(image: Tensor, change: Tensor, psnr: float | None) -> Tensor:
@@ -179,8 +179,8 @@ def _checked_images(images: Tensor | Sequence[Tensor]) -> list[Tensor]:
         raise HomingError("no images were given")
     for image in given:
         if not isinstance(image, Tensor) or image.ndim != 3 or len(image) != 3 or not image.is_floating_point():
-            shown = f"{tuple(image.shape)} of {image.dtype}" if isinstance(image, Tensor) else type(image).__name__
-            raise HomingError(f"each image is a tensor (3, H, W) of floats, got {shown}")
+            got = f"{tuple(image.shape)} of {image.dtype}" if isinstance(image, Tensor) else type(image).__name__
+            raise HomingError(f"each image is a tensor (3, H, W) of floats, got {got}")
         check_size(image.shape[2], image.shape[1], "tensor")
         check_unit_range(image)
     return given
