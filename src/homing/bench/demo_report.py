@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _PhotoRow:
+class _DemoPhoto:
     """One photo on the page: pictures as data URLs, and the copy with the largest difference in results."""
 
     outcome: Outcome
@@ -36,12 +36,12 @@ def write_demo_report(result: DemoResult) -> None:
         "result": result,
         "recalls": list(result.rows()),
         "display_name": display_name,
-        "photos": [_photo_row(result, outcome) for outcome in result.outcomes],
+        "photos": [_demo_photo(result, outcome) for outcome in result.outcomes],
     }
     write_atomically(result.report, render("demo.html", values))
 
 
-def _photo_row(result: DemoResult, outcome: Outcome) -> _PhotoRow:
+def _demo_photo(result: DemoResult, outcome: Outcome) -> _DemoPhoto:
     assert outcome.released is not None
     before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
     passive, activated = _hardest_copy(result, stored_path(location(outcome.photo)))
@@ -53,7 +53,7 @@ def _photo_row(result: DemoResult, outcome: Outcome) -> _PhotoRow:
         "JND map": jnd_picture(before),
         f"copy: {activated.edit}": copy,
     }
-    return _PhotoRow(
+    return _DemoPhoto(
         outcome, {name: embed(image) for name, image in pictures.items()}, activated.edit, passive, activated
     )
 

@@ -34,7 +34,7 @@ def start_command() -> None:
     _last_line = monotonic()
 
 
-class _Rate(ProgressColumn):
+class _RateColumn(ProgressColumn):
     """Photos per second."""
 
     def render(self, task: Task) -> Text:
@@ -51,7 +51,7 @@ def progress(
     that takes less than a minute. `unit` is what the lines count, such as "photos".
     """
     log = ProgressLog(description, total, done=done, unit=unit)
-    with _bar(MofNCompleteColumn(), _Rate(), resumable=resumable) as bar:
+    with _bar(MofNCompleteColumn(), _RateColumn(), resumable=resumable) as bar:
         task = bar.add_task(description, total=total, completed=done)
 
         def advance() -> None:

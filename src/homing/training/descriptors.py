@@ -21,7 +21,7 @@ from homing.edits.differentiable import Ranges
 from homing.extractors.descriptor_network import DescriptorNetwork, check_finite, trained_network, write_network
 from homing.training.initialization import initial_network
 from homing.training.losses import RunningCentroids, koleo, nt_xent
-from homing.training.pairs import Batch, Pairs
+from homing.training.pairs import PairBatch, Pairs
 from homing.training.photo_array import PhotoArray
 from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
 from homing.training.trainer import PREFETCH_THREADS, SavedNetwork, half_precision, warmup_cosine_schedule
@@ -113,7 +113,7 @@ class DescriptorTrainer:
         }
         return SavedNetwork(self.recall(extractor), facts)
 
-    def _training_step(self, batch: Batch) -> Tensor:
+    def _training_step(self, batch: PairBatch) -> Tensor:
         described = self._describe(self._forward, torch.cat([batch.originals, batch.copies]))
         loss = self._loss(described[: self.pairs.count], described[self.pairs.count :], batch.own_share)
         self._optimizer.zero_grad()

@@ -19,7 +19,7 @@ MAX_OWN_SHARE, MIN_OWN_SHARE = 0.8, 0.5  # of its own original in a blend
 
 
 @dataclass(frozen=True)
-class Batch:
+class PairBatch:
     """Originals and copies (B, 3, S, S); where copies are blends, the share (B,) of its own original in each."""
 
     originals: Tensor
@@ -40,19 +40,19 @@ class Pairs:
         return self._batches.squares(step)
 
     @torch.no_grad()
-    def batch(self, squares: np.ndarray, step: int, *, blend: bool = True) -> Batch:
+    def batch(self, squares: np.ndarray, step: int, *, blend: bool = True) -> PairBatch:
         """The squares of a step, cut and edited; blended where the settings say so, or not at all."""
         rng = self._batches.rng(EDITING, step)
         originals = self._batches.originals(squares, rng)
         copies = random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels
         anchors = self._weakly_edited(originals, rng)
         if not self._mixup or not blend:
-            return Batch(anchors, copies, None)
+            return PairBatch(anchors, copies, None)
         blended = rng.random(self.count) < self._mixup
         own_share = to_device(
             np.where(blended, rng.uniform(MIN_OWN_SHARE, MAX_OWN_SHARE, self.count), 1).astype(np.float32), self._device
         )
-        return Batch(anchors, torch.lerp(copies.roll(-1, 0), copies, own_share[:, None, None, None]), own_share)
+        return PairBatch(anchors, torch.lerp(copies.roll(-1, 0), copies, own_share[:, None, None, None]), own_share)
 
     def _weakly_edited(self, originals: Views, rng: np.random.Generator) -> Tensor:
         rows = to_device(np.flatnonzero(rng.random(self.count) < self._weak_aug), self._device)
@@ -62,7 +62,9 @@ class Pairs:
         return originals.pixels.index_copy(0, rows, weak_aug.pixels)
 
     @torch.no_grad()
-    def held_out(self) -> Iterator[Batch]:
+    def held_out(self) -> Iterator[PairBatch]:
         """The held-out photos, whole, and fixed copies of them."""
         for originals, rng in self._batches.held_out():
-            yield Batch(originals.pixels, random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels, None)
+            yield PairBatch(
+                originals.pixels, random_edits(originals, EDITS, rng, edit_weights=EDIT_WEIGHTS).pixels, None
+            )

@@ -21,7 +21,7 @@ from homing.collection import Collection, check, delete_previous, migrate, switc
 from homing.collection.generations import delete_path
 from homing.collection.lance.catalog import schemas
 from homing.collection.lance.collection import LanceCollection
-from homing.collection.lance.table import Table
+from homing.collection.lance.table import LanceTable
 from homing.errors import CollectionError, HomingError
 
 
@@ -120,7 +120,7 @@ def test_too_long_names_are_rejected(tmp_path: Path, name: str) -> None:
 def test_create_completes_a_killed_init(address: str, tmp_path: Path) -> None:
     other = tiny_codebook("IVF8,PQ6x8")
     for name, schema in schemas(other).items():
-        Table.create(location(address) / name, schema)
+        LanceTable.create(location(address) / name, schema)
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
         assert [each.state for each in created.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
 

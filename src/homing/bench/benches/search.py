@@ -148,7 +148,7 @@ class OptionSearch:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchBenchResult:
     """The results of the bench, for each codebook, recipe and option."""
 
     bench: SearchBench
@@ -162,7 +162,7 @@ class SearchResult:
         return [each.row for each in self.searches]
 
 
-def run_search_bench(bench: SearchBench, progress: Progress) -> SearchResult:
+def run_search_bench(bench: SearchBench, progress: Progress) -> SearchBenchResult:
     """Measure each codebook; descriptors and released files are cached in the out folder."""
     started = time.perf_counter()
     for book in map(codebooks.load, bench.codebooks):
@@ -170,7 +170,7 @@ def run_search_bench(bench: SearchBench, progress: Progress) -> SearchResult:
             raise HomingError(f"'{book.name}' ({book.spec}) has no cells to select; give a codebook of an IVF index")
     measured = [(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
     searches = [each for _, searches_of_run in measured for each in searches_of_run]
-    return SearchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
+    return SearchBenchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
 
 
 def _searches(bench: SearchBench, run: CodebookRun) -> Iterator[OptionSearch]:

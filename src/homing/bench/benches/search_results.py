@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from homing.bench.benches.search import LABELS, RERANK, SEARCH_OPTIONS, SearchResult, SearchRow
+from homing.bench.benches.search import LABELS, RERANK, SEARCH_OPTIONS, SearchBenchResult, SearchRow
 from homing.bench.protocol.config import CodebookRun
 from homing.bench.protocol.report import (
     INTERVALS,
@@ -26,7 +26,7 @@ _MARKERS = "o<^>vdsDPX*"  # one for each option
 _COSTS = ["codes", "descriptors", "ms", "passes"]
 
 
-def results(result: SearchResult, command: str) -> Results:
+def results(result: SearchBenchResult, command: str) -> Results:
     """The report."""
     return Results(
         title="Recall and cost of search options",
@@ -51,7 +51,7 @@ def results(result: SearchResult, command: str) -> Results:
     )
 
 
-def terminal_table(result: SearchResult) -> list[list[str]]:
+def terminal_table(result: SearchBenchResult) -> list[list[str]]:
     """The table for a terminal."""
     headings = ["codebook", "recipe", "search", "recall", "gain", *_COSTS]
     return [
@@ -60,7 +60,7 @@ def terminal_table(result: SearchResult) -> list[list[str]]:
     ]
 
 
-def _table(result: SearchResult) -> Table:
+def _table(result: SearchBenchResult) -> Table:
     rows = [
         [
             row.codebook,
@@ -85,7 +85,7 @@ def _table(result: SearchResult) -> Table:
     )
 
 
-def _edits(result: SearchResult) -> Table:
+def _edits(result: SearchBenchResult) -> Table:
     rows = [
         [row.codebook, row.recipe, row.search, *(f"{recall:.2f}" for recall in row.recall.values())]
         for row in result.rows
@@ -108,7 +108,7 @@ def _costs(row: SearchRow) -> list[str]:
     return [f"{row.codes:,.0f}", f"{row.descriptors:,.0f}", milliseconds, str(row.passes)]
 
 
-def _figure(result: SearchResult, run: CodebookRun, number: int) -> Figure:
+def _figure(result: SearchBenchResult, run: CodebookRun, number: int) -> Figure:
     """Recall against cost: a color for each recipe, a marker for each option."""
     rows = [row for row in result.rows if row.codebook == run.codebook.name]
     color = colors(list(dict.fromkeys(row.recipe for row in rows)))
@@ -145,7 +145,7 @@ def _figure(result: SearchResult, run: CodebookRun, number: int) -> Figure:
     )
 
 
-def _searches(result: SearchResult) -> Iterator[list[object]]:
+def _searches(result: SearchBenchResult) -> Iterator[list[object]]:
     for each in result.searches:
         sources = [file.source for file in each.release_result.files]
         yield from search_rows(each.run, each.recipe, each.option.name, sources, LABELS, each.found, each.ranks)

@@ -23,7 +23,7 @@ _CHUNK = 10_000
 _UNIT = 0.01  # tolerance of the norm around 1: 20 times the effect of rounding to fp16
 
 
-class _Row(NamedTuple):
+class _ReferenceRow(NamedTuple):
     number: int
     sha256: str
     source: str
@@ -84,13 +84,13 @@ def _delete_released_descriptor(catalog: Catalog, row: int) -> None:
         connection.execute("DELETE FROM released_descriptors WHERE rowid = ?", (row,))
 
 
-def _in_chunks(catalog: Catalog) -> Iterator[list[_Row]]:
+def _in_chunks(catalog: Catalog) -> Iterator[list[_ReferenceRow]]:
     query = (
         "SELECT id, sha256, source, code, vector FROM photos LEFT JOIN descriptors ON photo = id"
         " WHERE id > ? ORDER BY id LIMIT ?"
     )
     last = 0
-    while rows := [_Row(*row) for row in catalog._fetch_all(query, last, _CHUNK)]:
+    while rows := [_ReferenceRow(*row) for row in catalog._fetch_all(query, last, _CHUNK)]:
         last = rows[-1].number
         yield rows
 
@@ -108,7 +108,7 @@ def _problem_of(vector: bytes | None, dim: int) -> str | None:
     return None
 
 
-def _reencode(folder: Folder, network: Callable[[], Extractor], row: _Row) -> None:
+def _reencode(folder: Folder, network: Callable[[], Extractor], row: _ReferenceRow) -> None:
     """Recompute the descriptor from the original, and the code unless the stored one matches."""
     codebook = folder.codebook
     right_size = isinstance(row.code, bytes) and len(row.code) == codebook.code_size
@@ -124,7 +124,7 @@ def _reencode(folder: Folder, network: Callable[[], Extractor], row: _Row) -> No
     folder.catalog.set_code(row.number, code, descriptor)
 
 
-def _describe_original(folder: Folder, network: Callable[[], Extractor], row: _Row) -> np.ndarray:
+def _describe_original(folder: Folder, network: Callable[[], Extractor], row: _ReferenceRow) -> np.ndarray:
     data = read_file(location(row.source))
     if hashlib.sha256(data).hexdigest() != row.sha256:
         raise PhotoError(f"{row.source} is not the photo that was indexed")

@@ -23,7 +23,7 @@ _ROWS = (
 _AGE = f"-{STALE_SECONDS} seconds"
 
 
-class _Row(NamedTuple):
+class _ReleaseRow(NamedTuple):
     path: str
     sha256: str
     photo: int
@@ -38,9 +38,9 @@ def check_releases(catalog: Catalog, findings: Findings) -> None:
     If several releases have the same path, the file may hold any of them. A planned release without a file is no
     finding: it was never reported, and the next `activate` writes it.
     """
-    by_path: dict[str, list[_Row]] = defaultdict(list)
+    by_path: dict[str, list[_ReleaseRow]] = defaultdict(list)
     for row in catalog._fetch_all(f"{_ROWS} ORDER BY path", _AGE):
-        by_path[row[0]].append(_Row(*row))
+        by_path[row[0]].append(_ReleaseRow(*row))
     for (path, planned), found in zip(by_path.items(), prefetch_map(_hash, by_path), strict=True):
         if not any(each.written and each.sha256 == found for each in planned):
             _recheck(catalog, path, [each.photo for each in planned], findings)
@@ -51,7 +51,7 @@ def _recheck(catalog: Catalog, path: str, photos: list[int], findings: Findings)
     # Read the file before the catalog: a release is in the catalog before its file is written.
     found = _hash(path)
     wanted = f"{_ROWS} WHERE path = ? AND (releases.sha256 = ? OR photo IN (SELECT value FROM json_each(?)))"
-    planned = [_Row(*row) for row in catalog._fetch_all(wanted, _AGE, path, found, json.dumps(photos))]
+    planned = [_ReleaseRow(*row) for row in catalog._fetch_all(wanted, _AGE, path, found, json.dumps(photos))]
     same = [each for each in planned if each.sha256 == found]
     if any(each.written for each in same):
         return
@@ -79,7 +79,7 @@ def _hash(path: str) -> str | None:
         return None
 
 
-def _confirm(catalog: Catalog, planned: _Row) -> None:
+def _confirm(catalog: Catalog, planned: _ReleaseRow) -> None:
     row = catalog.find_release(planned.photo, planned.path, planned.sha256)
     assert row is not None
     catalog.confirm_releases([(planned.photo, row)])

@@ -19,7 +19,7 @@ from homing._io.paths import Location
 from homing.codebooks import Codebook
 from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow, State
 from homing.collection.lance.release_log import RELEASES, ReleaseLog, log_schema
-from homing.collection.lance.table import CREATED, Table, column_in, quoted, row_ids_in
+from homing.collection.lance.table import CREATED, LanceTable, column_in, quoted, row_ids_in
 from homing.errors import NotFoundError
 from homing.indexes.lance import CODE, VECTOR, ids_of, to_list_column, to_matrix
 
@@ -44,13 +44,13 @@ class LanceCatalog:
 
     def __init__(self, where: Location, codebook: Codebook, version: int | None = None) -> None:
         self._codebook, self._schema = codebook, schemas(codebook)[REFERENCES]
-        self.references = Table(where / REFERENCES, version)
-        self.releases = Table(where / RELEASES)
+        self.references = LanceTable(where / REFERENCES, version)
+        self.releases = LanceTable(where / RELEASES)
         self.log = ReleaseLog(self.releases, codebook)
         self.changed = False  # whether this instance has changed the references or releases
 
     @property
-    def lookups(self) -> list[tuple[Table, tuple[str, ...]]]:
+    def lookups(self) -> list[tuple[LanceTable, tuple[str, ...]]]:
         """Both datasets, each with the columns that rows are looked up by."""
         return [(self.references, ("sha256", "source")), (self.releases, ("photo", "sha256"))]
 

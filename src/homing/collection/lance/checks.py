@@ -19,7 +19,7 @@ from homing.collection.checks.findings import STALE_SECONDS, Findings
 from homing.collection.checks.parts import check_out_folders
 from homing.collection.generations import find_generation
 from homing.collection.lance.folder import LanceFolder, open_lance, refuse_if_no_lance_collection
-from homing.collection.lance.table import Table, column_in, row_ids_in
+from homing.collection.lance.table import LanceTable, column_in, row_ids_in
 from homing.collection.outcome import Finding
 from homing.collection.settings import read_settings, settings_text
 from homing.errors import CodebookError, CollectionError, FormatError, HomingError
@@ -137,7 +137,7 @@ def _check_lookups(folder: LanceFolder, findings: Findings) -> None:
                 findings.repair_or_report("index", str(error), "rebuilt", repair, "run homing check --repair again")
 
 
-def _rebuild_lookup(table: Table, column: str) -> None:
+def _rebuild_lookup(table: LanceTable, column: str) -> None:
     with table.convert_errors("indexed"):
         table.latest().create_scalar_index(column, "BTREE", replace=True)
     table.latest()

@@ -22,7 +22,7 @@ from homing.collection.folder import FIRST_DISTRACTOR_ID, refuse_if_collection
 from homing.collection.generations import find_generation
 from homing.collection.lance.catalog import REFERENCES, LanceCatalog, schemas
 from homing.collection.lance.release_log import RELEASES
-from homing.collection.lance.table import Table
+from homing.collection.lance.table import LanceTable
 from homing.collection.settings import read_settings, settings_text
 from homing.errors import CollectionError
 from homing.indexes.lance import check_family, load_lance
@@ -74,10 +74,10 @@ def create_lance(where: Location, codebook: Codebook) -> None:
         if not set(list_names(where)) <= set(_PARTS):
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         for name in schemas(codebook):
-            Table.refuse_if_filled(where / name)
+            LanceTable.refuse_if_filled(where / name)
         _write_codebook(where / _CODEBOOK, codebook.to_bytes())
         for name, schema in schemas(codebook).items():
-            Table.create(where / name, schema)
+            LanceTable.create(where / name, schema)
         write_file(where / _SETTINGS, settings_text(codebook, None).encode(), new=True)
     except OSError as error:
         raise CollectionError(f"cannot create a collection at {where}: {error.strerror}") from error

@@ -17,7 +17,7 @@ from homing.codebooks import Codebook
 from homing.collection._blobs import to_float16
 from homing.collection._transfer import ReleaseRecord
 from homing.collection.catalog import ReleaseRow, State
-from homing.collection.lance.table import Table, column_in
+from homing.collection.lance.table import LanceTable, column_in
 from homing.indexes.lance import VECTOR
 
 RELEASES = "releases.lance"
@@ -45,7 +45,7 @@ def log_schema(codebook: Codebook) -> Any:
 class ReleaseLog:
     """The release log of one collection."""
 
-    def __init__(self, table: Table, codebook: Codebook) -> None:
+    def __init__(self, table: LanceTable, codebook: Codebook) -> None:
         self._table, self._schema = table, log_schema(codebook)
 
     def add(

@@ -22,7 +22,7 @@ CREATED = "_row_created_at_version"  # Lance's own column name
 _COMMIT_RETRIES = 50  # the second of two writers that change the same rows retries its commit
 
 
-class Table:
+class LanceTable:
     """A dataset at the version that was last loaded. Thread-safe."""
 
     def __init__(self, where: Location, version: int | None = None) -> None:
@@ -46,7 +46,7 @@ class Table:
         """Raise an error if there is a dataset with rows, which must not be overwritten."""
         if where.exists():
             with suppress(_NoDatasetError):
-                if count := Table(where).dataset.count_rows():
+                if count := LanceTable(where).dataset.count_rows():
                     raise CollectionError(
                         f"{where} already holds {count:,} rows, perhaps of a collection without collection.toml; "
                         "restore it with: homing check COLLECTION --repair, or choose another name"
@@ -55,10 +55,10 @@ class Table:
     @staticmethod
     def create(where: Location, schema: Any) -> None:
         """Create an empty dataset with stable row ids, replacing what an interrupted creation left."""
-        Table.refuse_if_filled(where)
+        LanceTable.refuse_if_filled(where)
         if where.exists():
             with suppress(_NoDatasetError):
-                if Table(where).dataset.schema == schema:
+                if LanceTable(where).dataset.schema == schema:
                     return
         with _convert_errors(where, "created"):
             load_lance().write_dataset(

@@ -28,7 +28,7 @@ router = APIRouter()
 
 
 @dataclass(frozen=True)
-class _DecodedPhoto:
+class _ComparedPhoto:
     """Network input and thumbnail of a photo; full-size pixels are decoded again when needed, to save memory."""
 
     upload: Upload
@@ -79,20 +79,20 @@ async def compare(request: Request, _: Searcher, service: ServiceDep, reservatio
     )
 
 
-async def _decode_photo(service: Service, upload: Upload) -> _DecodedPhoto:
-    def decoded() -> _DecodedPhoto:
+async def _decode_photo(service: Service, upload: Upload) -> _ComparedPhoto:
+    def decoded() -> _ComparedPhoto:
         pixels = Photo.decode(upload.data, upload.name).pixels()
-        return _DecodedPhoto(upload, pixels.shape, service.collection.extractor.resize(pixels), make_thumbnail(pixels))
+        return _ComparedPhoto(upload, pixels.shape, service.collection.extractor.resize(pixels), make_thumbnail(pixels))
 
     pixel_count = await service.executors.lookup(partial(check_upload, upload, service.limits))
     return await service.executors.decode(upload.name, pixel_count, decoded)
 
 
-def _compare_pixels(first: _DecodedPhoto, second: _DecodedPhoto) -> _PixelComparison:
+def _compare_pixels(first: _ComparedPhoto, second: _ComparedPhoto) -> _PixelComparison:
     quality = None
     if first.shape == second.shape:
         measured = measure(first.pixels(), second.pixels())
         quality = to_quality(measured.psnr, measured.ssim, measured.linf)
-    laid = overlay_photo(first.picture, second.picture)
-    pictures = {"first": first.picture, "second": second.picture, **(vars(laid) if laid else {})}
+    overlay = overlay_photo(first.picture, second.picture)
+    pictures = {"first": first.picture, "second": second.picture, **(vars(overlay) if overlay else {})}
     return _PixelComparison(quality, {name: embed(picture) for name, picture in pictures.items()})
