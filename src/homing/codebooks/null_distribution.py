@@ -83,10 +83,10 @@ class PairDistances:
         shares: np.ndarray = np.maximum(np.exp(within - tail), _FLOOR * self.shares[0])
         return shares
 
-    def false_match_probability(self, distances: np.ndarray, tries: float | np.ndarray) -> np.ndarray:
-        """Probability that the nearest of `tries` references to an unrelated query is at most this far away."""
-        # The mean of 1 - (1 - share) ** tries over the gamma distribution of the shares of queries.
-        hits = -tries * np.log1p(-np.minimum(self.cdf(distances), 1 - 1e-12))
+    def false_match_probability(self, distances: np.ndarray, comparisons: float | np.ndarray) -> np.ndarray:
+        """Probability that the nearest of `comparisons` references to an unrelated query is at most this far away."""
+        # The mean of 1 - (1 - share) ** comparisons over the gamma distribution of the shares of queries.
+        hits = -comparisons * np.log1p(-np.minimum(self.cdf(distances), 1 - 1e-12))
         shapes = np.interp(distances, self.distances, self.shapes)
         probabilities: np.ndarray = -np.expm1(-shapes * np.log1p(hits / shapes))
         return probabilities
@@ -156,15 +156,15 @@ class NullDistribution:
         return max(counted / (pairs * (share - _TAIL_SHARE)), 1.0)
 
     def false_match_probability(
-        self, by: ComparedBy, distances: np.ndarray, tries: int, density_ratio: float | np.ndarray = 1.0
+        self, compared: ComparedBy, distances: np.ndarray, comparisons: int, density_ratio: float | np.ndarray = 1.0
     ) -> np.ndarray:
-        """Probability that the nearest of `tries` references to an unrelated query is at most this far away.
+        """Probability that the nearest of `comparisons` references to an unrelated query is at most this far away.
 
-        For descriptors, a density ratio multiplies the tries. Codes are rarely near each other and ignore it.
+        For descriptors, a density ratio multiplies the comparisons. Codes are rarely near each other and ignore it.
         """
-        if by == "code":
-            return self.code.false_match_probability(distances, tries)
-        return self.descriptor.false_match_probability(distances, tries * density_ratio)
+        if compared == "code":
+            return self.code.false_match_probability(distances, comparisons)
+        return self.descriptor.false_match_probability(distances, comparisons * density_ratio)
 
     @property
     def is_valid(self) -> bool:

@@ -52,17 +52,19 @@ def run_search(
         raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
     distances, ids = index.search(descriptors, settings.rerank or k, settings.probes, settings.probe_radius)
     queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
-    trials = settings.references * queries.shape[1]
+    comparisons = settings.references * queries.shape[1]
     counts = np.zeros(ids.shape, dtype=int)
     if settings.rerank:
         exact, counts = _descriptor_distances(folder, queries, ids)
         distances = np.where(counts > 0, exact, distances)
     is_reranked, probabilities = counts > 0, np.empty(ids.shape)
     null_distribution = folder.codebook.null_distribution
-    probabilities[~is_reranked] = null_distribution.false_match_probability("code", distances[~is_reranked], trials)
+    probabilities[~is_reranked] = null_distribution.false_match_probability(
+        "code", distances[~is_reranked], comparisons
+    )
     if is_reranked.any():
         probabilities[is_reranked] = null_distribution.false_match_probability(
-            "descriptor", distances[is_reranked], trials, _density_ratio(folder, index)
+            "descriptor", distances[is_reranked], comparisons, _density_ratio(folder, index)
         )
     # A code is farther from its own photo than a descriptor is, so distances to the two are not comparable, but
     # probabilities are. Distances break ties. Empty results (negative ids) come last.

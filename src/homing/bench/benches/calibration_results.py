@@ -11,7 +11,7 @@ from homing.bench.results import Figure, Results, Table, colors
 if TYPE_CHECKING:
     import matplotlib.figure
 
-_HEADINGS = ["codebook", "by", "references", *(f"{stated:g}" for stated in STATED_PROBABILITIES), "searches"]
+_HEADINGS = ["codebook", "compared", "references", *(f"{stated:g}" for stated in STATED_PROBABILITIES), "searches"]
 
 
 def results(result: CalibrationResult, command: str) -> Results:
@@ -76,7 +76,7 @@ def _rows(result: CalibrationResult) -> list[list[str]]:
 
 
 def _figure(result: CalibrationResult) -> Figure:
-    judged_rows = [row for row in result.rows if row.enough_searches and row.found]
+    meaningful_rows = [row for row in result.rows if row.enough_searches and row.found]
     series = list(dict.fromkeys(map(_series_name, result.rows)))
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
@@ -90,8 +90,8 @@ def _figure(result: CalibrationResult) -> Figure:
         )
         axes.plot(STATED_PROBABILITIES, STATED_PROBABILITIES, color="#888", lw=0.8)
         for name, color in colors(series).items():
-            for size in dict.fromkeys(row.references for row in judged_rows):
-                points = [row for row in judged_rows if _series_name(row) == name and row.references == size]
+            for size in dict.fromkeys(row.references for row in meaningful_rows):
+                points = [row for row in meaningful_rows if _series_name(row) == name and row.references == size]
                 axes.plot([row.stated for row in points], [row.observed for row in points], "o-", color=color, ms=3)
             axes.plot([], [], "o-", color=color, label=name)
         axes.set_xscale("log")
