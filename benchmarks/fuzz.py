@@ -16,7 +16,7 @@ from homing.bench.results import markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.photo.fuzzing import damaged, judged
+from tests.photo.fuzzing import damaged, read_in_process
 
 KINDS = ("decoded", "refused", "raised", "hung", "crashed")
 
@@ -31,7 +31,9 @@ def main() -> None:
     names = [damaged(number)[0] for number in numbers]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     slowest, bad, started = 0.0, 0, time.perf_counter()
-    for number, name, verdict in zip(numbers, names, judged(damaged(number)[1] for number in numbers), strict=True):
+    for number, name, verdict in zip(
+        numbers, names, read_in_process(damaged(number)[1] for number in numbers), strict=True
+    ):
         counts[name.partition("-")[0]][verdict.kind] += 1
         slowest = max(slowest, verdict.seconds)
         if verdict.kind not in ("decoded", "refused"):

@@ -145,7 +145,7 @@ def test_rows_are_means_over_the_copies(out: Path, results: dict, index, recipe:
         assert row["distance"][edit.label] == pytest.approx(
             fmean(float(line["squared_distance"]) for line in mine), abs=1e-4
         )
-    assert row["bounded"] is True
+    assert row["recall_within_bound"] is True
     assert 0 < sum(row["failure"].values()) < len(PAPER)
 
 
@@ -189,7 +189,10 @@ def test_an_index_without_cells_has_no_failure_rate(workspace: Path) -> None:
     output = json.loads(
         bench(workspace, *books, "--recipes", "passive", "--limit", 2, "--out", workspace / "flat-out", "--json")
     )
-    assert [(row["failure"] is None, row["bounded"]) for row in output["rows"]] == [(True, None), (False, True)]
+    assert [(row["failure"] is None, row["recall_within_bound"]) for row in output["rows"]] == [
+        (True, None),
+        (False, True),
+    ]
     assert output["compatibility"] == []
     assert "flat: an index without cells has no p_f" in (workspace / "flat-out" / "cells.md").read_text()
     assert {line["same_cell"] for line in lines(workspace / "flat-out", "passive")} >= {""}

@@ -8,7 +8,7 @@ from tests.bench.helpers import homing, small_network, small_photos
 from tests.conftest import descriptors
 
 from homing import extractors
-from homing.bench.benches.speed import SpeedBench, _copied, _demo_jpegs
+from homing.bench.benches.speed import SpeedBench, _copy_photos, _demo_jpegs
 from homing.bench.benches.speed_files import STAGES
 from homing.codebooks import Codebook
 from homing.edits import PAPER
@@ -156,7 +156,7 @@ def test_the_defaults_are_the_demos_photos_and_the_default_codebook(tmp_path: Pa
 
 
 def test_the_demos_photos_are_jpeg_files(tmp_path: Path) -> None:
-    pixels, failures = _copied(_demo_jpegs(tmp_path / "demo"), None, tmp_path / "photos")
+    pixels, failures = _copy_photos(_demo_jpegs(tmp_path / "demo"), None, tmp_path / "photos")
     loaded = [Photo.load(file) for file in sorted((tmp_path / "photos").iterdir())]
     assert [photo.format for photo in loaded] == 12 * ["JPEG"]
     assert [photo.stored_pixels.shape[0] * photo.stored_pixels.shape[1] for photo in loaded] == pixels

@@ -61,8 +61,8 @@ def test_latex_escapes_every_special_character(text: str) -> None:
 def test_markdown_escapes_text(cells: list[str]) -> None:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     tokens = [token for token in parser.parse(markdown(cells, [cells])) if token.type == "inline"]
-    shown = ["".join(child.content for child in token.children or ()) for token in tokens]
-    assert shown == 2 * [" ".join(cell.split()) for cell in cells]
+    texts = ["".join(child.content for child in token.children or ()) for token in tokens]
+    assert texts == 2 * [" ".join(cell.split()) for cell in cells]
 
 
 @pytest.mark.parametrize(

@@ -163,13 +163,13 @@ def _with_checksums(data: bytearray) -> bytearray:
     return data
 
 
-def judged(files: Iterable[bytes], *, read: Read | None = None, longest: float = LONGEST) -> Iterator[Verdict]:
+def read_in_process(files: Iterable[bytes], *, read: Read | None = None, longest: float = LONGEST) -> Iterator[Verdict]:
     """Read each file in another process, which is restarted after a crash or a timeout."""
     worker, pipe = _start(read or read_one)
     try:
         for data in files:
             started = time.perf_counter()
-            verdict = _read_in_process(pipe, data, longest)
+            verdict = _await_verdict(pipe, data, longest)
             if verdict[0] in ("hung", "crashed"):
                 worker.kill()
                 worker.join()
@@ -194,7 +194,7 @@ def read_one(data: bytes) -> tuple[str, str]:
     return "decoded", photo.format
 
 
-def _read_in_process(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
+def _await_verdict(pipe: Connection, data: bytes, longest: float) -> tuple[str, str]:
     try:
         pipe.send(data)
         if not pipe.poll(longest):

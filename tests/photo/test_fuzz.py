@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 import pytest
-from tests.photo.fuzzing import LONGEST, damaged, judged, seeds
+from tests.photo.fuzzing import LONGEST, damaged, read_in_process, seeds
 
 from homing.photo import SUFFIXES
 
@@ -16,7 +16,7 @@ FILES = 300
 
 
 def test_valid_files_of_every_format_are_decoded() -> None:
-    verdicts = list(judged(seeds().values()))
+    verdicts = list(read_in_process(seeds().values()))
     assert {verdict.kind for verdict in verdicts} == {"decoded"}
     assert {verdict.words for verdict in verdicts} == set(SUFFIXES)
 
@@ -24,7 +24,7 @@ def test_valid_files_of_every_format_are_decoded() -> None:
 def test_damaged_files_are_decoded_or_refused() -> None:
     files = [damaged(number) for number in range(FILES)]
     kinds: Counter[str] = Counter()
-    for number, verdict in enumerate(judged(data for _, data in files)):
+    for number, verdict in enumerate(read_in_process(data for _, data in files)):
         assert verdict.kind in ("decoded", "refused"), f"file {number}, {files[number][0]}: {verdict}"
         assert verdict.seconds < LONGEST
         kinds[verdict.kind] += 1
@@ -32,7 +32,7 @@ def test_damaged_files_are_decoded_or_refused() -> None:
 
 
 def test_crashes_and_timeouts_are_detected() -> None:
-    verdicts = list(judged([b"die", b"sleep", b"fine"], read=_odd, longest=5))
+    verdicts = list(read_in_process([b"die", b"sleep", b"fine"], read=_odd, longest=5))
     assert [verdict.kind for verdict in verdicts] == ["crashed", "hung", "decoded"]
 
 

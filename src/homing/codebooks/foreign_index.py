@@ -31,7 +31,7 @@ def import_index(
     if isinstance(index, str | Path):
         name = name or Path(index).stem
         index = _read(Path(index))
-    emptied = _emptied(index)
+    emptied = _without_vectors(index)
     if emptied.d != extractor.dim:
         raise CodebookError(
             f"the index has {emptied.d} dimensions, descriptors of extractor '{extractor.name}' have {extractor.dim}"
@@ -59,7 +59,7 @@ def _read(path: Path) -> Any:
         raise CodebookError(f"{path} is not a FAISS index of float vectors: {error}") from error
 
 
-def _emptied(index: Any) -> Any:
+def _without_vectors(index: Any) -> Any:
     """A copy of an index without its vectors. The index must be trained, and in CPU memory."""
     if type(index).__name__.startswith("GpuIndex"):
         raise CodebookError("the index is on a GPU; pass faiss.index_gpu_to_cpu(index)")
@@ -69,7 +69,7 @@ def _emptied(index: Any) -> Any:
         raise CodebookError(f"index must be a faiss.Index or the path of a file of one, got {type(index).__name__}")
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexIDMap):
-        return _emptied(index.index)
+        return _without_vectors(index.index)
     if not index.is_trained:
         raise CodebookError("the index is not trained; call index.train(descriptors) first")
     ivf: Any = faiss.try_extract_index_ivf(index)

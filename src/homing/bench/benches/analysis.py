@@ -43,8 +43,8 @@ class AnalysisRow:
     Distances are those an index computes: for sign codes (LSH) the number of bits that differ, for RaBitQ its estimate.
     `released` are the files as written, `edited` their copies, `unrelated` the distractors. By edit: the mean distance,
     the share of copies that fall into another cell than their original (None for a codebook without cells), and the
-    recall at rank 1 with one probe; both shares have 95 % intervals. `bounded` is true if no copy was found in another
-    cell than its original's, so that the recall is at most one minus that share.
+    recall at rank 1 with one probe; both shares have 95 % intervals. `recall_within_bound` is true if no copy
+    was found in another cell than its original's, so that the recall is at most one minus that share.
     """
 
     codebook: str
@@ -60,7 +60,7 @@ class AnalysisRow:
     failure_interval: dict[str, Interval] | None
     recall: dict[str, float]
     interval: dict[str, Interval]
-    bounded: bool | None
+    recall_within_bound: bool | None
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _measure_recipe(
         failure_interval=failure_intervals,
         recall={label: recall_at(ranks[:, i], 1) for i, label in enumerate(LABELS)},
         interval=dict(zip(LABELS, recall_intervals(ranks == 0).by_edit, strict=True)),
-        bounded=bool(same_cell[ranks == 0].all()) if with_cells else None,
+        recall_within_bound=bool(same_cell[ranks == 0].all()) if with_cells else None,
     )
     return AnalyzedRecipe(row, [file.source for file in release_result.files], squared, same_cell, ranks)
 

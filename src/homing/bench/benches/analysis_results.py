@@ -109,10 +109,10 @@ def _cells(result: AnalysisResult) -> Table:
 
 def _bound(result: AnalysisResult) -> str:
     """Whether the recall is within its bound 1 − p_f, as sentences."""
-    without = [each.codebook for each in result.rows if each.bounded is None]
+    without = [each.codebook for each in result.rows if each.recall_within_bound is None]
     sentences = []
-    if any(row.bounded is not None for row in result.rows):
-        within_bound = all(row.bounded is not False for row in result.rows)
+    if any(row.recall_within_bound is not None for row in result.rows):
+        within_bound = all(row.recall_within_bound is not False for row in result.rows)
         sentences.append(
             "The recall is at most 1 − p_f: no copy was found in another cell."
             if within_bound

@@ -195,10 +195,10 @@ def _searches(bench: DetectionBench, run: CodebookRun, negatives: ReleaseResult)
             found = Neighbors(
                 *(np.concatenate(both) for both in zip(positive_neighbors, negative_neighbors, strict=True))
             )
-            yield _searched(bench, run, recipe, release_result, negatives, probes, found)
+            yield _score(bench, run, recipe, release_result, negatives, probes, found)
 
 
-def _searched(
+def _score(
     bench: DetectionBench,
     run: CodebookRun,
     recipe: str,

@@ -46,7 +46,7 @@ def read_disc21(
     """
     references, train = _photos(root, _REFERENCES), _photos(root, _TRAIN)
     truth = _ground_truth(root)
-    named = sorted(set(_named(truth)))[:positives]
+    named = sorted(set(_reference_names(truth)))[:positives]
     if not named:
         raise HomingError(
             f"{truth} names no reference; expected lines of a query and its reference, as in Q00001,R00002"
@@ -111,7 +111,7 @@ def _ground_truth(root: Path) -> Path:
     )
 
 
-def _named(truth: Path) -> Iterator[str]:
+def _reference_names(truth: Path) -> Iterator[str]:
     """The references in a ground truth: lines of a query and its reference; negative queries have no reference."""
     try:
         with truth.open(newline="", encoding="utf-8") as file:

@@ -34,7 +34,7 @@ class _Column(NamedTuple):
     title: str
     photo: Image.Image
     change: Image.Image
-    words: str
+    caption: str
 
 
 def figures(result: QualityResult) -> Iterator[Figure]:
@@ -120,7 +120,9 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
         after = Photo.load(
             next(file.file for file in each.release_result.files if file.source == original.source)
         ).pixels()
-        columns.append(_Column(str(each.row.budget), to_image(after), difference(before, after), _words(each, number)))
+        columns.append(
+            _Column(str(each.row.budget), to_image(after), difference(before, after), _caption(each, number))
+        )
     yield Figure(
         name="budgets",
         caption=f"{original.source}, released with {compared[0].row.recipe} and each budget, and the difference "
@@ -131,7 +133,7 @@ def _budgets(result: QualityResult) -> Iterator[Figure]:
     )
 
 
-def _words(release: ReleaseQuality, number: int) -> str:
+def _caption(release: ReleaseQuality, number: int) -> str:
     line, row = release.photos[number], release.row
     assert line.quality is not None
     near = f"PSNR {line.quality.psnr:.1f} dB, SSIM {line.quality.ssim:.3f}"
@@ -145,7 +147,7 @@ def _draw_columns(columns: Sequence[_Column], canvas: matplotlib.figure.Figure) 
         above.imshow(_small(column.photo))
         below.imshow(_small(column.change))
         above.set_title(column.title, loc="center")
-        below.set_xlabel(column.words)
+        below.set_xlabel(column.caption)
         for axes in (above, below):
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(True)  # a frame, for photos that are white at the border

@@ -89,7 +89,7 @@ def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
     with tempfile.TemporaryDirectory(dir=bench.out, prefix=".speed-") as temporary:
         folder = Path(temporary)
         source = _demo_jpegs(folder / "demo") if bench.photos is None else bench.photos
-        pixels, failures = _copied(source, bench.limit, folder / "photos")
+        pixels, failures = _copy_photos(source, bench.limit, folder / "photos")
         photos = sorted((folder / "photos").iterdir())
         images = [Photo.load(photo).pixels() for photo in photos[: max(batches)]]
         with progress("The loop", (1 + bench.rounds) * len(loop_configs) * len(batches)) as advance:
@@ -127,7 +127,7 @@ def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
     )
 
 
-def _copied(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
+def _copy_photos(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
     """Copy the readable photos under unique names; returns their pixel counts and the errors of the others."""
     folder.mkdir()
     pixels, failures = [], []

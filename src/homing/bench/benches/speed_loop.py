@@ -82,7 +82,9 @@ def time_loops(
         extractor = extractor.compiled()  # the plain loop uses the network without compilation
     rows = []
     for batch in batches:
-        calls = {config.name: _call(config, _filled(images, batch), extractor, codebook) for config in loop_configs}
+        calls = {
+            config.name: _call(config, _repeat_to_size(images, batch), extractor, codebook) for config in loop_configs
+        }
         ms_per_photo: dict[str, list[float]] = {name: [] for name in calls}
         memory: dict[str, float | None] = dict.fromkeys(calls)
         for _ in range(rounds + 1):
@@ -114,7 +116,7 @@ def measure_memory(
     for row in rows:
         try:
             with ProcessPoolExecutor(1, mp_context=context, initializer=_ignore_interrupts) as pool:
-                peak = pool.submit(_peak_mb, known[row.name], _filled(photos, row.batch), codebook).result()
+                peak = pool.submit(_peak_mb, known[row.name], _repeat_to_size(photos, row.batch), codebook).result()
         except BrokenProcessPool as error:
             raise HomingError(f"not enough memory for batches of {row.batch}; give smaller --batches") from error
         measured.append(replace(row, memory_mb=peak))
@@ -170,7 +172,7 @@ def _call(
     return partial(gradient_descent, inputs, extractor=extractor, objective=objective, recipe=config.recipe)
 
 
-def _filled(items: Sequence[Item], batch: int) -> list[Item]:
+def _repeat_to_size(items: Sequence[Item], batch: int) -> list[Item]:
     return list(islice(cycle(items), batch))
 
 

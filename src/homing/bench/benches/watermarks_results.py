@@ -136,8 +136,8 @@ def _bits(rows: list[WatermarksRow]) -> Table:
 def _figure(rows: list[WatermarksRow]) -> Figure:
     """Recall by edit with intervals, with the first codebook."""
     first = rows[0].codebook
-    shown = [row for row in rows if row.codebook in (first, None)]
-    shares = {_name(row): [(row.recall[label], *row.interval[label]) for label in LABELS] for row in shown}
+    compared = [row for row in rows if row.codebook in (first, None)]
+    shares = {_name(row): [(row.recall[label], *row.interval[label]) for label in LABELS] for row in compared}
 
     def draw(canvas: matplotlib.figure.Figure) -> None:
         axes = canvas.subplots()
@@ -145,7 +145,7 @@ def _figure(rows: list[WatermarksRow]) -> Figure:
         axes.set_xticks(range(len(LABELS)), LABELS, rotation=40, ha="right")
         axes.set_ylim(0, 1.02)
         axes.set_ylabel("recall")
-        axes.legend(ncols=len(shown), loc="lower left", bbox_to_anchor=(0, 1))
+        axes.legend(ncols=len(compared), loc="lower left", bbox_to_anchor=(0, 1))
 
     return Figure(
         name="recall", caption=f"Recall by edit with 95 % intervals, {first}, one probe.", draw=draw, size=(8.0, 3.8)

@@ -113,8 +113,8 @@ def check_out_folder(context: typer.Context, out: Path) -> None:
         raise HomingError(f"{out} holds the results of {' '.join(before)}; choose another --out")
 
 
-def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]], *, as_json: bool) -> None:
-    """Write the results and print them: `shown` holds the headings and rows of one table. Ends the command."""
+def write_and_print(results: Results, out: Path, terminal_table: Sequence[Sequence[str]], *, as_json: bool) -> None:
+    """Write the results and print them: `terminal_table` holds the headings and rows of one table. Ends the command."""
     from homing.bench.results import as_json as document, write_results
 
     write_results(results, out)
@@ -126,7 +126,7 @@ def write_and_print(results: Results, out: Path, shown: Sequence[Sequence[str]],
     if as_json:
         print_json(written)
     else:
-        headings, *rows = shown
+        headings, *rows = terminal_table
         result = table(*headings)
         for row in rows:
             result.add_row(*row)
