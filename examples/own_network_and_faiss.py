@@ -117,7 +117,7 @@ def main() -> None:
     index.nprobe = 1
 
     # With homing: the trained index is a codebook. False-match probabilities need descriptors of unrelated photos;
-    # give 1,000 or more photos of yours in place of these crops.
+    # give 1,000 or more photos of yours instead of these crops.
     codebook = homing.Codebook.from_faiss(index, extractor=extractor, name="my-index", descriptors=known)
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "own.homing"), Path(folder, "released")

@@ -33,7 +33,7 @@ class App(typer.Typer):
 
 
 def _hide_flag_types(params: list[Any]) -> list[Any]:
-    """The parameters, where flags have an empty type in place of <bool>."""
+    """The parameters, where flags have an empty type instead of <bool>."""
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""

@@ -58,10 +58,10 @@ def print_rows(rows: list[dict[str, object]], json: bool) -> None:
     if json:
         print_json(rows)
         return
-    shown = table(*rows[0])
+    result = table(*rows[0])
     for row in rows:
-        shown.add_row(*(str(value)[:12] if name == "fingerprint" else str(value) for name, value in row.items()))
-    console.print(shown)
+        result.add_row(*(str(value)[:12] if name == "fingerprint" else str(value) for name, value in row.items()))
+    console.print(result)
 
 
 def print_key_values(facts: dict[str, object]) -> None:
@@ -74,8 +74,8 @@ def print_key_values(facts: dict[str, object]) -> None:
 
 def one_line(text: object, style: str = "") -> Text:
     """The text as one line: line breaks and control characters, which file names may contain, are escaped."""
-    shown = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
-    return Text("".join(shown), style=style)
+    printable = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
+    return Text("".join(printable), style=style)
 
 
 def report_error(error: object) -> int:

@@ -38,7 +38,7 @@ Psnr = Annotated[
 Alpha = Annotated[
     float | None,
     typer.Option(
-        help="Strength in place of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."
+        help="Strength instead of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."
     ),
 ]
 Format = Annotated[
@@ -63,7 +63,7 @@ def activate(
     photos: OptionalPhotoSources = None,
     state: Annotated[
         Literal["passive"] | None,
-        typer.Option(help="Activate the references in this state in place of named photos."),
+        typer.Option(help="Instead of named photos, activate the references in this state (passive)."),
     ] = None,
     recipe: RecipeName = "homing",
     budget: BudgetName = None,

@@ -169,8 +169,8 @@ def _run(
 
 
 def _print_stages(stages: list[Throughput], photos: int, seconds: float) -> None:
-    shown = table("stage", "photos", "worker seconds", "photos/s per worker")
+    rows = table("stage", "photos", "worker seconds", "photos/s per worker")
     for stage in stages:
-        shown.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.photos_per_second:.1f}")
-    shown.add_row("all", f"{photos:,}", f"{seconds:.1f} elapsed", f"{photos / seconds:.1f} in total")
-    console.print(shown)
+        rows.add_row(stage.stage, f"{stage.photos:,}", f"{stage.seconds:.1f}", f"{stage.photos_per_second:.1f}")
+    rows.add_row("all", f"{photos:,}", f"{seconds:.1f} elapsed", f"{photos / seconds:.1f} in total")
+    console.print(rows)

@@ -121,9 +121,9 @@ def _show(estimate: Estimate) -> None:
             "traffic": f"{estimate.megabytes_per_second:,.3g} MB/s per machine, read and written",
         }
     )
-    for shown in _tables(estimate):
+    for rows in _tables(estimate):
         console.print()
-        console.print(shown, highlight=False)
+        console.print(rows, highlight=False)
     if request.queries_per_second:
         cores = f"{estimate.search_cores:,.1f} busy cores for {request.queries_per_second:g} queries/s"
         console.print()

@@ -42,7 +42,7 @@ def search(
     probe_radius: Annotated[
         float | None,
         typer.Option(
-            help="In place of --probes: scan all cells whose center is at most this much farther away than the "
+            help="Instead of --probes: scan all cells whose center is at most this much farther away than the "
             "nearest, in squared distance.",
         ),
     ] = None,

@@ -27,7 +27,7 @@ def serve(
     ] = None,
     new_key: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Write a new key to the --keys file and print it, in place of serving."),
+        typer.Option(metavar="NAME", help="Write a new key to the --keys file and print it, instead of serving."),
     ] = None,
     role: Annotated[str, typer.Option(help="Role of the new key: search, contribute or admin.")] = "search",
 ) -> None:
@@ -76,7 +76,7 @@ def _run(collection: str, host: str, port: int, keys: Keys | None, limits: Limit
         raise HomingError(f"--host {host} can be reached from other machines and needs keys: add --keys FILE")
     # By its full path: responses strip it, so that no folder of this machine is disclosed.
     with bind(host, port) as bound, Collection.open(stored_path(location(collection))) as opened:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound.getsockname()[1]}"
+        host_in_url = f"[{host}]" if ":" in host else host
+        address = f"http://{host_in_url}:{bound.getsockname()[1]}"
         app = create_app(opened, keys=keys, limits=limits)
         run(app, bound, lambda: err_console.print(one_line(f"Serving {collection} at {address}"), soft_wrap=True))

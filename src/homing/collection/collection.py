@@ -91,7 +91,7 @@ class Collection(BaseCollection):
         if is_lance(where):
             return _open_lance_collection(where, extractor, generation, version)
         if version is not None:
-            raise HomingError(f"{where} keeps no versions; collections in Lance do")
+            raise HomingError(f"{where} has no versions; only collections in Lance have")
         assert isinstance(where, Path)
         return cls(open_folder(where, generation), extractor)
 
@@ -99,7 +99,9 @@ class Collection(BaseCollection):
     def from_export(cls, path: str | Path, export: str | Path, *, extractor: ExtractorLike | None = None) -> Collection:
         """Create a collection from a Parquet export, with identical references, releases and search results."""
         if is_lance(location(path)):
-            raise HomingError(f"{path} would be kept in Lance, which nothing is imported into; choose another name")
+            raise HomingError(
+                f"{path} would be stored in Lance, into which importing is not supported; choose another name"
+            )
         import_folder(Path(path), Path(export))
         return cls.open(path, extractor=extractor)
 

@@ -49,7 +49,7 @@ class OutgoingPhoto:
         return self.photo.name
 
     def message(self, problem: str) -> str:
-        """A message of the service, with the user's path in front in place of the file name."""
+        """A message of the service, with the user's path in front instead of the file name."""
         return f"{self.photo}: {problem.removeprefix(f'{self.name}: ')}"
 
 

@@ -34,7 +34,7 @@ def test_open_and_create_reject_wrong_locations(address: str, tmp_path: Path) ->
     with pytest.raises(HomingError, match="has no distractors"):
         Collection.create(f"{address}/other.lance", with_distractors=True)
     Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(LANCE)).close()
-    with pytest.raises(HomingError, match="keeps no versions"):
+    with pytest.raises(HomingError, match="has no versions"):
         Collection.open(tmp_path / "c.homing", version=2)
 
 

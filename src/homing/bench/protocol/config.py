@@ -38,7 +38,7 @@ from homing.extractors.base import default_batch_size
 from homing.objectives import has_objective
 from homing.photo import LocalPhoto, Photo, find_photos
 
-PASSIVE = "passive"  # in place of a recipe: photos are released unmodified
+PASSIVE = "passive"  # instead of a recipe: photos are released unmodified
 
 
 @dataclass(frozen=True, kw_only=True)

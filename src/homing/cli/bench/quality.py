@@ -37,7 +37,7 @@ def quality(
     ] = None,
     alphas: Annotated[
         str | None,
-        typer.Option(help="Comma-separated strengths as in the paper, in place of PSNRs.", show_default=False),
+        typer.Option(help="Comma-separated strengths as in the paper, instead of PSNRs.", show_default=False),
     ] = None,
     budgets: Annotated[str, typer.Option(help="Comma-separated budgets to compare.")] = "jnd,jnd-printed,linf",
     budgets_at: Annotated[float, typer.Option(help="The PSNR at which budgets are compared, in dB.")] = 36.0,
