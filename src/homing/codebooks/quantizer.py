@@ -1,4 +1,4 @@
-"""A FAISS index taken apart: transforms, codec and family."""
+"""The transforms, codec and family of a FAISS index."""
 
 from __future__ import annotations
 

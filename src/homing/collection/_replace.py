@@ -23,7 +23,7 @@ class ReplaceTracker:
             return self._catalog.find(sha256)
 
     def outdated(self, path: Location, sha256: str) -> list[int]:
-        """The references added from this path when it held another file. The sources of moved photos are updated."""
+        """The references added from this path with another hash. The sources of moved photos are updated."""
         source, outdated = stored_path(path), []
         for number, known in self._catalog.find_by_source(source):
             if known in self._seen:

@@ -20,9 +20,9 @@ class CellMargin(Objective):
 
     The codes q_k are the photo's own code q(x_o) and random codes of its cell, which stand for distractors. The loss of
     the photo itself (not of its copies) adds ½ ‖x − q(x_o)‖². The paper's objectives minimize the distance to one
-    point; this one maximizes the margin to neighboring cells and to other codes of the cell, to which copies are lost.
-    In cells that store full descriptors, q(x_o) is x_o. There, and where codes are not of residuals, no codes are
-    sampled.
+    point; this one maximizes the margin to neighboring cells and to other codes of the cell, which copies are otherwise
+    assigned to. In cells that store full descriptors, q(x_o) is x_o. There, and where codes are not of residuals, no
+    codes are sampled.
     """
 
     per_photo = ("_cells", "_codes", "_cell_codes")

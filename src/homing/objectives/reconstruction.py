@@ -1,4 +1,4 @@
-"""The paper's objective for product quantizers and all other codewords: distance to the stored approximation."""
+"""The paper's objective for product, residual and scalar quantizers: distance to the stored approximation."""
 
 from __future__ import annotations
 

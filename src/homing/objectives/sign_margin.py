@@ -14,7 +14,7 @@ from homing.objectives.base import Objective
 class SignMargin(Objective):
     """−1/L Σ sign(b_j(x_o)) · (w_jᵀx − t_j): for LSH behind any projection (PCA, ITQ, …), and for RaBitQ.
 
-    The hyperplanes of LSH are at its thresholds, those of RaBitQ at the mean of its training set. A softplus in place
+    The hyperplanes of LSH are at its thresholds, those of RaBitQ at the mean of its training set. A softplus instead
     of the mean, which ignores bits with a large margin, does not raise recall with PCA64,LSH.
     """
 

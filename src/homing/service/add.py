@@ -85,7 +85,7 @@ def add_batch(service: Service, caller: Caller, uploads: Sequence[Upload]) -> li
 
 
 def failed_outcome(service: Service, upload: Upload, error: HomingError) -> PhotoOutcome:
-    """The outcome of a photo that an error prevented."""
+    """The outcome of a photo that failed with an error."""
     line = service.upload_store.redact_paths(to_problem(error).detail).removeprefix(f"{upload.name}: ")
     return PhotoOutcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
 

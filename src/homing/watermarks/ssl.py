@@ -85,7 +85,7 @@ class SSLWatermark:
 
 
 class Hinge(Objective):
-    """Hinge loss: how much each bit lacks to a margin on its right side."""
+    """Hinge loss: how far each bit is from the required margin on the correct side."""
 
     per_photo = ("_signs",)
 
