@@ -107,7 +107,7 @@ def test_eight_bits_stay_within_the_budget(flower: Photo, alpha: float, seed: in
 def test_a_change_that_raises_the_loss_is_not_released(flower: Photo, extractor, codebook) -> None:
     image = flower.pixels()
     (result,) = activate_batch([flower], extractor=extractor, codebook=codebook, recipe=PAPER)
-    change = Photo.decode(result.data, "moved").pixels() - image
+    change = Photo.decode(result.data, "changed").pixels() - image
     (refused,) = activate_batch(
         [flower], extractor=extractor, codebook=codebook, recipe=PAPER, loop=lambda *_, **__: [-change]
     )

@@ -51,7 +51,7 @@ def test_a_wrong_budget_is_one_error_line(cat: Path) -> None:
 
 def test_compare_measures_lpips(cat: Path, torch_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(torch_home))
-    moved = activate(cat, "moved")["released"]
-    assert 0 < json.loads(homing("compare", cat, moved, "--lpips", "--json"))["lpips"] < 1
+    activated = activate(cat, "activated")["released"]
+    assert 0 < json.loads(homing("compare", cat, activated, "--lpips", "--json"))["lpips"] < 1
     assert "LPIPS 0.0000" in homing("compare", cat, cat, "--lpips")
-    assert "lpips" not in json.loads(homing("compare", cat, moved, "--json"))
+    assert "lpips" not in json.loads(homing("compare", cat, activated, "--json"))

@@ -66,8 +66,8 @@ def test_an_edited_copy_is_found(used: Path, photos: Path, tmp_path: Path) -> No
     assert answer["query"] == str(copy)
     assert answer["matches"][0]["photo"] == str(photos / "flower.jpg")
     assert answer["matches"][0]["distance"] < answer["matches"][1]["distance"]
-    shown = homing("search", used / "c.homing", copy).stdout
-    assert str(photos / "flower.jpg") in shown
+    output = homing("search", used / "c.homing", copy).stdout
+    assert str(photos / "flower.jpg") in output
 
 
 def test_compare_measures_and_draws_the_difference(used: Path, photos: Path, tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_info_counts_photos_and_distractors(used: Path) -> None:
 @pytest.mark.parametrize("command", ["codebooks", "extractors", "recipes"])
 def test_lists_are_the_same_as_text_and_json(command: str) -> None:
     listed = json.loads(homing(command, "--json").stdout)
-    shown = homing(command).stdout
+    output = homing(command).stdout
     assert listed
-    assert all(each["name"] in shown for each in listed)
+    assert all(each["name"] in output for each in listed)
 
 
 def test_each_bad_photo_gets_one_line_and_the_others_are_processed(photos: Path, tmp_path: Path) -> None:

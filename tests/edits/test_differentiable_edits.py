@@ -201,8 +201,8 @@ def test_palette_is_as_accurate_as_the_exact_edit(count):
 def test_shuffle_moves_the_given_fraction_and_adds_no_colors():
     numbered = torch.linspace(0, 1, SIDE**2).view(1, 1, SIDE, SIDE).repeat(2, 3, 1, 1)
     result = DIFFERENTIABLE_EDITS["shuffle"](Views(numbered, torch.ones(2)), torch.tensor([0.1, 0.3]), seed()).pixels
-    moved = (result != numbered).float().mean(dim=(1, 2, 3))
-    assert moved.tolist() == pytest.approx([0.1, 0.3], abs=0.02)
+    displaced = (result != numbered).float().mean(dim=(1, 2, 3))
+    assert displaced.tolist() == pytest.approx([0.1, 0.3], abs=0.02)
     assert torch.isin(result, numbered).all()
     assert torch.equal(result[:, 0], result[:, 1])
 
@@ -224,11 +224,14 @@ def test_fragments_have_the_given_side_and_random_positions():
 def test_homographies_equal_those_of_the_exact_edit():
     image = load("china.jpg")
     corners = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=float)
-    moved = corners + np.array([(0.1, 0.05), (-0.2, 0.12), (0.03, -0.1), (-0.05, -0.2)])
+    displaced = corners + np.array([(0.1, 0.05), (-0.2, 0.12), (0.03, -0.1), (-0.05, -0.2)])
     exact = image.transform(
-        image.size, Image.Transform.PERSPECTIVE, _homography(moved * SIDE, corners * SIDE), Image.Resampling.BILINEAR
+        image.size,
+        Image.Transform.PERSPECTIVE,
+        _homography(displaced * SIDE, corners * SIDE),
+        Image.Resampling.BILINEAR,
     )
-    source, target = (torch.tensor(2 * points - 1, dtype=torch.float32)[None] for points in (moved, corners))
+    source, target = (torch.tensor(2 * points - 1, dtype=torch.float32)[None] for points in (displaced, corners))
     before = as_views(image).pixels
     assert change(warp(before, homographies_between(source, target)), as_views(exact).pixels) < 0.01
     assert change(before, as_views(exact).pixels) > 0.1

@@ -42,9 +42,9 @@ def test_nothing_covers_the_photo(screen):
     rng = np.random.default_rng(3)
     canvas = screen(rng, 4 / 3)
     left, top, width, height = canvas.slot
-    shown = np.asarray(canvas.finish(ramp))[top : top + height, left : left + width]
+    photo_area = np.asarray(canvas.finish(ramp))[top : top + height, left : left + width]
     expected = np.asarray(ramp.resize((width, height), Image.Resampling.BICUBIC))
-    assert np.abs(shown.astype(int) - expected)[20:-20, 20:-20].max() <= 4
+    assert np.abs(photo_area.astype(int) - expected)[20:-20, 20:-20].max() <= 4
 
 
 @every_screen

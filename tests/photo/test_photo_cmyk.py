@@ -104,9 +104,9 @@ def test_pixels_without_a_profile_uses_pillows_conversion() -> None:
 def test_a_change_is_applied_to_cyan_magenta_and_yellow(black: float) -> None:
     photo = Photo.decode(_tiff(_inks(black).astype(np.uint16) * 257), "a")
     change = 0.02 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0))
-    moved = photo.with_change(change)
-    np.testing.assert_array_equal(moved.stored_pixels[..., 3], photo.stored_pixels[..., 3])
-    seen = moved.pixels() - photo.pixels()
+    changed = photo.with_change(change)
+    np.testing.assert_array_equal(changed.stored_pixels[..., 3], photo.stored_pixels[..., 3])
+    seen = changed.pixels() - photo.pixels()
     free = (photo.pixels() > 0.1) & (photo.pixels() < 0.8)  # where no ink is clipped
     assert torch.corrcoef(torch.stack([seen[free], change[free]]))[0, 1] > 0.9
 

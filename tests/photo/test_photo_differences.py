@@ -41,8 +41,8 @@ def test_camera_files_lose_only_other_pictures(path) -> None:
 def test_palette_to_rgb_is_the_reason_of_growth() -> None:
     data = saved(skimage.data.astronaut(), "PNG", "P")
     photo = Photo.decode(data, "a")
-    moved = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
-    (note,) = differences(data, moved.encode())
+    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    (note,) = differences(data, changed.encode())
     assert note.startswith("PNG grew from ")
     assert note.endswith(": a palette became RGB.")
     assert " KB to " in note
@@ -51,8 +51,8 @@ def test_palette_to_rgb_is_the_reason_of_growth() -> None:
 def test_reason_of_growth_if_the_coding_is_kept() -> None:
     data = saved(np.full((200, 200, 3), 100, np.uint8), "PNG")
     photo = Photo.decode(data, "a")
-    moved = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
-    (note,) = differences(data, moved.encode())
+    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    (note,) = differences(data, changed.encode())
     assert note.endswith(": the change adds detail, which compresses badly.")
 
 

@@ -39,8 +39,8 @@ def test_pixels_composites_on_white():
     array = noise(40, 50, 4)
     white = Image.new("RGBA", (50, 40), "white")
     white.alpha_composite(Image.fromarray(array))
-    shown = Photo.decode(saved(array, "PNG"), "a").pixels().permute(1, 2, 0)
-    np.testing.assert_allclose(shown, np.asarray(white.convert("RGB")) / 255, atol=1 / 255)
+    pixels = Photo.decode(saved(array, "PNG"), "a").pixels().permute(1, 2, 0)
+    np.testing.assert_allclose(pixels, np.asarray(white.convert("RGB")) / 255, atol=1 / 255)
 
 
 def test_pixels_applies_the_profile():
@@ -74,17 +74,17 @@ def test_with_change_stays_within_the_change(dtype, channels, orientation, stren
     array = noise(33, 40, channels, dtype=dtype, seed=seed)
     photo = dataclasses.replace(Photo.decode(lossless(array, "PNG"), "a"), orientation=orientation)
     change = (torch.rand(photo.pixels().shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1) * strength
-    moved = photo.with_change(change)
+    changed = photo.with_change(change)
     white = np.iinfo(dtype).max
     difference = dataclasses.replace(
-        moved, stored_pixels=np.abs(moved.stored_pixels.astype(int) - photo.stored_pixels).astype(dtype), alpha=None
+        changed, stored_pixels=np.abs(changed.stored_pixels.astype(int) - photo.stored_pixels).astype(dtype), alpha=None
     )
     bound = change.abs() if channels > 2 else change.mean(0, keepdim=True).abs()
     assert (difference.pixels() <= bound + (0.5 + 1e-2) / white).all()
     np.testing.assert_array_equal(
         np.dstack([photo.stored_pixels, *([] if photo.alpha is None else [photo.alpha])]), array
     )
-    assert moved.alpha is photo.alpha
+    assert changed.alpha is photo.alpha
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -35,11 +35,13 @@ def _photos() -> list[Photo]:
 def test_pixels_equal_a_numpy_version(device: str) -> None:
     for photo in _photos():
         if photo.icc is None:
-            shown = photo.stored_pixels.astype(np.float32) / np.float32(photo._max_level)
+            expected = photo.stored_pixels.astype(np.float32) / np.float32(photo._max_level)
             if photo.alpha is not None:
                 opacity = photo.alpha[..., None].astype(np.float32) / np.float32(photo._max_level)
-                shown = shown * opacity + (1 - opacity)
-            oriented = upright(np.repeat(shown, 3, axis=2) if shown.shape[2] == 1 else shown, photo.orientation)
+                expected = expected * opacity + (1 - opacity)
+            oriented = upright(
+                np.repeat(expected, 3, axis=2) if expected.shape[2] == 1 else expected, photo.orientation
+            )
             np.testing.assert_array_equal(photo.pixels().permute(1, 2, 0), oriented)
         pixels = photo.pixels(torch.device(device))
         assert pixels.is_contiguous()
@@ -54,7 +56,7 @@ def test_with_change_equals_a_numpy_version(device: str) -> None:
         step = change.numpy() if photo.stored_pixels.shape[2] == 3 else change.numpy().mean(axis=0, keepdims=True)
         levels = step * photo._max_level + upright(photo.stored_pixels, photo.orientation).transpose(2, 0, 1)
         levels = np.clip(np.rint(levels), 0, photo._max_level).astype(photo.stored_pixels.dtype)
-        moved = photo.with_change(change.to(device)).stored_pixels
-        assert moved.dtype == photo.stored_pixels.dtype
-        assert moved.flags.c_contiguous
-        np.testing.assert_array_equal(moved, stored(levels.transpose(1, 2, 0), photo.orientation))
+        changed = photo.with_change(change.to(device)).stored_pixels
+        assert changed.dtype == photo.stored_pixels.dtype
+        assert changed.flags.c_contiguous
+        np.testing.assert_array_equal(changed, stored(levels.transpose(1, 2, 0), photo.orientation))

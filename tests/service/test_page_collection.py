@@ -106,9 +106,9 @@ def test_a_late_response_does_not_close_the_dialog_of_another_photo(open_page: O
 def test_names_are_never_read_as_html(open_page: Open, own_server: Server, photos: Path, tmp_path: Path) -> None:
     name = "<img src=x onerror=document.title='mine'>.jpg"
     assert own_server.post("/v1/photos", (name, (photos / "camera.png").read_bytes())).status_code == 201
-    (shown,) = own_server.client.get("/v1/photos?name=onerror").json()["photos"]
+    (reference,) = own_server.client.get("/v1/photos?name=onerror").json()["photos"]
     tab = open_page(own_server.address, "collection")
-    expect(tab.locator("#photos h3").first).to_have_text(shown["photo"])
+    expect(tab.locator("#photos h3").first).to_have_text(reference["photo"])
     tab.get_by_role("button", name="Remove").first.click()
     expect(tab.locator("#remove-title")).to_contain_text("<img")
     tab.keyboard.press("Escape")

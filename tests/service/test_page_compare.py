@@ -20,7 +20,7 @@ def compare(tab: Page, copy: Path) -> Locator:
     return tab.get_by_role("dialog", name="Your picture and rocket.jpg")
 
 
-def shown(dialog: Locator) -> list[str]:
+def visible_captions(dialog: Locator) -> list[str]:
     """The captions of the visible pictures, once the two are aligned."""
     expect(dialog.get_by_role("radio", name="Difference")).to_be_visible()
     return [each.inner_text() for each in dialog.locator("figcaption").all() if each.is_visible()]
@@ -40,7 +40,7 @@ def test_pictures_are_flipped_by_key_and_by_button(open_page: Open, server: Serv
     tab = open_page(server.address)
     dialog = compare(tab, copy)
     dialog.get_by_role("radio", name="Flicker").check()
-    assert shown(dialog) == ["Your picture"]
+    assert visible_captions(dialog) == ["Your picture"]
     boxes = [each.bounding_box() for each in dialog.locator("img").all()]
     assert boxes[0] == boxes[1]
     for name in ("The same part of rocket.jpg", "Your picture", "The same part of rocket.jpg"):
@@ -48,7 +48,7 @@ def test_pictures_are_flipped_by_key_and_by_button(open_page: Open, server: Serv
             tab.keyboard.press("f")
         else:
             dialog.get_by_role("button", name="Flip", exact=False).first.click()
-        assert shown(dialog) == [name]
+        assert visible_captions(dialog) == [name]
         expect(tab.locator("#compare-announcer")).to_have_text(name)
 
 
@@ -79,7 +79,7 @@ def test_no_automatic_flicker_with_reduced_motion(open_page: Open, server: Serve
     tab = open_page(server.address, reduced_motion="reduce")
     dialog = compare(tab, copy)
     tab.keyboard.press("f")
-    assert shown(dialog) == ["The same part of rocket.jpg"]
+    assert visible_captions(dialog) == ["The same part of rocket.jpg"]
     expect(dialog.get_by_role("button", name="Flip automatically")).to_be_hidden()
     expect(dialog).to_contain_text("asks for reduced motion")
 
@@ -104,10 +104,10 @@ def test_two_pictures_are_aligned(open_page: Open, server: Server, photos: Path,
     tab = open_page(server.address)
     dialog = compare(tab, tmp_path / "cut.jpg")
     dialog.get_by_role("radio", name="Difference").check()
-    assert shown(dialog) == ["Your picture in rocket.jpg", "Difference; mid-gray means equal"]
+    assert visible_captions(dialog) == ["Your picture in rocket.jpg", "Difference; mid-gray means equal"]
     dialog.get_by_role("radio", name="Flicker").check()
     tab.keyboard.press("f")
-    assert shown(dialog) == ["The same part of rocket.jpg"]
+    assert visible_captions(dialog) == ["The same part of rocket.jpg"]
     ratio = "each => each.decode().then(() => each.naturalWidth / each.naturalHeight)"
     sizes = [each.evaluate(ratio) for each in dialog.locator("img").all()]
     assert sizes[0] == sizes[1]
@@ -126,4 +126,4 @@ def test_a_reference_may_have_a_name_that_uploads_may_not(
         tab = open_page(server.address)
         choose_files(tab, tmp_path / "copy.jpg")
         tab.get_by_role("button", name="Compare with 12:00.jpg").click()
-        assert "Your picture" in shown(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))
+        assert "Your picture" in visible_captions(tab.get_by_role("dialog", name="Your picture and 12:00.jpg"))

@@ -88,15 +88,15 @@ def test_a_report_shows_the_latest_release(activation_server: Server, tmp_path: 
         flower.crop((0, 0, 200, 200)).save(tmp_path / "part.png")
     first = activation_server.post("/v1/activate", tmp_path / "part.png", data={"recipe": "homing-fast"})
     after = f"/v1/photos/{first.headers['x-homing-id']}/pictures/after"
-    shown = activation_server.client.get(after)
-    assert activation_server.client.get(after, headers={"If-None-Match": shown.headers["etag"]}).status_code == 304
+    picture = activation_server.client.get(after)
+    assert activation_server.client.get(after, headers={"If-None-Match": picture.headers["etag"]}).status_code == 304
     data = {"recipe": "homing-fast", "psnr": "80"}
     report = activation_server.post("/v1/activate?report=true", tmp_path / "part.png", data=data).json()
     assert (first.headers["x-homing-state"], report["state"]) == ("activated", "unchanged")
     assert len(report["edited_copies"]) == len(PAPER)
     assert activation_server.client.get(report["released"]).content == (tmp_path / "part.png").read_bytes()
-    again = activation_server.client.get(after, headers={"If-None-Match": shown.headers["etag"]})
-    assert again.status_code == 200 and again.content != shown.content
+    again = activation_server.client.get(after, headers={"If-None-Match": picture.headers["etag"]})
+    assert again.status_code == 200 and again.content != picture.content
     assert again.headers["cache-control"] == "private, no-cache"
 
 

@@ -44,8 +44,8 @@ def eot_samples_of(
     The first view is the input itself; every other view has its own random edit.
     """
     for start in range(0, count, at_once):
-        some = min(count - start, at_once)
+        count_now = min(count - start, at_once)
         plain = [inputs.pixels] if start == 0 else []
-        copies = some - len(plain)
+        copies = count_now - len(plain)
         samples = [edit(inputs.repeat(copies), rng).pixels] if copies else []
         yield torch.cat([*plain, *samples]) if samples else inputs.pixels

@@ -33,20 +33,20 @@ _SIZE_MULTIPLE = 64  # pixels: photos of about the same size are predicted toget
 class JpegPsnr:
     """Predictor for one photo written as JPEG; image and change (3, H, W) are on one device."""
 
-    def __init__(self, photo: Photo, image: Tensor, change: Tensor, coding: JpegTables) -> None:
+    def __init__(self, photo: Photo, image: Tensor, change: Tensor, tables: JpegTables) -> None:
         self.original, self.change = photo.to_stored_orientation(image), photo.to_stored_orientation(change)
-        if len(coding.quantization) == 1:
+        if len(tables.quantization) == 1:
             self.original, self.change = self.original[:1], self.change.mean(dim=0, keepdim=True)
-        self.steps = to_device(np.array(coding.quantization, np.float32).reshape(-1, 1, 8, 1, 8), image.device)
-        self.sampling = coding.sampling
+        self.steps = to_device(np.array(tables.quantization, np.float32).reshape(-1, 1, 8, 1, 8), image.device)
+        self.sampling = tables.sampling
 
     @classmethod
     def of(
         cls, photo: Photo, image: Tensor, change: Tensor, format: str | None = None, finer: bool = False
     ) -> JpegPsnr | None:
         """The predictor for a photo in a format, with finer tables or its own; None for formats other than JPEG."""
-        coding = photo.jpeg_tables(format, finer)
-        return None if coding is None else cls(photo, image, change, coding)
+        tables = photo.jpeg_tables(format, finer)
+        return None if tables is None else cls(photo, image, change, tables)
 
 
 @torch.inference_mode()

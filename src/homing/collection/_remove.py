@@ -32,7 +32,7 @@ def select_references(catalog: Catalog, what: Iterable[int | str | Location]) ->
         found = catalog.existing_ids([each]) if isinstance(each, int) else _at(catalog, each)
         ids |= dict.fromkeys(found)
         if not found:
-            unknown.append(Outcome(photo=_shown(each), state="failed", reason=_reason(each)))
+            unknown.append(Outcome(photo=_selector_text(each), state="failed", reason=_reason(each)))
     return Selection(list(ids), unknown)
 
 
@@ -93,6 +93,6 @@ def _reason(what: int | str | Location) -> str:
     return "no reference was added from this path, or from a folder of this name"
 
 
-def _shown(what: int | str | Location) -> str:
+def _selector_text(what: int | str | Location) -> str:
     """A selector as text."""
     return repr(what) if isinstance(what, int) or what == "" else printable(location(what))

@@ -86,8 +86,8 @@ def refuse_name_clashes(tasks: Sequence[Task]) -> None:
         key = unicodedata.normalize("NFC", str(task.target)).casefold()
         if key in seen:
             raise HomingError(
-                f"{seen[key]} and {task.path} would both be written to {task.target}, as the disk knows no upper and "
-                "lower case; activate them into different folders"
+                f"{seen[key]} and {task.path} would both be written to {task.target}, because the disk "
+                "ignores case; activate them into different folders"
             )
         seen[key] = task.path
 
@@ -110,7 +110,7 @@ def _target_sha256(task: Task) -> str | None:
             return None
         return hashlib.sha256(read_file(task.target)).hexdigest() if task.target.is_file() else ""
     except OSError as error:
-        raise CollectionError(f"{task.path}: cannot look at {task.target}: {error.strerror}") from error
+        raise CollectionError(f"{task.path}: cannot read {task.target}: {error.strerror}") from error
 
 
 class ReleaseWriter:
@@ -163,15 +163,15 @@ class ReleaseWriter:
         self._catalog.confirm_releases([(number, row)])
         return replace(_outcome(task, row), resumed=True)
 
-    def plan_releases(self, made: Sequence[PlannedRelease]) -> list[ReleaseEntry]:
+    def plan_releases(self, planned: Sequence[PlannedRelease]) -> list[ReleaseEntry]:
         """Record new references and the planned release of each photo."""
-        new = [each for each in made if self._catalog.find(each.activation.sha256) is None]
+        new = [each for each in planned if self._catalog.find(each.activation.sha256) is None]
         if new:
             hashes, sources = [each.activation.sha256 for each in new], [stored_path(each.task.path) for each in new]
             codes, descriptors = [each.activation.code for each in new], [each.activation.descriptor for each in new]
             self._collection.record(NewPhotos(hashes, sources, np.stack(codes), np.stack(descriptors)))
         releases = []
-        for each in made:
+        for each in planned:
             number = self._catalog.find(each.activation.sha256)
             assert number is not None
             quality = each.activation.quality
@@ -186,7 +186,7 @@ class ReleaseWriter:
                 reason=each.activation.reason,
             )
             releases.append((number, row))
-        self._catalog.plan_releases(releases, [each.activation.descriptor_after for each in made])
+        self._catalog.plan_releases(releases, [each.activation.descriptor_after for each in planned])
         return releases
 
     def is_own_release(self, photo: int, path: str, sha256: str) -> bool:
@@ -207,16 +207,16 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
 
     Each step is one transaction for the whole batch. A photo whose file cannot be written fails alone.
     """
-    made = [(task, result) for task, result in batch if isinstance(result, Activation)]
+    activations = [(task, result) for task, result in batch if isinstance(result, Activation)]
     outcomes = {task: result for task, result in batch if isinstance(result, Outcome)}
     outcomes |= {task: failed(task.path, result) for task, result in batch if isinstance(result, PhotoError)}
     try:
         plans = (
-            releases.plan_releases([PlannedRelease.from_activation(task, result) for task, result in made])
-            if made
+            releases.plan_releases([PlannedRelease.from_activation(task, result) for task, result in activations])
+            if activations
             else []
         )
-        planned = [(task, result, plan) for (task, result), plan in zip(made, plans, strict=True)]
+        planned = [(task, result, plan) for (task, result), plan in zip(activations, plans, strict=True)]
         written = []
         # In threads, because each write waits for the disk.
         results = prefetch_map(lambda each: _write(*each, releases), planned)
@@ -226,7 +226,7 @@ def release(batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], rel
         if written:
             releases.confirm(written)
     except CollectionError as error:
-        outcomes |= {task: failed(task.path, error) for task, _ in made}
+        outcomes |= {task: failed(task.path, error) for task, _ in activations}
     return [
         replace(outcomes[task], moved_from=None if task.moved_from is None else str(task.moved_from))
         for task, _ in batch

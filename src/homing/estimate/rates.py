@@ -56,7 +56,7 @@ def load_rates() -> Mapping[str, Rate]:
     """All rates by name, such as activate.h200.homing."""
     document = tomllib.loads(files("homing.estimate").joinpath("rates.toml").read_text(encoding="utf-8"))
     sources = document.pop("sources")
-    return {rate.name: rate for rate in _walk("", document, sources)}
+    return {rate.name: rate for rate in _nested_rates("", document, sources)}
 
 
 def rates_under(name: str) -> dict[str, Rate]:
@@ -64,7 +64,7 @@ def rates_under(name: str) -> dict[str, Rate]:
     return {each.removeprefix(f"{name}."): rate for each, rate in load_rates().items() if each.startswith(f"{name}.")}
 
 
-def _walk(name: str, document: Any, sources: Mapping[str, Mapping[str, str]]) -> Iterator[Rate]:
+def _nested_rates(name: str, document: Any, sources: Mapping[str, Mapping[str, str]]) -> Iterator[Rate]:
     for key, value in document.items():
         inner = f"{name}.{key}" if name else key
         if "source" in value:
@@ -76,4 +76,4 @@ def _walk(name: str, document: Any, sources: Mapping[str, Mapping[str, str]]) ->
                 **sources[value["source"]],
             )
         else:
-            yield from _walk(inner, value, sources)
+            yield from _nested_rates(inner, value, sources)

@@ -99,12 +99,12 @@ def write(levels: np.ndarray, original: bytes, icc: bytes | None, orientation: i
         most = (1 << bits) - 1
         levels = ((levels.astype(np.uint32) * most + 32767) // 65535).astype(np.uint16)
     mode = {2: "LA", 3: "RGB", 4: "RGBA"}[levels.shape[2]] if levels.ndim == 3 else "L"
-    turned = np.ascontiguousarray(upright(levels, orientation))
+    oriented = np.ascontiguousarray(upright(levels, orientation))
     buffer = BytesIO()
     pillow_heif.encode(
         mode if bits == 8 else f"{mode};{bits}",
-        turned.shape[1::-1],
-        turned.tobytes(),
+        oriented.shape[1::-1],
+        oriented.tobytes(),
         buffer,
         bit_depth=bits,
         quality=_FINER_QUALITY if finer else _QUALITY,

@@ -21,7 +21,7 @@ def graphic_kind(photo: Photo) -> str | None:
 
     A graphic has few colors, or, in a lossless file, almost all of its pixels are close to an exactly flat area.
     """
-    pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _shown(photo, photo.alpha)
+    pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _visible_pixels(photo, photo.alpha)
     codes = _packed(pixels)
     gray = bool((pixels[..., :3] == pixels[..., :1]).all())  # of CMYK, too
     few = min(_FEW_GRAYS if gray else _FEW, codes.size // _PIXELS_PER_COLOR)
@@ -32,7 +32,7 @@ def graphic_kind(photo: Photo) -> str | None:
     return "flat areas" if is_lossless(photo) and _texture(codes) <= _TEXTURE else None
 
 
-def _shown(photo: Photo, alpha: np.ndarray) -> np.ndarray:
+def _visible_pixels(photo: Photo, alpha: np.ndarray) -> np.ndarray:
     """8-bit pixels in which all transparent pixels have the same color."""
     pixels: np.ndarray = _color.to_8_bit(photo.stored_pixels).copy()
     pixels[alpha == 0] = 255

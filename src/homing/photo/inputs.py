@@ -193,17 +193,17 @@ def _from_bytes(data: bytes, name: str | None) -> MemoryPhoto:
 
 def _from_file(file: BinaryIO) -> MemoryPhoto:
     name = getattr(file, "name", None)
-    shown = name if isinstance(name, str) else "file object"
+    label = name if isinstance(name, str) else "file object"
     if getattr(file, "closed", False):
-        raise PhotoError(f"{shown}: the file object is closed; an open one is accepted")
+        raise PhotoError(f"{label}: the file object is closed; an open one is accepted")
     try:
         data = file.read()
     except (OSError, ValueError) as error:
-        raise PhotoError(f"{shown}: the file object cannot be read: {error}") from error
+        raise PhotoError(f"{label}: the file object cannot be read: {error}") from error
     if not isinstance(data, bytes):
-        raise PhotoError(f"{shown}: the file object returns text, not bytes; open it in binary mode ('rb')")
+        raise PhotoError(f"{label}: the file object returns text, not bytes; open it in binary mode ('rb')")
     if not data:
-        raise PhotoError(f"{shown}: the file object returns no bytes; if it was read before, call seek(0) first")
+        raise PhotoError(f"{label}: the file object returns no bytes; if it was read before, call seek(0) first")
     return _from_bytes(data, _base_name(name) if isinstance(name, str) else None)
 
 

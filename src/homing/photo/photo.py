@@ -90,11 +90,11 @@ class Photo:
 
         They are on `device`, by default the CPU, and are bitwise equal on every device.
         """
-        shown = _to_unit_range(_color.to_srgb(self.stored_pixels, self.icc), device)
+        pixels = _to_unit_range(_color.to_srgb(self.stored_pixels, self.icc), device)
         if self.alpha is not None:
             opacity = _to_unit_range(self.alpha[..., None], device)
-            shown = shown * opacity + (1 - opacity)
-        oriented = upright(shown.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
+            pixels = pixels * opacity + (1 - opacity)
+        oriented = upright(pixels.permute(1, 2, 0), self.orientation).permute(2, 0, 1)
         return oriented.expand(3, -1, -1).contiguous()
 
     def with_change(self, change: Tensor) -> Photo:

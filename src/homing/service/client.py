@@ -245,26 +245,26 @@ def _find_photos(photos: PhotosLike) -> list[FoundPhoto[Location | MemoryPhoto]]
 
 def _collect_outcomes(
     photos: Sequence[Location | MemoryPhoto],
-    came: Iterable[RemoteOutcome | PhotoError],
+    outcomes: Iterable[RemoteOutcome | PhotoError],
     on_outcome: OutcomeCallback | None,
 ) -> list[RemoteOutcome]:
     """The outcomes of all photos, each reported as it comes."""
-    outcomes = []
-    for photo, each in zip(photos, _fail_rest(photos, came), strict=True):
+    collected = []
+    for photo, each in zip(photos, _fail_rest(photos, outcomes), strict=True):
         outcome = failed(photo, each) if isinstance(each, PhotoError) else each
         if on_outcome is not None:
             on_outcome(outcome)
-        outcomes.append(outcome)
-    return outcomes
+        collected.append(outcome)
+    return collected
 
 
 def _fail_rest(
-    photos: Sequence[Location | MemoryPhoto], came: Iterable[RemoteOutcome | PhotoError]
+    photos: Sequence[Location | MemoryPhoto], outcomes: Iterable[RemoteOutcome | PhotoError]
 ) -> Iterator[RemoteOutcome | PhotoError]:
     """The given outcomes. If the service is lost after some photos succeeded, the remaining ones fail."""
     seen = done = 0
     try:
-        for each in came:
+        for each in outcomes:
             seen += 1
             done += isinstance(each, RemoteOutcome)
             yield each

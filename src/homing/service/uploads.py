@@ -141,15 +141,15 @@ async def read_form(request: Request, limits: Limits, reservation: Reservation) 
 
 def _check_name(name: str) -> str:
     """Check that a file name is plain and short enough to be stored."""
-    shown = ascii(name[:80])
+    label = ascii(name[:80])
     if not name or name.startswith(".") or re.search(r"[/\\:]", name) or any(map(_is_control_character, name)):
         raise ProblemError(
             HTTPStatus.BAD_REQUEST,
-            f"{shown}: a plain file name is expected: no folders, colons, leading dots or control characters",
+            f"{label}: a plain file name is expected: no folders, colons, leading dots or control characters",
         )
     if len(name.encode(errors="replace")) > _LONGEST_NAME or "\ufffd" in name:
         raise ProblemError(
-            HTTPStatus.BAD_REQUEST, f"{shown}: a name of at most {_LONGEST_NAME} bytes of UTF-8 text is expected"
+            HTTPStatus.BAD_REQUEST, f"{label}: a name of at most {_LONGEST_NAME} bytes of UTF-8 text is expected"
         )
     return name
 

@@ -75,11 +75,11 @@ async def list_photos(
     query = ReferenceQuery(state=state, name_contains=name, after=after, limit=limit + 1)
     found = await service.executors.browse(lambda: list(service.scan_listing.references(query, newest_first=True)))
     total = await service.executors.browse(partial(service.scan_listing.count, name, state))
-    shown, more = found[:limit], None
+    page, more = found[:limit], None
     if len(found) > limit:
         filters = {key: value for key, value in (("name", name), ("state", state)) if value}
-        more = f"/v1/photos?{urlencode({'after': shown[-1].id, 'limit': limit, **filters})}"
-    return ReferencePage(photos=[Reference.from_reference(each) for each in shown], next=more, total=total)
+        more = f"/v1/photos?{urlencode({'after': page[-1].id, 'limit': limit, **filters})}"
+    return ReferencePage(photos=[Reference.from_reference(each) for each in page], next=more, total=total)
 
 
 @router.get("/v1/photos/{id}", summary="One reference", responses=problem_responses(404))
