@@ -26,7 +26,7 @@ from homing._io.parallel import prefetch_map
 from homing.bench.results import markdown
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 
 BATCH = 20_000  # descriptors per encoding batch and references per recorded batch
 QUERIES = 1000

@@ -22,7 +22,7 @@ from homing import codebooks
 from homing._io.device import hardware, memory_in_use
 from homing.bench.results import markdown
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 
 REFERENCES = 100_000
 CHANGE = 50  # references added, and references removed, per change

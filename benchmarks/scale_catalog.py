@@ -14,8 +14,9 @@ from million import descriptors_of_photos
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import Catalog, NewPhotos, ReleaseRow
+from homing.collection.catalog import Catalog
 from homing.collection.lance.collection import LanceCollection
+from homing.collection.references import NewPhotos, ReleaseRow
 
 COUNTS = {"faiss": 20_000, "lance": 4_000}  # fewer for Lance, where every batch is a version of the dataset
 BATCH = 16  # photos recorded together, as in a job on a cluster
@@ -29,7 +30,7 @@ def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any
             with TemporaryDirectory(dir=Path.cwd()) as folder:
                 root, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
                 with Collection.create(root, codebook=codebook) as collection:
-                    took = _fill(collection.folder.catalog, codebook, count, activated=activated)
+                    took = _fill(collection.storage, codebook, count, activated=activated)
                     if isinstance(collection, LanceCollection):  # files of 16 photos are mostly overhead
                         collection.compact(older_than=timedelta(0))
                 files = [file for file in root.rglob("*") if file.is_file() and _holds_photos(file)]

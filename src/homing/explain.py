@@ -70,7 +70,7 @@ def explain(collection: Collection, photo: PhotoLike | int, *, edits: bool = Tru
     `edits` tries the fourteen edits of the paper on the released file.
     """
     number = _find_id(collection, photo)
-    catalog, book = collection.folder.catalog, collection.codebook
+    catalog, book = collection.storage, collection.codebook
     source, state = catalog.source_and_state(number)
     stored, release = _stored_descriptor(collection, number), catalog.last_release(number)
     missing: list[str] = []
@@ -97,7 +97,7 @@ def explain(collection: Collection, photo: PhotoLike | int, *, edits: bool = Tru
 
 
 def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
-    catalog = collection.folder.catalog
+    catalog = collection.storage
     given = photo if isinstance(photo, int) else as_photo(photo)
     ids, sha256 = [], None
     if isinstance(given, MemoryPhoto):
@@ -111,7 +111,7 @@ def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
     if len(ids) != 1:
         raise CollectionError(
             f"{given} is {'more than one reference' if ids else 'neither a reference nor a released file'} of "
-            f"{collection.folder.root}; give the path or the id of a photo that was added"
+            f"{collection.root}; give the path or the id of a photo that was added"
         )
     return ids[0]
 
@@ -119,11 +119,11 @@ def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
 def _stored_descriptor(collection: Collection, number: int) -> Tensor:
     """The descriptor (1, D) of the original."""
     try:
-        vectors = collection.folder.catalog.descriptors(np.array([number])).get(number)
+        vectors = collection.storage.descriptors(np.array([number])).get(number)
     except ValueError:  # NumPy: not a whole number of values
         vectors = None
     if vectors is None or vectors.shape[1] != collection.codebook.dim:
-        path = collection.folder.root
+        path = collection.root
         raise CollectionError(
             f"reference {number} has lost its descriptor; repair it with: homing check {path} --repair"
         )

@@ -72,12 +72,10 @@ def test_edits_agree_with_a_search(explanation: dict) -> None:
 def test_neighbors_are_in_the_same_cell(workspace: Path, photos: Path, explanation: dict) -> None:
     assert str(photos / "rocket.jpg") not in [match["photo"] for match in explanation["neighbors"]]
     with Collection.open(workspace / "c.homing") as collection:
-        numbers = {collection.folder.distractors.name(n): n for n in range(len(collection.folder.distractors))}
+        numbers = {collection.distractors.name(n): n for n in range(len(collection.distractors))}
         positions = [numbers[match["photo"]] for match in explanation["neighbors"] if match["state"] == "distractor"]
         assert positions
-        stored = (
-            collection.folder.distractors.codes[positions][:, :2].copy().view(np.uint16)
-        )  # the cell number is first
+        stored = collection.distractors.codes[positions][:, :2].copy().view(np.uint16)  # the cell number is first
         assert set(stored.ravel().tolist()) == {explanation["cell"]}
 
 
@@ -158,7 +156,7 @@ def test_changed_files_are_neither_shown_nor_edited(photos: Path, tmp_path: Path
 def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
     homing("init", tmp_path / "c.homing")
     homing("add", tmp_path / "c.homing", photos / "rocket.jpg")
-    with Collection.open(tmp_path / "c.homing") as collection, collection.folder.catalog._transaction() as change:
+    with Collection.open(tmp_path / "c.homing") as collection, collection.storage._transaction() as change:
         change.execute("UPDATE descriptors SET vector = zeroblob(7)")
     with pytest.raises(HomingError, match="reference 1 has lost its descriptor; repair it with: homing check"):
         homing("explain", tmp_path / "c.homing", 1, "--no-edits")

@@ -15,7 +15,7 @@ from tests.conftest import descriptors, train
 from torch import Tensor
 
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 
 
 def test_a_collection_is_exported_imported_and_migrated(photos: Path, tmp_path: Path) -> None:

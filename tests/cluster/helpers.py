@@ -26,14 +26,14 @@ def small_codebook(folder: Path, spec: str = "IVF8,PQ12x4") -> Codebook:
 
 def references(collection: Collection) -> list[tuple[int, str, str, bytes, bytes]]:
     """The rows of all references: ids, hashes, sources, codes, descriptors."""
-    return collection.folder.catalog._fetch_all(
+    return collection.storage._fetch_all(
         "SELECT id, sha256, source, code, vector FROM photos JOIN descriptors ON photo = id ORDER BY id"
     )
 
 
 def verify_releases(collection: Collection, photos: list[Path], out: Path) -> None:
     """Check that each photo is once in the collection and in the output folder, and each file is the recorded one."""
-    catalog = collection.folder.catalog
+    catalog = collection.storage
     assert sorted(row[2] for row in references(collection)) == sorted(map(str, photos))
     assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)
     for photo in photos:

@@ -74,7 +74,7 @@ def test_a_failed_photo_does_not_stop_the_others(collection_path: Path, tmp_path
 def test_a_file_written_by_a_killed_worker_is_recognized(collection_path: Path, tmp_path: Path) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
     activated(tmp_path / "photos", collection_path, tmp_path / "out")
-    with Collection.open(collection_path) as collection, collection.folder.catalog._transaction() as change:
+    with Collection.open(collection_path) as collection, collection.storage._transaction() as change:
         change.execute("UPDATE releases SET written = 0")  # as if the worker was killed before it recorded them
     reported = activated(tmp_path / "photos", collection_path, tmp_path / "out")
     assert {outcome.state for outcome in reported.values()} <= {"activated", "unchanged"}
@@ -99,7 +99,7 @@ def test_the_command_writes_another_format(collection_path: Path, tmp_path: Path
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["0000.png", "0001.png"]
     with Collection.open(collection_path) as collection:
         for file in (tmp_path / "out").iterdir():
-            found = collection.folder.catalog.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
+            found = collection.storage.find_released(hashlib.sha256(file.read_bytes()).hexdigest())
             assert found is not None
 
 

@@ -38,5 +38,5 @@ def test_photos_collection_and_releases_in_a_bucket(bucket: str, tmp_path: Path)
         assert f"{collection.info().activated} activated" in done.stdout, "the second job released photos again"
         for name in NAMES[:3]:
             released = location(f"{out}/{name}").read_bytes()
-            assert collection.folder.catalog.find_released(hashlib.sha256(released).hexdigest()) is not None
+            assert collection.storage.find_released(hashlib.sha256(released).hexdigest()) is not None
         assert collection.check() == []

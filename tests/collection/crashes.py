@@ -66,7 +66,7 @@ class KilledCollection:
             (removed.add if each["state"] == "removed" else removed.discard)(photo)
         with Collection.open(self.folder / "c.homing", extractor=tiny_extractor()) as collection:
             self._verify_references(collection, sorted(present))
-            assert not [each for each in removed if collection.folder.catalog.find(self.hashes[each]) is not None]
+            assert not [each for each in removed if collection.storage.find(self.hashes[each]) is not None]
             self._verify_releases(collection, releases, activated)
         self._verify_check()
         self.seen |= Counter(each["state"] for each in reported)
@@ -86,12 +86,12 @@ class KilledCollection:
         distances, ids = collection.index.search(descriptors, len(collection.index), probes=1)
         expected = (descriptors - collection.codebook.reconstruct(descriptors)).norm(dim=1).numpy()
         for path, nearest, found, own in zip(known, ids, distances, expected, strict=True):
-            number = collection.folder.catalog.find(self.hashes[path])
+            number = collection.storage.find(self.hashes[path])
             assert number is not None, f"{path} was reported and is lost"
             np.testing.assert_allclose(found[nearest == number], [own], atol=1e-4, err_msg=f"{path} is not found once")
 
     def _verify_releases(self, collection: Collection, releases: dict[str, str], activated: set[str]) -> None:
-        catalog = collection.folder.catalog
+        catalog = collection.storage
         for path, photo in releases.items():
             data = Path(path).read_bytes()
             number = catalog.find(self.hashes[photo])

@@ -103,10 +103,10 @@ def test_every_setting_of_a_recipe_matters(collection: Collection, photos: Path,
     before = (activated / "flower.jpg").read_bytes()
     other = replace(RECIPES["paper-fast"], steps=2)
     collection.activate(photos / "flower.jpg", activated, recipe=other)
-    key = collection.folder.catalog.find_release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
+    key = collection.storage.find_release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
     assert key is not None
-    assert collection.folder.catalog.counts()["activated"] == 2
-    rows = collection.folder.catalog._fetch_all("SELECT DISTINCT recipe FROM releases WHERE photo = 1")
+    assert collection.storage.counts()["activated"] == 2
+    rows = collection.storage._fetch_all("SELECT DISTINCT recipe FROM releases WHERE photo = 1")
     assert len(rows) == 2
 
 
@@ -139,7 +139,7 @@ def test_other_spellings_of_the_output_folder(
 
 def test_output_inside_the_collection_is_rejected(collection: Collection, photos: Path) -> None:
     with pytest.raises(HomingError, match="lies inside the collection"):
-        collection.activate(photos, collection.folder.path / "out")
+        collection.activate(photos, collection.path / "out")
 
 
 def test_a_fully_transparent_photo_is_released_unchanged(collection: Collection, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from homing.photo import find_photos
 
 def test_a_batch_takes_three_transactions(collection: Collection, photos: Path, tmp_path: Path) -> None:
     statements: list[str] = []
-    collection.folder.catalog._database.set_trace_callback(statements.append)
+    collection.storage._database.set_trace_callback(statements.append)
     outcomes = collection.activate(photos, tmp_path / "out", recipe="paper-fast")
     assert [outcome.state for outcome in outcomes] == ["activated"] * 4
     assert statements.count("COMMIT") == 3

@@ -43,7 +43,7 @@ def workspace(original_workspace: Path, tmp_path: Path) -> Path:
 
 def change(workspace: Path, statement: str, *values: object) -> None:
     """Change the catalog with plain SQLite."""
-    with Collection.open(workspace / "c.homing") as collection, collection.folder.catalog._transaction() as database:
+    with Collection.open(workspace / "c.homing") as collection, collection.storage._transaction() as database:
         database.execute("PRAGMA defer_foreign_keys = ON")
         database.execute(statement, values)
 
@@ -115,9 +115,7 @@ def test_a_reference_is_recomputed_from_its_original(workspace: Path, statement:
 
 def rows(workspace: Path) -> list[tuple[object, ...]]:
     with Collection.open(workspace / "c.homing") as collection:
-        return collection.folder.catalog._fetch_all(
-            "SELECT id, code, vector FROM photos JOIN descriptors ON photo = id"
-        )
+        return collection.storage._fetch_all("SELECT id, code, vector FROM photos JOIN descriptors ON photo = id")
 
 
 @pytest.mark.parametrize("harm", ["missing", "changed"])

@@ -128,7 +128,7 @@ def test_an_interrupted_job_is_resumed(collection: Collection, photos: Path, mon
 
 def test_the_catalog_holds_descriptors_and_codes(collection: Collection, photos: Path) -> None:
     collection.add(photos / "flower.jpg")
-    rows = collection.folder.catalog._fetch_all("SELECT code, vector FROM photos JOIN descriptors ON photo = id")
+    rows = collection.storage._fetch_all("SELECT code, vector FROM photos JOIN descriptors ON photo = id")
     ((code, vector),) = rows
     descriptor = collection.extractor(collection.extractor.resize(Photo.load(photos / "flower.jpg").pixels())[None])
     np.testing.assert_allclose(np.frombuffer(vector, np.float16), descriptor[0].numpy(), atol=1e-3)

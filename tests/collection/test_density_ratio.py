@@ -11,7 +11,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 from homing.errors import CollectionError
 
 DIM = 64
@@ -55,14 +55,14 @@ def test_the_ratio_is_measured_again_as_the_collection_grows(tmp_path: Path, boo
     with Collection.create(tmp_path / "c.homing", codebook=book) as opened:
         for start, count, ratio in ((0, 99, 1.0), (99, 101, 3.0), (200, 5, 3.0), (205, 1000, 5.0)):
             add_descriptors(opened, similar_descriptors(count, seed=5 + start), start=start)
-            assert opened.folder.density_ratio.value(opened.index) >= ratio
+            assert opened.density_ratio >= ratio
             match = opened.search_descriptors(query, k=1)[0][0]
             expected = book.null_distribution.false_match_probability(
-                "descriptor", np.array(match.distance), start + count, opened.folder.density_ratio.value(opened.index)
+                "descriptor", np.array(match.distance), start + count, opened.density_ratio
             )
             assert match.false_match_probability == pytest.approx(float(expected))
             if not start:
-                assert opened.folder.density_ratio.value(opened.index) == 1
+                assert opened.density_ratio == 1
 
 
 def test_damaged_descriptors_are_reported(tmp_path: Path, book: Codebook) -> None:

@@ -61,7 +61,7 @@ def test_a_disk_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
 def test_a_locked_catalog_gets_one_line(tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 1)
     with Collection.create(tmp_path / "c.homing", codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
-        collection.folder.catalog._database.execute("PRAGMA busy_timeout = 100")
+        collection.storage._database.execute("PRAGMA busy_timeout = 100")
         with closing(sqlite3.connect(tmp_path / "c.homing" / "catalog.sqlite", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             (outcome,) = collection.add(photos)

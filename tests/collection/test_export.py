@@ -14,7 +14,7 @@ from tests.conftest import descriptors, train
 
 from homing.codebooks import Codebook
 from homing.collection import Collection, migrate
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 from homing.errors import CodebookError, CollectionError, HomingError, UnknownNameError
 
 SPECS = ["IVF4,PQ8x8", "IVF16,PQ8x4fs", "OPQ8_16,PQ8x6", "PCA16,IVF4,PQ4x8", "HNSW8,PQ8x4", "PCA16,LSH", "IVF4,RaBitQ"]
@@ -66,7 +66,7 @@ def test_parquet_round_trip(released: Path, photos: Path, extractor, tmp_path) -
 def test_parquet_is_readable_with_pyarrow(released: Path, extractor, tmp_path: Path) -> None:
     with Collection.open(released / "c", extractor=extractor) as collection:
         collection.export(tmp_path / "export")
-        catalog, book = collection.folder.catalog, collection.codebook
+        catalog, book = collection.storage, collection.codebook
         rows = pq.read_table(tmp_path / "export" / "photos.parquet").to_pylist()
         for row in rows:
             assert catalog.find(row["sha256"]) == row["id"]
@@ -107,7 +107,7 @@ def test_ids_and_names_have_the_same_order(tmp_path: Path) -> None:
         with (tmp_path / "export" / "photos.csv").open(newline="") as file:
             listed = list(csv.DictReader(file))
         assert [int(row["id"]) for row in listed] == np.load(tmp_path / "export" / "ids.npy").tolist()
-        assert all(collection.folder.catalog.source_and_state(int(row["id"]))[0] == row["source"] for row in listed)
+        assert all(collection.storage.source_and_state(int(row["id"]))[0] == row["source"] for row in listed)
 
 
 @pytest.mark.parametrize("spec", SPECS[:5])
@@ -198,7 +198,7 @@ def test_round_trip_of_an_empty_collection(tmp_path: Path) -> None:
 
 def test_a_reference_without_its_descriptor_stops_the_export(tmp_path: Path) -> None:
     with filled(tmp_path / "c", train("IVF4,PQ8x8")) as collection:
-        with collection.folder.catalog._transaction() as change:
+        with collection.storage._transaction() as change:
             change.execute("DELETE FROM descriptors WHERE photo = 7")
         with pytest.raises(CollectionError, match=r"(?s)reference 7, .* homing check COLLECTION --repair"):
             collection.export(tmp_path / "export")

@@ -14,7 +14,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 from homing.errors import HomingError
 
 DIM, QUERIES = 16, 4000
@@ -91,7 +91,7 @@ def test_an_activated_photo_is_also_compared_by_its_released_descriptor(
     passive = {match.id: match for match in collection.search(photos / "flower.jpg", k=5000)}
     activated = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")[0].released
     assert activated is not None
-    number = collection.folder.catalog.find(hashlib.sha256((photos / "flower.jpg").read_bytes()).hexdigest())
+    number = collection.storage.find(hashlib.sha256((photos / "flower.jpg").read_bytes()).hexdigest())
     for copy, descriptors_of in ((photos / "flower.jpg", 0), (activated, 1)):
         first = collection.search(copy, k=1)[0]
         assert (first.id, first.state, first.compared) == (number, "activated", "descriptor")
@@ -123,7 +123,7 @@ def test_a_damaged_released_descriptor_is_found_and_deleted(tmp_path: Path) -> N
         assert (finding.part, finding.repaired) == ("release", True)
         assert f"reference {photo} has a descriptor of 7 bytes" in finding.problem
         assert opened.check() == []
-        assert len(opened.folder.catalog.descriptors(np.array([photo]))[photo]) == 1
+        assert len(opened.storage.descriptors(np.array([photo]))[photo]) == 1
 
 
 def test_only_a_copy_has_a_small_false_match_probability(collection: Collection, photos: Path) -> None:

@@ -41,7 +41,7 @@ def test_fields_of_a_reference(filled: tuple[Collection, list[Path]], tmp_path: 
     listed = list(collection.references())
     assert [each.photo for each in listed] == [str(photo) for photo in photos]
     assert [each.id for each in listed] == sorted(each.id for each in listed)
-    catalog, now = collection.folder.catalog, datetime.now(timezone.utc)
+    catalog, now = collection.storage, datetime.now(timezone.utc)
     for position, each in enumerate(listed):
         assert catalog.find(each.sha256) == each.id
         assert catalog.source_and_state(each.id) == (each.photo, each.state)

@@ -40,7 +40,7 @@ def encoded(seed: int, format: str = "PNG") -> bytes:
 
 def uploads(collection: Collection) -> list[str]:
     """The names of the stored files."""
-    folder = Path(str(collection.folder.root)) / "uploads"
+    folder = Path(str(collection.root)) / "uploads"
     return sorted(each.name for each in folder.rglob("*") if each.is_file()) if folder.exists() else []
 
 
@@ -153,10 +153,10 @@ def test_a_migration_finds_stored_files(tmp_path: Path) -> None:
 
 def test_uploads_are_private_and_locked_during_changes(small: Collection) -> None:
     small.add(image(1))
-    folder = Path(str(small.folder.root)) / "uploads"
+    folder = Path(str(small.root)) / "uploads"
     assert folder.stat().st_mode & 0o777 == 0o700
     before = folder_size(folder)
-    with uploads_lock(small.folder.root), pytest.raises(BusyError):
+    with uploads_lock(small.root), pytest.raises(BusyError):
         small.add(image(2))
     with small.lock_for_writing(), pytest.raises(BusyError):
         small.add(image(2))

@@ -62,8 +62,8 @@ def test_both_generations_can_be_searched_until_they_are_deleted(path: Path) -> 
     assert _codebooks(path) == ("IVF4,PQ8x4 0", "PQ8x4 0", None)
     with Collection.open(path, extractor=TINY, generation="next") as opened:
         assert opened.codebook.fingerprint == new.fingerprint
-        for ids, codes in opened.folder.catalog.codes():
-            stored = opened.folder.catalog.descriptors(ids)
+        for ids, codes in opened.storage.codes():
+            stored = opened.storage.descriptors(ids)
             rows = torch.from_numpy(np.stack([stored[number][0] for number in ids.tolist()]).astype(np.float32))
             assert np.array_equal(codes, new.encode(rows))
     after = results_of(path, "next")

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos, ReleaseRow
+from homing.collection.references import NewPhotos, ReleaseRow
 
 ROWS = descriptors(12, seed=3)
 
@@ -33,7 +33,7 @@ def empty(tmp_path: Path) -> Iterator[Collection]:
 
 def assert_recorded(opened: Collection, ids: list[int], positions: list[int]) -> None:
     """Check that exactly these ids are recorded, with the photos at these positions."""
-    catalog = opened.folder.catalog
+    catalog = opened.storage
     ((found, codes),) = catalog.codes()
     assert found.tolist() == ids
     assert np.array_equal(codes, opened.codebook.encode(ROWS)[positions])
@@ -52,7 +52,7 @@ def test_known_photos_of_a_batch_are_skipped(empty: Collection) -> None:
 
 def test_the_last_release_is_found_even_within_a_second(empty: Collection) -> None:
     empty.record(new(empty, [0]))
-    catalog = empty.folder.catalog
+    catalog = empty.storage
     for name in ("second", "first", "second"):  # in any order of their hashes, new or known
         planned = [(1, ReleaseRow("activated", "/out/0.jpg", name, "recipe", 44.0, 0.99, 8.0, None))]
         catalog.plan_releases(planned, [None])
@@ -84,11 +84,11 @@ def test_a_batch_with_too_few_descriptors_is_not_recorded(empty: Collection) -> 
 def test_a_catalog_keeps_its_page_size(empty: Collection) -> None:
     empty.record(new(empty, [0, 1]))
     empty.close()
-    file = empty.folder.path / "catalog.sqlite"
+    file = empty.path / "catalog.sqlite"
     with closing(sqlite3.connect(file)) as database:
         assert database.execute("PRAGMA page_size").fetchone() == (16384,)
         database.executescript("PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM;")
-    with Collection.open(empty.folder.path) as again:
+    with Collection.open(empty.path) as again:
         assert again.record(new(again, [2, 1, 3])) == [3, None, 4]
         assert_recorded(again, [1, 2, 3, 4], [0, 1, 2, 3])
         assert again.check() == []

@@ -91,8 +91,8 @@ def test_passwords_and_signatures_are_never_reported(folder: Path, small: Collec
     assert all("cannot be read" in each and len(each.splitlines()) == 1 for each in reported)
     assert "401" in reported[1]
     assert "sesame" not in "".join(reported)
-    small.folder.catalog.close()
-    assert b"sesame" not in b"".join(file.read_bytes() for file in small.folder.root.iterdir())
+    small.storage.close()
+    assert b"sesame" not in b"".join(file.read_bytes() for file in small.root.iterdir())
 
 
 @pytest.mark.parametrize("where", ["memory", "bucket", "web"])
@@ -108,9 +108,9 @@ def test_a_check_reads_remote_released_files(where: str, small: Collection, requ
 
 def test_a_descriptor_is_recomputed_from_a_remote_photo(bucket: str, small: Collection) -> None:
     small.add(bucket)
-    with small.folder.catalog._transaction() as change:
+    with small.storage._transaction() as change:
         change.execute("DELETE FROM descriptors WHERE photo = 2")
-    findings = check(small.folder.root, repair=True, extractor=tiny_extractor())
+    findings = check(small.root, repair=True, extractor=tiny_extractor())
     assert [(each.part, each.repaired) for each in findings] == [("reference", True)]
     assert small.check() == []
 
@@ -120,6 +120,6 @@ def test_migration_to_another_extractor_reads_remote_photos(bucket: str, small: 
     other = NetworkExtractor(nn.AdaptiveAvgPool2d(6), name="other", size=24, device="cpu")
     book = Codebook.train(descriptors(500, dim=other.dim).numpy(), spec="PQ12x4", extractor=other, name="other")
     assert book.extractor_fingerprint != tiny_codebook().extractor_fingerprint
-    done = migrate(small.folder.root, book, extractor=other)
+    done = migrate(small.root, book, extractor=other)
     assert (done.photos, done.missing, done.gain_unknown) == (4, [], [])
     assert len(done.gain_kept) + len(done.gain_lost) == small.info().activated

@@ -39,7 +39,7 @@ def test_photos_are_released_to_remote_folders_once(where: str, small: Collectio
     assert {each.state for each in outcomes} <= {"activated", "unchanged"}
     assert [each.released for each in outcomes] == [f"{out}/{name}" for name in NAMES]
     released = {str(each.released): Photo.load(str(each.released)).sha256 for each in outcomes}
-    numbers = {sha256: small.folder.catalog.find_released(sha256) for sha256 in released.values()}
+    numbers = {sha256: small.storage.find_released(sha256) for sha256 in released.values()}
     assert None not in numbers.values()
     before = small.info()
     again = small.activate(address, out, recipe="paper-fast")

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 from homing.extractors import Extractor
 
 
@@ -80,13 +80,13 @@ def test_only_released_files_remain(collection: Collection, photos: Path, tmp_pa
     assert outcome.released == str(released)
     assert released.is_file()
     for table in ("photos", "descriptors", "releases"):
-        assert collection.folder.catalog._fetch_all(f"SELECT * FROM {table}") == []
+        assert collection.storage._fetch_all(f"SELECT * FROM {table}") == []
     assert collection.search(released, k=1)[0].state == "distractor"
     assert [each.state for each in collection.add(photos / "flower.jpg")] == ["added"]
 
 
 def test_removed_references_are_not_found_in_other_open_collections(three: Collection, photos: Path, extractor) -> None:
-    path = three.folder.path
+    path = three.path
     with Collection.open(path, extractor=extractor) as other:
         assert "flower.jpg" in found(other, photos / "flower.jpg")
         before = other.index
@@ -100,12 +100,12 @@ def test_removed_references_are_not_found_in_other_open_collections(three: Colle
 
 
 def test_remove_is_one_transaction(three: Collection, tmp_path: Path) -> None:
-    three.folder.catalog._database.execute(
+    three.storage._database.execute(
         "CREATE TRIGGER keep BEFORE DELETE ON descriptors WHEN old.photo = 3 BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
     with pytest.raises(Exception, match="cannot be written"):
         three.remove(tmp_path / "in")
-    assert three.info().photos == len(three.folder.catalog.descriptors(np.arange(5))) == 3
+    assert three.info().photos == len(three.storage.descriptors(np.arange(5))) == 3
 
 
 def test_ids_are_never_reused(three: Collection, photos: Path) -> None:
@@ -113,7 +113,7 @@ def test_ids_are_never_reused(three: Collection, photos: Path) -> None:
     three.remove(last)
     three.add(photos)
     assert len({match.id for match in three.search(photos / "flower.jpg")} & {last, last + 1, last + 2}) == 2
-    assert three.folder.catalog.existing_ids([last]) == []
+    assert three.storage.existing_ids([last]) == []
 
 
 @pytest.mark.parametrize(

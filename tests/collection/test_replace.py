@@ -58,7 +58,7 @@ def test_renaming_each_file_to_the_next_name(workspace: Path) -> None:
 def test_each_photo_fails_if_the_catalog_cannot_be_written(workspace: Path, replace: bool) -> None:
     (workspace / "photos" / "0000.png").rename(workspace / "photos" / "moved.png")
     with opened(workspace) as collection:
-        collection.folder.catalog._database.execute(
+        collection.storage._database.execute(
             "CREATE TRIGGER full BEFORE UPDATE ON photos BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
         outcomes = collection.add(workspace / "photos", replace=replace)

@@ -10,7 +10,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos, ReleaseRow
+from homing.collection.references import NewPhotos, ReleaseRow
 from homing.errors import CollectionError
 
 DIM, COUNT = 16, 40
@@ -31,8 +31,8 @@ def random(tmp_path: Path) -> Iterator[Collection]:
             (n + 1, ReleaseRow("activated", f"/out/{n}.jpg", f"r{n}", "recipe", 44.0, 0.99, 8.0, None))
             for n in range(COUNT)
         ]
-        opened.folder.catalog.plan_releases(planned, list(rows.numpy()))
-        opened.folder.catalog.confirm_releases(planned)
+        opened.storage.plan_releases(planned, list(rows.numpy()))
+        opened.storage.confirm_releases(planned)
         yield opened
 
 
@@ -57,7 +57,7 @@ def test_k_can_be_larger_than_the_collection(random: Collection) -> None:
 
 @pytest.mark.parametrize("vector", [bytes(7), bytes(8), np.full(DIM, np.nan, np.float16).tobytes()])
 def test_damaged_descriptors_are_reported(random: Collection, vector: bytes) -> None:
-    with random.folder.catalog._transaction() as change:
+    with random.storage._transaction() as change:
         change.execute("UPDATE descriptors SET vector = ? WHERE photo = 5", (vector,))
     with pytest.raises(CollectionError, match="descriptors of another network; repair it with: homing check"):
         random.search_descriptors(descriptors(1, seed=3, dim=DIM), k=COUNT)
@@ -67,9 +67,9 @@ def test_the_number_of_catalog_queries_does_not_depend_on_matches(random: Collec
     statements: list[str] = []
     query = descriptors(1, seed=3, dim=DIM)
     random.search_descriptors(query)
-    random.folder.catalog._database.set_trace_callback(statements.append)
+    random.storage._database.set_trace_callback(statements.append)
     for k in (1, COUNT):
         statements.clear()
         assert len(random.search_descriptors(query, k=k)[0]) == k
         assert len(statements) <= 4, statements
-    random.folder.catalog._database.set_trace_callback(None)
+    random.storage._database.set_trace_callback(None)

@@ -26,7 +26,7 @@ def folder(photos: Path, tmp_path: Path) -> Path:
 
 def test_a_moved_photo_is_known_at_its_new_path(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
-    revision = collection.folder.catalog.revision
+    revision = collection.storage.revision
     new = folder.rename(tmp_path / "new")
     outcomes = collection.add(new)
     assert states(outcomes) == ["moved"] * 4
@@ -35,7 +35,7 @@ def test_a_moved_photo_is_known_at_its_new_path(collection: Collection, folder: 
     }
     assert collection.search(new / "flower.jpg", k=1)[0].photo == str(new / "flower.jpg")
     assert states(collection.add(new)) == ["known"] * 4
-    assert (collection.info().photos, collection.folder.catalog.revision) == (4, revision)
+    assert (collection.info().photos, collection.storage.revision) == (4, revision)
 
 
 def test_a_copy_of_an_existing_photo_is_not_a_move(collection: Collection, folder: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_swapped_files_lose_nothing(collection: Collection, folder: Path) -> Non
 def test_replacing_is_one_transaction(collection: Collection, folder: Path, photos: Path) -> None:
     collection.add(folder / "camera.png")
     shutil.copy(photos / "chelsea.png", folder / "camera.png")
-    collection.folder.catalog._database.execute(
+    collection.storage._database.execute(
         "CREATE TRIGGER full BEFORE INSERT ON descriptors BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     )
     (outcome,) = collection.add(folder / "camera.png", replace=True)
@@ -110,8 +110,8 @@ def test_passive_photos_are_activated_later(collection: Collection, folder: Path
     collection.activate(folder / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     queries = sorted(folder.rglob("*.*"))
     before = [[match.distance for match in collection.search(path, k=20)] for path in queries]
-    stored, revision = collection.index.to_bytes(), collection.folder.catalog.revision
-    codes = collection.folder.catalog._fetch_all("SELECT id, sha256, code FROM photos")
+    stored, revision = collection.index.to_bytes(), collection.storage.revision
+    codes = collection.storage._fetch_all("SELECT id, sha256, code FROM photos")
     outcomes = collection.activate_passive(tmp_path / "out", recipe="paper-fast")
     assert {Path(outcome.released).relative_to(tmp_path / "out") for outcome in outcomes} == {
         Path("camera.png"), Path("deep/rocket.jpg"), Path("deep/chelsea.png")
@@ -119,8 +119,8 @@ def test_passive_photos_are_activated_later(collection: Collection, folder: Path
     assert states(outcomes) == ["activated"] * 3
     assert collection.info().passive == 0
     assert collection.index.to_bytes() == stored
-    assert collection.folder.catalog.revision == revision
-    assert collection.folder.catalog._fetch_all("SELECT id, sha256, code FROM photos") == codes
+    assert collection.storage.revision == revision
+    assert collection.storage._fetch_all("SELECT id, sha256, code FROM photos") == codes
     assert [[match.distance for match in collection.search(path, k=20)] for path in queries] == before
     assert collection.activate_passive(tmp_path / "out", recipe="paper-fast") == []
 
@@ -162,6 +162,6 @@ def test_an_overwritten_passive_photo_fails(collection: Collection, folder: Path
 
 def test_sources_without_a_common_folder_are_rejected(collection: Collection, folder: Path, tmp_path: Path) -> None:
     collection.add(folder)
-    collection.folder.catalog.update_source(1, collection.folder.catalog.source_and_state(1)[0], "elsewhere:/photo.jpg")
+    collection.storage.update_source(1, collection.storage.source_and_state(1)[0], "elsewhere:/photo.jpg")
     with pytest.raises(HomingError, match="no common folder"):
         collection.activate_passive(tmp_path / "out")

@@ -45,12 +45,12 @@ def contents(collection: Collection) -> dict[int, bytes]:
 
 
 def catalog_codes(collection: Collection) -> dict[int, bytes]:
-    return dict(collection.folder.catalog._fetch_all("SELECT id, code FROM photos"))
+    return dict(collection.storage._fetch_all("SELECT id, code FROM photos"))
 
 
 def execute(collection: Collection, statement: str, *values: object) -> None:
     """Change the catalog directly."""
-    with collection.folder.catalog._transaction() as change:
+    with collection.storage._transaction() as change:
         change.execute(statement, values)
 
 
@@ -83,14 +83,14 @@ def test_invalid_codes_discard_the_incomplete_index(path: Path, opened: Collecti
 @pytest.mark.parametrize("harm", ["unreadable", "of a later FAISS", "of no revision"])
 def test_an_unreadable_snapshot_is_rebuilt(path: Path, opened: Collection, harm: str) -> None:
     if harm == "of no revision":
-        opened.folder.catalog.set_metadata(snapshot_revision="many")
+        opened.storage.set_metadata(snapshot_revision="many")
     else:
         (path / "index.faiss").unlink()
         (path / "index.faiss").symlink_to("/proc/self/mem")  # reading its first byte is an I/O error
         if harm == "of a later FAISS":
             (path / "index.faiss").unlink()
             (path / "index.faiss").write_bytes(b"IxNw and unknown bytes")
-            opened.folder.catalog.set_metadata(snapshot_sha256=hashlib.sha256(b"IxNw and unknown bytes").hexdigest())
+            opened.storage.set_metadata(snapshot_sha256=hashlib.sha256(b"IxNw and unknown bytes").hexdigest())
     assert contents(opened) == catalog_codes(opened)
     opened.close()
     with Collection.open(path, extractor=tiny_extractor()) as again:

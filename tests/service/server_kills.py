@@ -77,7 +77,7 @@ class CrashTest:
     def verify(self) -> None:
         """Check that all acknowledged photos are in the catalog, on disk and in the index, without other findings."""
         with Collection.open(self.collection) as collection:
-            catalog = collection.folder.catalog
+            catalog = collection.storage
             numbers = set(collection.index.contents()[0].tolist())
             for each in self.acknowledged:
                 sha256 = hashlib.sha256(each.photo.read_bytes()).hexdigest()
@@ -103,7 +103,7 @@ class CrashTest:
             assert all(each.part == "file" and each.repaired for each in found), found
             self.seen["leftovers"] += len(found)
             kept = {path.name for path in (self.collection / "uploads").iterdir()} - {"released"}
-            assert all(collection.folder.catalog.find(sha256) is not None for sha256 in kept)
+            assert all(collection.storage.find(sha256) is not None for sha256 in kept)
             assert collection.check() == []
 
     def _photos(self) -> list[Path]:

@@ -120,7 +120,7 @@ def test_info_is_answered_while_the_catalog_is_locked(template: Path, extractor:
         app.state.service.start()
         with ExitStack() as stack:
             stack.callback(app.state.service.stop)
-            stack.enter_context(collection.folder.catalog._lock)
+            stack.enter_context(collection.storage._lock)
             first = asyncio.run(ask())
             (folder / "more").write_bytes(bytes(1_000_000))
             assert asyncio.run(ask()) == first  # files are counted once a minute

@@ -13,8 +13,8 @@ from homing._io.paths import Location
 from homing.alignment import overlay_photo
 from homing.bench.results.page import render
 from homing.collection import Match, SearchResult
-from homing.collection.catalog import Catalog
 from homing.collection.results import format_probability
+from homing.collection.storage import Storage
 from homing.errors import PhotoError
 from homing.imaging import embed, make_thumbnail
 from homing.photo import Photo
@@ -35,7 +35,7 @@ class _Pair:
 def write_side_by_side(
     results: Sequence[tuple[Location, SearchResult]],
     out: Path,
-    catalog: Catalog,
+    catalog: Storage,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Write an HTML page of all queries with their matches; `advance` is called after each query."""
@@ -52,7 +52,7 @@ def write_side_by_side(
         write_atomically(out, render("side_by_side.html", {"queries": rows}))
 
 
-def _pair(query: Image.Image, match: Match, catalog: Catalog) -> _Pair:
+def _pair(query: Image.Image, match: Match, catalog: Storage) -> _Pair:
     pictures: dict[str, Image.Image] = {}
     note = ""
     if match.state == "distractor":

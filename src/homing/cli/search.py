@@ -126,7 +126,7 @@ def search(
             from homing.bench.side_by_side import write_side_by_side
 
             with progress("Drawing matches", len(results)) as advance:
-                write_side_by_side(results, html, opened.folder.catalog, advance)
+                write_side_by_side(results, html, opened.storage, advance)
     if json:
         failed: list[dict[str, object]] = [
             {"query": path, "error": error, "verdict": None, "matches": [], "search": None}

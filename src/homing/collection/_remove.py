@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homing._io.paths import Address, Location, location, printable
-from homing.collection.catalog import Catalog
 from homing.collection.folder import Folder
 from homing.collection.generations import earlier_generations, generation_path, other_generations
 from homing.collection.outcome import Outcome
 from homing.collection.settings import open_catalog
+from homing.collection.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Selection:
     unknown: list[Outcome]
 
 
-def select_references(catalog: Catalog, what: Iterable[int | str | Location]) -> Selection:
+def select_references(catalog: Storage, what: Iterable[int | str | Location]) -> Selection:
     """Select references by id, by the path they were added from, or by a folder that contains it."""
     ids: dict[int, None] = {}
     unknown = []
@@ -62,7 +62,7 @@ def _remove_from_generation(generation: Path, ids: list[int]) -> None:
         catalog.remove(ids)
 
 
-def _at(catalog: Catalog, what: str | Location) -> list[int]:
+def _at(catalog: Storage, what: str | Location) -> list[int]:
     if what == "":
         return []  # an empty path would mean the working directory
     path = location(what)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from threading import RLock
 
 from homing._io.paths import Location, stored_path
-from homing.collection.catalog import Catalog
+from homing.collection.storage import Storage
 
 
 class ReplaceTracker:
     """Finds the references that a job may replace. A photo of the input is never replaced, even under a new name."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Storage) -> None:
         self._catalog = catalog
         self._seen: dict[str, str] = {}
         self.lock = RLock()  # lookups run in threads ahead of the replacement: held from the lookup until the removal

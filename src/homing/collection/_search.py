@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from homing.codebooks import Codebook
-from homing.collection.catalog import State
 from homing.collection.folder import FIRST_DISTRACTOR_ID, Folder
+from homing.collection.references import State
 from homing.collection.results import Match, SearchResult, SearchSettings
 from homing.errors import CollectionError, HomingError
 from homing.indexes import Index, full_distances

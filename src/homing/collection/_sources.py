@@ -7,15 +7,15 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path, PurePath
 
 from homing._io.paths import Address, Location, location, stored_path
-from homing.collection.catalog import Catalog
 from homing.collection.outcome import Outcome
+from homing.collection.storage import Storage
 from homing.errors import HomingError
 from homing.photo import FoundPhoto
 
 SOURCE_CHANGED = "the file has changed since it was added; add it again with replace"
 
 
-def update_moved_source(catalog: Catalog, photo: int, path: Location) -> Location | None:
+def update_moved_source(catalog: Storage, photo: int, path: Location) -> Location | None:
     """Set the source of a reference to this path if its file moved. Returns the old path, None if it did not move."""
     source, _ = catalog.source_and_state(photo)
     if (
@@ -39,7 +39,7 @@ def _is_missing(file: Location) -> bool:
     return False
 
 
-def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[Location, set[str]]]:
+def passive_photos(catalog: Storage) -> tuple[list[FoundPhoto[Location]], dict[Location, set[str]]]:
     """The files of references that are still passive, and the hashes that each file may have.
 
     Names are relative to the common folder of all references, passive or not, so that an interrupted job gives the
@@ -58,7 +58,7 @@ def passive_photos(catalog: Catalog) -> tuple[list[FoundPhoto[Location]], dict[L
 
 
 def still_passive(
-    catalog: Catalog, expected: Mapping[Location, Container[str]], done: Iterable[Outcome]
+    catalog: Storage, expected: Mapping[Location, Container[str]], done: Iterable[Outcome]
 ) -> list[Outcome]:
     """Outcomes of expected references that remain passive although their path was activated: its file has changed."""
     activated = {outcome.photo for outcome in done if outcome.state != "failed"}

@@ -15,8 +15,8 @@ from homing._io.paths import Location, stored_path
 from homing.codebooks import Codebook
 from homing.collection._replace import ReplaceTracker
 from homing.collection._sources import update_moved_source
-from homing.collection.catalog import NewPhotos
 from homing.collection.outcome import Outcome, failed
+from homing.collection.references import NewPhotos
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe_images
 from homing.photo import Photo, read_file
@@ -86,7 +86,7 @@ class PhotoAdder:
 
     def __init__(self, collection: Collection, *, replace: bool = False) -> None:
         """`replace` removes the references that were added from a photo's path before."""
-        self._collection, self._catalog = collection, collection.folder.catalog
+        self._collection, self._catalog = collection, collection.storage
         self._replace_tracker = ReplaceTracker(self._catalog) if replace else None
 
     def lookup_existing(self, photos: Sequence[tuple[Location, str]]) -> list[Outcome | None]:

@@ -13,14 +13,14 @@ from homing import codebooks, extractors
 from homing._io.paths import Location, location, total_size
 from homing.collection._export import Export, export_folder
 from homing.collection._locks import lock_for_writing
-from homing.collection.catalog import NewPhotos, State
 from homing.collection.checks import check_opened
 from homing.collection.folder import Folder
 from homing.collection.generations import generation_path, other_generations
 from homing.collection.listing import list_references
 from homing.collection.outcome import Finding, Info
-from homing.collection.references import Reference, ReferenceQuery
+from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
 from homing.collection.settings import read_settings
+from homing.collection.storage import Storage
 from homing.collection.synced_index import SyncedFaissIndex, SyncedIndex
 from homing.collection.uploads import UploadStore
 from homing.errors import HomingError
@@ -67,6 +67,31 @@ class BaseCollection:
         """The codebook of this collection."""
         return self.folder.codebook
 
+    @property
+    def storage(self) -> Storage:
+        """Where the references and releases are stored."""
+        return self.folder.catalog
+
+    @property
+    def root(self) -> Location:
+        """The collection's folder or address."""
+        return self.folder.root
+
+    @property
+    def path(self) -> Location:
+        """The folder of this generation: the collection's own one unless it was migrated."""
+        return self.folder.path
+
+    @property
+    def distractors(self) -> codebooks.Distractors | None:
+        """The distractors in the index, if there are any."""
+        return self.folder.distractors
+
+    @property
+    def density_ratio(self) -> float:
+        """How many times as often references lie near each other as the unrelated photos that the codebook knows."""
+        return self.folder.density_ratio.value(self.index)
+
     @cached_property
     def uploads(self) -> UploadStore:
         """The folder of photos that were added from memory."""
@@ -86,7 +111,7 @@ class BaseCollection:
 
         The references in `replaces` are removed in the same transaction. The caller holds the lock.
         """
-        return self.folder.catalog.add(photos, replaces=replaces)
+        return self.storage.add(photos, replaces=replaces)
 
     def info(self) -> Info:
         """A summary of the collection's contents."""

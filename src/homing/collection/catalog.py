@@ -6,54 +6,29 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from homing.collection._blobs import row_bytes, to_float16
 from homing.collection._database import Database
+from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow, State
+from homing.collection.storage.base import Storage
 from homing.errors import CollectionError, NotFoundError
 
-State = Literal["passive", "activated", "unchanged"]
 # Like CURRENT_TIMESTAMP, but with milliseconds: a photo may be released twice within a second.
 _NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
 
 
-@dataclass(frozen=True)
-class NewPhotos:
-    """N references to record: codes (N, bytes) and descriptors (N, D)."""
-
-    hashes: Sequence[str]
-    sources: Sequence[str]
-    codes: np.ndarray
-    descriptors: np.ndarray
-
-
-class ReleaseRow(NamedTuple):
-    """A planned or written release of a photo."""
-
-    state: Literal["activated", "unchanged"]
-    path: str
-    sha256: str
-    recipe: str
-    psnr: float
-    ssim: float
-    linf: float
-    reason: str | None
-
-
-ReleaseEntry = tuple[int, ReleaseRow]
-"""The id of a reference, and its release."""
-
-
-class Catalog(Database):
+class Catalog(Database, Storage):
     """The catalog of one collection. Thread-safe for reading."""
 
     @property
     def revision(self) -> int:
         """A counter that increases with every change to the references."""
         return self._counter("revision", "")
+
+    def refresh(self) -> None:
+        """Do nothing: changes of other writers are seen at once."""
 
     @property
     def codes_revision(self) -> int:
@@ -82,6 +57,20 @@ class Catalog(Database):
         """The id of the reference with this file hash."""
         row = self._fetch_one("SELECT id FROM photos WHERE sha256 = ?", sha256)
         return None if row is None else int(row[0])
+
+    def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
+        """The ids of references by hash; unknown hashes are left out."""
+        wanted = json.dumps(list(hashes))
+        return dict(
+            self._fetch_all("SELECT sha256, id FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))", wanted)
+        )
+
+    def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
+        """The hashes of references by id; unknown ids are left out."""
+        wanted = json.dumps(list(ids))
+        return dict(
+            self._fetch_all("SELECT id, sha256 FROM photos WHERE id IN (SELECT value FROM json_each(?))", wanted)
+        )
 
     def find_released(self, sha256: str) -> int | None:
         """The id of the reference that has a released file with this hash."""
@@ -250,10 +239,6 @@ class Catalog(Database):
             photo,
         )
         return None if row is None else ReleaseRow(*row)
-
-    def source_and_state(self, photo: int) -> tuple[str, State]:
-        """The source and the state (passive, activated or unchanged) of a reference."""
-        return self.sources_and_states([photo])[photo]
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         """The source and the state of each reference, by id. The ids must be distinct."""

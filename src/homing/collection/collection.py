@@ -116,7 +116,7 @@ class Collection(BaseCollection):
         path before.
         """
         given = as_photos(photos)
-        with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
+        with self.lock_for_writing(), files_of(given, self.uploads, self.storage) as found:
             return add_photos(self, found, on_outcome or _ignore, replace=replace)
 
     def activate(
@@ -143,7 +143,7 @@ class Collection(BaseCollection):
         """
         chosen, given = resolve_recipe(recipe, psnr=psnr), as_photos(photos)
         job = ActivationJob(self, location(out), chosen, format, processes=processes, graphics=graphics)
-        with self.lock_for_writing(), files_of(given, self.uploads, self.folder.catalog) as found:
+        with self.lock_for_writing(), files_of(given, self.uploads, self.storage) as found:
             return job.run(found, on_outcome or _ignore)
 
     def activate_passive(
@@ -164,19 +164,19 @@ class Collection(BaseCollection):
         """
         chosen = resolve_recipe(recipe, psnr=psnr)
         with self.lock_for_writing():
-            found, expected = passive_photos(self.folder.catalog)
+            found, expected = passive_photos(self.storage)
             job = ActivationJob(
                 self, location(out), chosen, format, expected=expected, processes=processes, graphics=graphics
             )
             outcomes = job.run(found, on_outcome or _ignore) if found else []
-            for outcome in still_passive(self.folder.catalog, expected, outcomes):
+            for outcome in still_passive(self.storage, expected, outcomes):
                 (on_outcome or _ignore)(outcome)
                 outcomes.append(outcome)
             return outcomes
 
     def select(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
         """Select references by id, by the path they were added from, or by a folder that contains it."""
-        return select_references(self.folder.catalog, [what] if isinstance(what, ReferenceSelector) else what)
+        return select_references(self.storage, [what] if isinstance(what, ReferenceSelector) else what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
         """Remove the references that `select` gives, in one transaction.
@@ -185,9 +185,13 @@ class Collection(BaseCollection):
         files of photos that were added from memory are deleted.
         """
         with self.lock_for_writing():
-            outcomes = remove_references(self.folder, self.select(what))
+            outcomes = self.remove_selected(self.select(what))
             delete_uploads(outcomes, self.uploads)
             return outcomes
+
+    def remove_selected(self, selection: Selection) -> list[Outcome]:
+        """Remove selected references, but not the stored files of their photos. The caller holds the lock."""
+        return remove_references(self.folder, selection)
 
     @overload
     def search(

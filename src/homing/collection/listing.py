@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from homing.collection.catalog import Catalog, State
-from homing.collection.references import Reference, ReferenceQuery, Release, folded, folded_name
+from homing.collection.catalog import Catalog
+from homing.collection.references import Reference, ReferenceQuery, Release, State, folded, folded_name
 from homing.errors import NotFoundError
 
 _PAGE = 1_000

@@ -1,16 +1,46 @@
-"""References and their releases as shown to users, and queries for them."""
+"""References and their releases, as recorded and as shown to users, and queries for them."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from homing.collection.catalog import State
+import numpy as np
+
 from homing.errors import HomingError, UnknownNameError
 
+State = Literal["passive", "activated", "unchanged"]
 _STATES: tuple[State, ...] = ("passive", "activated", "unchanged")
+
+
+@dataclass(frozen=True)
+class NewPhotos:
+    """N references to record: codes (N, bytes) and descriptors (N, D)."""
+
+    hashes: Sequence[str]
+    sources: Sequence[str]
+    codes: np.ndarray
+    descriptors: np.ndarray
+
+
+class ReleaseRow(NamedTuple):
+    """A planned or written release of a photo."""
+
+    state: Literal["activated", "unchanged"]
+    path: str
+    sha256: str
+    recipe: str
+    psnr: float
+    ssim: float
+    linf: float
+    reason: str | None
+
+
+ReleaseEntry = tuple[int, ReleaseRow]
+"""The id of a reference, and its release."""
 
 
 @dataclass(frozen=True, kw_only=True)

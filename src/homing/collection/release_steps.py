@@ -19,9 +19,9 @@ from homing.activation import Activation, Recipe
 from homing.activation.workers import EncodedPhoto
 from homing.collection._sources import SOURCE_CHANGED, update_moved_source
 from homing.collection._targets import targets
-from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow
 from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome, failed
+from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow
 from homing.errors import CollectionError, HomingError, PhotoError
 from homing.photo import FoundPhoto, differences, format_name, read_file
 
@@ -69,7 +69,7 @@ def tasks_for(
     """Assign a target file to each photo, and create the output folder."""
     if not found:
         raise HomingError("no photos were given")
-    root = collection.folder.root
+    root = collection.root
     if is_inside(out, root) and not is_inside(out, root / UPLOADS):
         raise HomingError(f"the out folder {out} lies inside the collection; choose another")
     tasks = [Task(path, target) for target, path in targets(found, out, format).items()]
@@ -126,7 +126,7 @@ class ReleaseWriter:
         graphics: bool = False,
     ) -> None:
         """`expected` maps each photo to the hashes that its file may have."""
-        self._collection, self._catalog = collection, collection.folder.catalog
+        self._collection, self._catalog = collection, collection.storage
         self._expected = expected or {}
         settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
         self._settings = f"{settings} {format_name(format) if format else None}{' graphics' if graphics else ''}"

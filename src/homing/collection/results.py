@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from homing.collection.catalog import State
+from homing.collection.references import State
 
 Verdict = Literal["match", "possible", "none"]
 MATCH_PROBABILITY = 1e-3

@@ -18,9 +18,9 @@ from typing import Protocol
 from homing._io.files import fsync_folder, make_folder, write_atomically
 from homing._io.paths import Address, Location, is_inside, location
 from homing.collection._locks import uploads_lock
-from homing.collection.catalog import Catalog
 from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
+from homing.collection.storage import Storage
 from homing.errors import CollectionError
 from homing.photo import FoundPhoto, MemoryPhoto, find_photos
 from homing.photo.folders import each_once
@@ -109,7 +109,7 @@ class UploadStore:
                 path.unlink()
         self.remove_if_empty(path.parent)
 
-    def delete_unless_source(self, file: UploadedFile, catalog: Catalog) -> None:
+    def delete_unless_source(self, file: UploadedFile, catalog: Storage) -> None:
         """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
         path, number = self.path_of(file), catalog.find(file.sha256)
         if number is None or self.resolve_source(catalog.source_and_state(number)[0]) != path:
@@ -137,7 +137,7 @@ class UploadStore:
 
 @contextmanager
 def files_of(
-    photos: Sequence[Location | MemoryPhoto], uploads: UploadStore, catalog: Catalog
+    photos: Sequence[Location | MemoryPhoto], uploads: UploadStore, catalog: Storage
 ) -> Iterator[list[FoundPhoto[Location]]]:
     """The files of photos and folders, for a job that adds them as references.
 

@@ -58,7 +58,7 @@ class ActivationResult:
 
 def activate_upload(service: Service, upload: Upload, options: ActivateOptions, caller: Caller) -> ActivationResult:
     """Activate one photo, in the writer's thread. The photo and the released file are on disk when this returns."""
-    catalog = service.collection.folder.catalog
+    catalog = service.collection.storage
     known = catalog.find(upload.sha256)
     with service.upload_store.lock():
         out = service.upload_store.make_release_folder(upload)
@@ -85,7 +85,7 @@ def activate_upload(service: Service, upload: Upload, options: ActivateOptions, 
 
 def _hide_source_folder(service: Service, upload: Upload, error: HomingError) -> HomingError:
     """Replace the path of the original photo in an error by its name."""
-    catalog = service.collection.folder.catalog
+    catalog = service.collection.storage
     original = catalog.find_released(upload.sha256)
     if original is None:
         return error

@@ -60,7 +60,7 @@ def index_uploads(
                     raise each.error
         finally:
             for upload in first.values():
-                service.upload_store.delete_unless_source(upload, service.collection.folder.catalog)
+                service.upload_store.delete_unless_source(upload, service.collection.storage)
     outcomes = {}
     for upload in uploads:
         outcome = to_photo_outcome(service, upload, found[first[upload.sha256, upload.name]])
@@ -92,7 +92,7 @@ def failed_outcome(service: Service, upload: Upload, error: HomingError) -> Phot
 
 def to_photo_outcome(service: Service, upload: Upload, outcome: library.Outcome) -> PhotoOutcome:
     """Convert an outcome of the library, under the name of the upload."""
-    catalog = service.collection.folder.catalog
+    catalog = service.collection.storage
     state = "known" if outcome.state == "moved" else outcome.state
     assert state in ("added", "known", "activated", "unchanged", "failed")
     return PhotoOutcome(

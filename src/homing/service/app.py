@@ -44,9 +44,7 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     The caller closes the collection after the app has stopped.
     """
     if not isinstance(collection.folder, Folder):
-        raise HomingError(
-            f"{collection.folder.root} is stored in Lance; homing serve needs a collection in a local folder"
-        )
+        raise HomingError(f"{collection.root} is stored in Lance; homing serve needs a collection in a local folder")
     service = Service(collection, keys, limits or Limits())
 
     @asynccontextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from homing.collection._remove import remove_references
 from homing.collection.uploads import display_name
 from homing.errors import NotFoundError
 from homing.service.audit import AuditEntry
@@ -24,7 +23,7 @@ def remove(service: Service, number: int, caller: Caller) -> bool:
     with service.upload_store.lock():
         # Not Collection.remove: the removal is in the audit log even if a stored file cannot be deleted.
         with collection.lock_for_writing():
-            remove_references(collection.folder, collection.select(number))
+            collection.remove_selected(collection.select(number))
         service.audit.write(AuditEntry(caller.name, "removed", number, removed.sha256, display_name(removed.photo)))
         for file in files:
             service.upload_store.delete(service.upload_store.resolve_source(file))

@@ -21,10 +21,10 @@ from homing.indexes.lance import drop_index
 def test_damage_is_found_and_repaired(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 8)
     done = lance_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
-    catalog = lance_collection.folder.catalog
+    catalog = lance_collection.storage
     assert isinstance(lance_collection, LanceCollection)
     lance_collection.compact()
-    assert check(lance_collection.folder.root) == []
+    assert check(lance_collection.root) == []
     released = [each for each in done if each.state == "activated"]
     Path(str(released[0].released)).write_bytes(b"another")
     _give_other_cells(lance_collection)
@@ -94,7 +94,7 @@ def test_a_damaged_index_is_rebuilt(opening, tmp_path: Path) -> None:
 
 def _give_other_cells(lance_collection: Collection) -> None:
     """Replace the cells, as Lance's own optimization does if it trains again."""
-    dataset, arrays = lance_collection.folder.catalog.references.latest(), as_arrays(lance_collection.codebook)[0]
+    dataset, arrays = lance_collection.storage.references.latest(), as_arrays(lance_collection.codebook)[0]
     words = arrays["codewords"]
     drop_index(dataset)
     dataset.create_index(
@@ -111,7 +111,7 @@ def _give_other_cells(lance_collection: Collection) -> None:
 def test_a_code_that_does_not_match_its_descriptor_is_found(local_collection: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
     local_collection.add(photo)
-    catalog = local_collection.folder.catalog
+    catalog = local_collection.storage
     rows = catalog.references.rows(["sha256", "source", "added", "code", "vector"])
     code = np.array(rows["code"].to_pylist()[0], np.uint8) ^ 0x5A
     wrong = rows.to_pylist()[0] | {"code": code, "sha256": "f" * 64}
@@ -128,14 +128,14 @@ def test_removed_references_are_not_found_after_a_killed_compaction(
     assert isinstance(local_collection, LanceCollection)
     local_collection.compact()
     local_collection.remove(photos[:3])
-    local_collection.folder.catalog.references.latest().optimize.compact_files()  # as in a killed compaction
+    local_collection.storage.references.latest().optimize.compact_files()  # as in a killed compaction
     assert {match.photo for match in local_collection.search(photos[0], k=20, probes=8)} == set(map(str, photos[3:]))
 
 
 def test_a_killed_removal_leaves_a_passive_reference(local_collection: Collection, tmp_path: Path) -> None:
     (photo,) = tiny_photos(tmp_path / "photos", 1)
     local_collection.activate(photo, tmp_path / "out", recipe=RECIPES[1])
-    catalog, deleted = local_collection.folder.catalog, []
+    catalog, deleted = local_collection.storage, []
     delete_path = catalog.references.delete
     catalog.references.delete = deleted.append  # as in a killed removal
     local_collection.remove(photo)

@@ -58,11 +58,11 @@ def test_search_results_equal_those_of_sqlite(lance_collection: Collection, tmp_
 def test_activating_does_not_change_the_index(local_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 3)
     local_collection.add(photos)
-    before = local_collection.folder.catalog.revision
+    before = local_collection.storage.revision
     assert "activated" in {
         each.state for each in local_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
     }
-    assert local_collection.folder.catalog.revision == before
+    assert local_collection.storage.revision == before
 
 
 def test_remove_by_id_path_and_folder(lance_collection: Collection, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_remove_by_id_path_and_folder(lance_collection: Collection, tmp_path: Pa
     assert lance_collection.info().photos == 2
     assert all(match.photo in map(str, photos[2:4]) for match in lance_collection.search(photos[0], k=10))
     with pytest.raises(NotFoundError):
-        lance_collection.folder.catalog.source_and_state(first)
+        lance_collection.storage.source_and_state(first)
     assert lance_collection.add(photos[0])[0].state == "added", "a removed photo can be added again"
     assert lance_collection.select(photos[0]).ids != [first], "under another id"
 
@@ -116,15 +116,15 @@ def test_search_an_earlier_version(lance_collection: Collection, opening, tmp_pa
     lance_collection.remove(photos[0])
     assert isinstance(lance_collection, LanceCollection)
     assert {each.number: each.photos for each in lance_collection.versions()}[before] == 2
-    with opening(lance_collection.folder.root, version=before) as earlier:
+    with opening(lance_collection.root, version=before) as earlier:
         assert {match.photo for match in earlier.search(photos[3], k=10)} == {str(photos[0]), str(photos[1])}
         with pytest.raises(CollectionError, match="is read-only; open the latest"):
             earlier.remove(photos[1])
     with pytest.raises(CollectionError, match=r"version 99 of .* does not exist, or was deleted"):
-        opening(lance_collection.folder.root, version=99)
+        opening(lance_collection.root, version=99)
     for number in (0, -1, 1 << 64):
         with pytest.raises(CollectionError, match=f"has no version {number}: versions are counted from 1"):
-            opening(lance_collection.folder.root, version=number)
+            opening(lance_collection.root, version=number)
     assert lance_collection.info().photos == 3
 
 
@@ -135,13 +135,13 @@ def test_compacting_does_not_change_results(lance_collection: Collection, openin
         lance_collection.add(photos[first : first + 3])
     lance_collection.activate(photos[:3], tmp_path / "out", recipe=RECIPES[0])
     lance_collection.remove(photos[5:8])
-    with opening(lance_collection.folder.root) as reader:
+    with opening(lance_collection.root) as reader:
         before = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
         assert isinstance(lance_collection, LanceCollection)
         lance_collection.compact()
         assert (
-            unindexed_rows(lance_collection.folder.catalog.references.dataset) == 0
-            and len(lance_collection.folder.catalog.references.dataset.get_fragments()) == 1
+            unindexed_rows(lance_collection.storage.references.dataset) == 0
+            and len(lance_collection.storage.references.dataset.get_fragments()) == 1
         )
         after = [reader.search(photo, k=20, probes=8) for photo in photos[:8]]
     for one, other in zip(before, after, strict=True):
@@ -151,12 +151,12 @@ def test_compacting_does_not_change_results(lance_collection: Collection, openin
         np.testing.assert_allclose([each.distance for each in one], [each.distance for each in other], atol=2e-6)
     lance_collection.add(tiny_photos(tmp_path / "more", 2, seed=3))
     lance_collection.compact()
-    assert unindexed_rows(lance_collection.folder.catalog.references.dataset) == 0 and lance_collection.check() == []
+    assert unindexed_rows(lance_collection.storage.references.dataset) == 0 and lance_collection.check() == []
 
 
 def test_readers_see_additions_of_other_processes(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 2)
-    with opening(lance_collection.folder.root) as reader:
+    with opening(lance_collection.root) as reader:
         assert reader.search(photos[0]).matches == ()
         lance_collection.add(photos[0])
         assert reader.search(photos[0], k=1)[0].distance < 0.01
@@ -186,4 +186,4 @@ def test_the_catalog_has_the_interface_of_the_sqlite_catalog() -> None:
 @pytest.mark.parametrize("inside", ["", "/out", "/references.lance"])
 def test_output_inside_the_collection_is_rejected(lance_collection: Collection, inside: str, tmp_path: Path) -> None:
     with pytest.raises(HomingError, match="lies inside the collection"):
-        lance_collection.activate(tiny_photos(tmp_path / "photos", 1), f"{lance_collection.folder.root}{inside}")
+        lance_collection.activate(tiny_photos(tmp_path / "photos", 1), f"{lance_collection.root}{inside}")

@@ -137,9 +137,9 @@ def test_open_after_renaming(tmp_path: Path) -> None:
     with Collection.open(tmp_path / "archive", extractor=tiny_extractor()) as opened:
         (photo,) = tiny_photos(tmp_path / "photos", 1)
         opened.add(photo)
-        number = opened.folder.catalog.find(hashlib.sha256(photo.read_bytes()).hexdigest())
-        assert number is not None and opened.folder.catalog.existing_ids([number, 77]) == [number]
-        (vectors,) = opened.folder.catalog.descriptors(np.array([number])).values()
+        number = opened.storage.find(hashlib.sha256(photo.read_bytes()).hexdigest())
+        assert number is not None and opened.storage.existing_ids([number, 77]) == [number]
+        (vectors,) = opened.storage.descriptors(np.array([number])).values()
         assert torch.linalg.norm(torch.from_numpy(vectors[0])).item() == pytest.approx(1, abs=1e-5)
 
 

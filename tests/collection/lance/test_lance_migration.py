@@ -19,7 +19,7 @@ OTHER = "IVF4,PQ12x8"
 def test_both_generations_can_be_searched_until_the_switch(
     lance_collection: Collection, opening, tmp_path: Path
 ) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 10), str(lance_collection.folder.root)
+    photos, root = tiny_photos(tmp_path / "photos", 10), str(lance_collection.root)
     done = lance_collection.activate(photos[:5], tmp_path / "out", recipe=RECIPES[1])
     lance_collection.add(photos[5:9])
     other, counted = tiny_codebook(OTHER), []
@@ -52,7 +52,7 @@ def test_both_generations_can_be_searched_until_the_switch(
 
 
 def test_migrating_twice_changes_nothing(lance_collection: Collection, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.root)
     lance_collection.activate(photos, tmp_path / "out", recipe=RECIPES[1])
     first, second = (migrate(root, tiny_codebook(OTHER)) for _ in range(2))
     assert first == second
@@ -63,7 +63,7 @@ def test_migrating_twice_changes_nothing(lance_collection: Collection, tmp_path:
 
 
 def test_remove_applies_to_every_generation(lance_collection: Collection, opening, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.root)
     lance_collection.add(photos)
     migrate(root, tiny_codebook(OTHER))
     lance_collection.remove(photos[0])
@@ -79,7 +79,7 @@ def test_remove_applies_to_every_generation(lance_collection: Collection, openin
 
 
 def test_photos_added_until_the_switch_are_migrated(lance_collection: Collection, opening, tmp_path: Path) -> None:
-    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.folder.root)
+    photos, root = tiny_photos(tmp_path / "photos", 4), str(lance_collection.root)
     lance_collection.add(photos[:2])
     migrate(root, tiny_codebook(OTHER))
     with opening(root) as other:
@@ -88,7 +88,7 @@ def test_photos_added_until_the_switch_are_migrated(lance_collection: Collection
 
 
 def test_switch_needs_a_next_generation(lance_collection: Collection) -> None:
-    root = str(lance_collection.folder.root)
+    root = str(lance_collection.root)
     with pytest.raises(CollectionError, match="has no next generation"):
         switch(root)
     with pytest.raises(CollectionError, match="has no previous generation"):

@@ -17,7 +17,7 @@ import pytest
 from tests.collection.tiny import RECIPES, tiny_photos
 
 from homing.collection import Collection
-from homing.collection.catalog import NewPhotos
+from homing.collection.references import NewPhotos
 from homing.extractors import describe_images
 from homing.photo import Photo
 
@@ -54,7 +54,7 @@ def _end(running: subprocess.Popen[str]) -> list[str]:
 @pytest.mark.slow
 def test_photos_added_by_several_processes_are_stored_once(lance_collection: Collection, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 40)
-    running = [_start(lance_collection.folder.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
+    running = [_start(lance_collection.root, tmp_path / "photos", "", tmp_path / "go") for _ in range(3)]
     for each in running:
         assert each.stdout is not None and each.stdout.readline() == "ready\n"
     (tmp_path / "go").touch()
@@ -66,8 +66,8 @@ def test_photos_added_by_several_processes_are_stored_once(lance_collection: Col
 
 def test_the_second_writer_removes_its_duplicates(lance_collection: Collection, opening, tmp_path: Path) -> None:
     photos = tiny_photos(tmp_path / "photos", 5)
-    with opening(lance_collection.folder.root) as other:
-        one, two = lance_collection.folder.catalog, other.folder.catalog
+    with opening(lance_collection.root) as other:
+        one, two = lance_collection.storage, other.storage
         new = NewPhotos(
             [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos],
             [str(photo) for photo in photos],
@@ -89,18 +89,18 @@ def test_simultaneous_inserts_leave_one_reference(lance_collection: Collection, 
     photos = tiny_photos(tmp_path / "photos", 30)
     hashes = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in photos]
     new = NewPhotos(hashes, [str(photo) for photo in photos], *_described(lance_collection, photos))
-    others = [opening(lance_collection.folder.root) for _ in range(3)]
+    others = [opening(lance_collection.root) for _ in range(3)]
     barrier = Barrier(3)
 
     def add(collection: Collection) -> list[int | None]:
-        assert collection.folder.catalog.ids_of(hashes) == {}
+        assert collection.storage.ids_of(hashes) == {}
         barrier.wait(60)
-        return collection.folder.catalog.add(new)
+        return collection.storage.add(new)
 
     with ThreadPoolExecutor(3) as pool:
         reported = list(pool.map(add, others))
     assert lance_collection.info().photos == 30 and lance_collection.check() == []
-    stored = list(lance_collection.folder.catalog.ids_of(hashes).values())
+    stored = list(lance_collection.storage.ids_of(hashes).values())
     for position, number in enumerate(stored):  # one writer reports each photo as added: the one whose row remains
         assert sorted(ids[position] or 0 for ids in reported) == [0, 0, number]
 
@@ -117,7 +117,7 @@ def test_photos_reported_by_killed_writers_are_stored(lance_collection: Collecti
     (tmp_path / "go").touch()
     reported: set[str] = set()
     for _ in range(3):
-        running = _start(lance_collection.folder.root, tmp_path / "photos", out, tmp_path / "go")
+        running = _start(lance_collection.root, tmp_path / "photos", out, tmp_path / "go")
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
         reported |= {running.stdout.readline().strip()} - {""}
@@ -126,12 +126,12 @@ def test_photos_reported_by_killed_writers_are_stored(lance_collection: Collecti
         reported |= set(_end(running))
     assert reported, "no photo was reported before the kills"
     for photo in reported:
-        assert lance_collection.folder.catalog.revision and lance_collection.select(photo).ids, (
+        assert lance_collection.storage.revision and lance_collection.select(photo).ids, (
             f"{photo} was reported and is lost"
         )
     done = lance_collection.activate(photos, out, recipe=RECIPES[0])
     assert {each.state for each in done} <= {"activated", "unchanged"}
-    with opening(lance_collection.folder.root) as opened:
+    with opening(lance_collection.root) as opened:
         assert opened.info().photos == 40 and opened.info().passive == 0
         assert opened.check() == []
     assert sorted(file.name for file in out.glob("[!.]*")) == sorted(photo.name for photo in photos)

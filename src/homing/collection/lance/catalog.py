@@ -17,9 +17,10 @@ import torch
 from homing._extras import load_extra
 from homing._io.paths import Location
 from homing.codebooks import Codebook
-from homing.collection.catalog import NewPhotos, ReleaseEntry, ReleaseRow, State
 from homing.collection.lance.release_log import RELEASES, ReleaseLog, log_schema
 from homing.collection.lance.table import CREATED, LanceTable, column_in, quoted, row_ids_in
+from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow, State
+from homing.collection.storage.base import Storage
 from homing.errors import NotFoundError
 from homing.indexes.lance import CODE, VECTOR, ids_of, to_list_column, to_matrix
 
@@ -39,7 +40,7 @@ def schemas(codebook: Codebook) -> dict[str, Any]:
     }
 
 
-class LanceCatalog:
+class LanceCatalog(Storage):
     """The references and releases of a collection. Safe to use from several threads and machines."""
 
     def __init__(self, where: Location, codebook: Codebook, version: int | None = None) -> None:
@@ -232,10 +233,6 @@ class LanceCatalog:
         rows = [row for _, row in self.log.written(list(self.hashes_of([photo]).values()))]
         activated = [row for row in rows if row.state == "activated"]
         return (activated or rows)[-1] if rows else None
-
-    def source_and_state(self, photo: int) -> tuple[str, State]:
-        """The source and the state (passive, activated or unchanged) of a reference."""
-        return self.sources_and_states([photo])[photo]
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         """The source and the state of each reference, by id. The ids must be distinct."""

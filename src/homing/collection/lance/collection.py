@@ -14,7 +14,6 @@ from torch import Tensor
 from homing._io.paths import Location
 from homing.collection._export import Export
 from homing.collection._remove import Selection, removed_outcomes
-from homing.collection.catalog import NewPhotos
 from homing.collection.collection import Collection, ReferenceSelector
 from homing.collection.generations import earlier_generations, generation_path, other_generations
 from homing.collection.lance.checks import check_lance
@@ -22,7 +21,7 @@ from homing.collection.lance.folder import LanceFolder, open_lance_generation
 from homing.collection.lance.listing import list_references
 from homing.collection.lance.synced_index import SyncedLanceIndex
 from homing.collection.outcome import Finding, Info, Outcome
-from homing.collection.references import Reference, ReferenceQuery
+from homing.collection.references import NewPhotos, Reference, ReferenceQuery
 from homing.collection.results import SearchResult
 from homing.collection.uploads import UploadStore, delete_uploads
 from homing.errors import CollectionError, NotFoundError
@@ -103,20 +102,23 @@ class LanceCollection(Collection):
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
         """Remove the references that `select` gives. Released files stay in place."""
-        root, catalog = self.folder.root, self.folder.catalog
         with self.lock_for_writing():
-            selection = self.select(what)
-            hashes = list(catalog.hashes_of(selection.ids).values())
-            # The current generation comes last, so that repeating an interrupted call still finds the references.
-            for path in [
-                *earlier_generations(root),
-                *([generation_path(root, "next")] if "next" in other_generations(root) else []),
-            ]:
-                other = open_lance_generation(root, path).catalog
-                other.remove(list(other.ids_of(hashes).values()))
-            outcomes = removed_outcomes(catalog.remove(selection.ids), selection)
+            outcomes = self.remove_selected(self.select(what))
             delete_uploads(outcomes, self.uploads)
             return outcomes
+
+    def remove_selected(self, selection: Selection) -> list[Outcome]:
+        """Remove selected references, but not the stored files of their photos."""
+        root, catalog = self.folder.root, self.folder.catalog
+        hashes = list(catalog.hashes_of(selection.ids).values())
+        # The current generation comes last, so that repeating an interrupted call still finds the references.
+        for path in [
+            *earlier_generations(root),
+            *([generation_path(root, "next")] if "next" in other_generations(root) else []),
+        ]:
+            other = open_lance_generation(root, path).catalog
+            other.remove(list(other.ids_of(hashes).values()))
+        return removed_outcomes(catalog.remove(selection.ids), selection)
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
         """Update the index, merge small files, and delete versions that are older than `older_than`."""

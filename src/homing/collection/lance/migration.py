@@ -13,7 +13,6 @@ import numpy as np
 from homing._io.paths import Location
 from homing.codebooks import Codebook
 from homing.collection._transfer import PhotoRow, ReleaseRecord
-from homing.collection.catalog import NewPhotos
 from homing.collection.generations import delete_earlier_generations, find_generation, generation_path, make_current
 from homing.collection.lance.catalog import LanceCatalog
 from homing.collection.lance.folder import LanceFolder, create_lance, open_lance
@@ -21,6 +20,7 @@ from homing.collection.lance.synced_index import SyncedLanceIndex
 from homing.collection.lance.table import column_in
 from homing.collection.outcome import MigratedRelease, Migration
 from homing.collection.reencode import RELEASED_FILE_MISSING, Reencoder
+from homing.collection.references import NewPhotos
 from homing.errors import CollectionError
 from homing.extractors import Extractor
 from homing.indexes.lance import CODE, VECTOR, codes_of, to_matrix

@@ -16,8 +16,8 @@ from homing._extras import load_extra
 from homing.codebooks import Codebook
 from homing.collection._blobs import to_float16
 from homing.collection._transfer import ReleaseRecord
-from homing.collection.catalog import ReleaseRow, State
 from homing.collection.lance.table import LanceTable, column_in
+from homing.collection.references import ReleaseRow, State
 from homing.indexes.lance import VECTOR
 
 RELEASES = "releases.lance"

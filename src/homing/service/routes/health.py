@@ -51,16 +51,16 @@ async def info(_: Searcher, service: ServiceDep) -> ServiceInfo:
 
     def read_info() -> ServiceInfo:
         # On the connection for scans, which no search waits for.
-        counts, folder = service.scan_listing.counts(), service.collection.folder
-        distractors = 0 if folder.distractors is None else len(folder.distractors)
+        counts, collection = service.scan_listing.counts(), service.collection
+        distractors = 0 if collection.distractors is None else len(collection.distractors)
         return ServiceInfo(
             **counts,
             passive=counts["photos"] - counts["activated"] - counts["unchanged"],
             references=counts["photos"] + distractors,
             distractors=distractors,
             bytes_on_disk=service.bytes_on_disk(),
-            codebook=folder.codebook.name,
-            extractor=folder.codebook.extractor,
+            codebook=collection.codebook.name,
+            extractor=collection.codebook.extractor,
             recipes=list(RECIPES),
             version=__version__,
         )
