@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import typer
+from markdown_it import MarkdownIt
 from PIL import Image
 from typer.main import get_command
 
@@ -29,6 +30,7 @@ from tests.service.server_process import serve
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 RECIPES_PAGE = (ROOT / "docs" / "reference" / "recipes.md").read_text()
+LANGUAGES = {"sh", "python", "json", "text", "{toctree}", "{eval-rst}"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 
@@ -142,7 +144,7 @@ def test_the_python_tutorial_runs(workspace: Path) -> None:
 @pytest.mark.slow
 def test_the_tutorials_commands_run(workspace: Path) -> None:
     page = (ROOT / "docs" / "tutorial" / "first-collection.md").read_text()
-    lines = [line.strip() for line in page.splitlines() if line.startswith("    homing")]
+    lines = [line for line in page.splitlines() if line.startswith("homing ")]
     assert len(lines) >= 6
     run_shell("\n".join(lines), workspace)
 
@@ -150,7 +152,7 @@ def test_the_tutorials_commands_run(workspace: Path) -> None:
 def commands_in(page: Path) -> Iterator[list[str]]:
     """The homing commands in a page's code blocks and code spans, without comments."""
     text = re.sub(r"\\\n\s*", " ", page.read_text())
-    for line in re.findall(r"^(?:    )?(homing [^\n]+)", text, re.MULTILINE) + re.findall(r"`(homing [^`]+)`", text):
+    for line in re.findall(r"^(homing [^\n]+)", text, re.MULTILINE) + re.findall(r"`(homing [^`]+)`", text):
         with suppress(ValueError):  # an apostrophe in prose
             yield shlex.split(re.sub(r"\s#.*|\s·.*", "", line))
 
@@ -240,11 +242,18 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "site" / "reference" / "python.html").is_file()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_have_a_fence_with_their_language(page: Path) -> None:
+    for token in MarkdownIt().parse(page.read_text()):
+        assert token.type != "code_block", token.content
+        assert token.type != "fence" or token.info in LANGUAGES, token.info or token.content
+
+
 def test_prose_wraps_at_120() -> None:
     for page in PAGES:
         prose = re.sub(r"^(```|:::).*?^(```|:::)", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for line in prose.splitlines():
-            assert len(line) <= 120 or line.startswith(("|", "    ")), f"{page.name}: {line}"
+            assert len(line) <= 120 or line.startswith("|"), f"{page.name}: {line}"
     for cell in json.loads((ROOT / "examples" / "tensors.ipynb").read_text())["cells"]:
         assert all(len(line.rstrip("\n")) <= 120 for line in cell["source"])
 

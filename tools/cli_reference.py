@@ -43,6 +43,16 @@ def leaves(group: typer.core.TyperGroup, prefix: str) -> Iterator[tuple[str, Com
             yield f"{prefix} {name}", entry
 
 
+def fenced(text: str) -> str:
+    """Return help text with its indented examples as one code block."""
+
+    def block(found: re.Match[str]) -> str:
+        lines = [line.removeprefix("    ") for line in found[0].splitlines() if line]
+        return "\n".join(["```sh", *lines, "```", "", ""])
+
+    return re.sub(r"(?:^    .+(?:\n+|\Z))+", block, text, flags=re.MULTILINE).rstrip()
+
+
 def in_a_line(text: str) -> str:
     """Return help text as one line for a table cell."""
     return re.sub(r"\s+", " ", text).strip().replace("|", "\\|")
@@ -66,8 +76,8 @@ def section(words: str, command: Command) -> str:
     options = [each for each in command.params if isinstance(each, typer.core.TyperOption) and not each.hidden]
     usage = " ".join([words, *("[OPTIONS]" for _ in options[:1])])
     usage = " ".join([usage, *(metavar(each) for each in arguments)])
-    description = inspect.cleandoc(command.help or "").replace("\f", "")
-    lines = [f"## {words}", "", f"    {usage}", "", description, ""]
+    description = fenced(inspect.cleandoc(command.help or "").replace("\f", ""))
+    lines = [f"## {words}", "", "```text", usage, "```", "", description, ""]
     if arguments:
         lines += ["| argument | |", "|---|---|"]
         lines += [f"| `{metavar(each)}` | {in_a_line(each.help or '')} |" for each in arguments]
