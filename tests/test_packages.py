@@ -10,7 +10,7 @@ import homing
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
-    ["_batching", "_extras", "_pages", "_tensor_cache"],
+    ["_batching", "_extras", "_tensor_cache"],
     ["alignment"],
     ["_io"],
     ["photo", "edits"],
@@ -19,8 +19,8 @@ LEVELS = [
     ["indexes", "objectives"],
     ["activation", "training"],
     ["collection", "estimate", "watermarks"],
-    ["activation_report", "api", "cluster", "explain"],
-    ["bench", "service"],
+    ["api", "cluster", "explain"],
+    ["bench", "reports", "service"],
     ["cli"],
     ["__main__"],
 ]

@@ -1,13 +1,15 @@
-"""Images to look at: conversion, differences, JND maps and data URLs."""
+"""Pictures and HTML pages to look at: conversion, differences, JND maps, data URLs, templates."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import torch
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
@@ -41,20 +43,37 @@ def jnd_picture(pixels: Tensor) -> Image.Image:
     return to_image((jnd / jnd.max()).expand(3, -1, -1))
 
 
-def make_thumbnail(pixels: Tensor) -> Image.Image:
-    """An image of (3, H, W) pixels, scaled down to at most 420 pixels a side."""
+def make_thumbnail(pixels: Tensor, side: int = _SIDE) -> Image.Image:
+    """An image of (3, H, W) pixels, scaled down to at most `side` pixels a side."""
     image = to_image(pixels)
-    image.thumbnail((_SIDE, _SIDE))
+    image.thumbnail((side, side))
     return image
+
+
+def encode_jpeg(image: Image.Image, quality: int = 90, *, optimize: bool = False) -> bytes:
+    """Encode as JPEG, without metadata."""
+    file = BytesIO()
+    image.save(file, format="JPEG", quality=quality, optimize=optimize)
+    return file.getvalue()
+
+
+def encode_png(image: Image.Image) -> bytes:
+    """Encode as PNG, without metadata."""
+    file = BytesIO()
+    image.save(file, format="PNG")
+    return file.getvalue()
+
+
+def data_url(jpeg: bytes) -> str:
+    """A data URL that holds a JPEG file."""
+    return "data:image/jpeg;base64," + base64.b64encode(jpeg).decode()
 
 
 def embed(image: Image.Image) -> str:
     """A data URL that holds the image as a JPEG of at most 420 pixels a side."""
     small = image.convert("RGB")
     small.thumbnail((_SIDE, _SIDE))
-    file = BytesIO()
-    small.save(file, format="JPEG", quality=88)
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+    return data_url(encode_jpeg(small, quality=88))
 
 
 def comparison(before: Tensor, after: Tensor) -> Image.Image:
@@ -77,10 +96,22 @@ def comparison(before: Tensor, after: Tensor) -> Image.Image:
 
 def save_png(image: Image.Image, path: Path) -> None:
     """Write a PNG file. Raises HomingError if the path cannot be written."""
-    file = BytesIO()
-    image.save(file, format="PNG")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, file.getvalue())
+        write_atomically(path, encode_png(image))
     except OSError as error:
         raise HomingError(f"cannot write the picture {path}: {error.strerror}") from error
+
+
+def render_page(template: str, values: Mapping[str, object], package: str = "homing") -> bytes:
+    """Fill in a template of a package, or of homing itself, for an HTML page that loads nothing else.
+
+    Values are escaped unless the template marks them safe.
+    """
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, "homing"))]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    return templates.get_template(template).render(values).encode(errors="replace")

@@ -12,11 +12,12 @@ from playwright.sync_api import Browser
 from tests.bench.helpers import homing, skimage_photos
 from typer.testing import CliRunner
 
-from homing import activation_report
-from homing.activation_report import write_report
+from homing import reports
 from homing.cli import app
 from homing.collection import Outcome
 from homing.errors import HomingError
+from homing.imaging import render_page
+from homing.reports import write_report
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def test_page_has_a_summary_and_each_photo_in_its_section(job: tuple[Path, str])
 
 
 def test_page_is_small(job: tuple[Path, str]) -> None:
-    empty = len(activation_report.render("page.html", {}))
+    empty = len(render_page("page.html", {}))
     assert (job[0] / "report.html").stat().st_size < empty + 4_000 + 4 * 10_000
 
 
@@ -104,7 +105,7 @@ def test_csv_has_a_row_per_photo(job: tuple[Path, str], outcomes: list[Outcome])
 def test_large_jobs_have_pictures_of_photos_with_remarks_only(
     job: tuple[Path, str], outcomes: list[Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activation_report, "MAX_PICTURES", 3)
+    monkeypatch.setattr(reports, "MAX_PICTURES", 3)
     write_report(outcomes, job[0] / "large.html")
     page = (job[0] / "large.html").read_text()
     assert page.count("data:image/jpeg") == 1 + 3

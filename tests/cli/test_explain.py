@@ -11,13 +11,13 @@ from playwright.sync_api import Browser
 from tests.bench.helpers import homing
 from tests.service.chromium import check_accessibility
 
-from homing.bench.explanation_page import write_page
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.explain import explain
 from homing.extractors import describe_images
 from homing.photo import Photo
+from homing.reports import write_explanation
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser)
     with Collection.open(workspace / "c.homing") as collection:
         it = explain(collection, str(photos / "rocket.jpg"))
     neighbors = [replace(match, photo=name) for match in it.neighbors]
-    write_page(replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html")
+    write_explanation(replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html")
     with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((workspace / "phone.html").as_uri())
         check_accessibility(tab)

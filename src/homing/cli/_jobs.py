@@ -43,7 +43,7 @@ def run(
         advance = stack.enter_context(progress(description, total, unit="photos", resumable=True))
         outcomes = job(collection, tally.reporter(advance))
     if report is not None:
-        from homing.activation_report import write_report
+        from homing.reports import write_report
 
         with progress("Writing the report", len(outcomes), unit="photos") as advance:
             write_report(outcomes, report, advance)

@@ -100,7 +100,7 @@ def activate(
     if format is not None:
         format = format_name(format)
     if report is not None:
-        from homing.activation_report import prepare_report
+        from homing.reports import prepare_report
 
         prepare_report(report)
     run(

@@ -102,7 +102,7 @@ def activate(
         homing cluster activate /mnt/photos --collection agency.homing --out /mnt/released --gpus 1 --workers 8
     """
     if report is not None:
-        from homing.activation_report import prepare_report
+        from homing.reports import prepare_report
 
         prepare_report(report)
     chosen = one_machine.recipe_with_budget(recipe, budget, psnr, alpha)
@@ -153,7 +153,7 @@ def _run(
         stages = job(found, on_outcome)
     seconds = time.perf_counter() - started
     if report is not None:
-        from homing.activation_report import write_report
+        from homing.reports import write_report
 
         with progress("Writing the report", len(reported), unit="photos") as advance:
             write_report(reported, report, advance)

@@ -41,9 +41,9 @@ def explain(
         homing explain holiday.homing 17 --out beach.html
     """
     from homing._io.files import prepare_output_file
-    from homing.bench.explanation_page import write_page
     from homing.collection import Collection
     from homing.explain import explain
+    from homing.reports import write_explanation
 
     if out is not None:
         prepare_output_file(out, ".html")
@@ -51,7 +51,7 @@ def explain(
         is_id = photo.isdecimal() and not Path(photo).is_file()
         explanation = explain(opened, int(photo) if is_id else photo, edits=edits)
     if out is not None:
-        write_page(explanation, out)
+        write_explanation(explanation, out)
     if json:
         print_json(asdict(explanation))
         return

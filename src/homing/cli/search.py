@@ -123,7 +123,7 @@ def search(
                     err_console.print(one_line(f"failed    {error}", "red"), soft_wrap=True)
                 advance()
         if html is not None:
-            from homing.bench.side_by_side import write_side_by_side
+            from homing.reports import write_side_by_side
 
             with progress("Drawing matches", len(results)) as advance:
                 write_side_by_side(results, html, opened.storage, advance)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from homing import _pages
 from homing.bench.results.document import Results
 from homing.bench.results.figures import Drawing
-from homing.imaging import embed
+from homing.imaging import embed, render_page
 
 _TAG = re.compile(r"<[^>]*>")
 _ID = re.compile(r'( id="|url\(#|href="#)')
@@ -30,7 +29,7 @@ def page(results: Results, document: Mapping[str, object], drawings: Mapping[str
 
 def render(template: str, values: Mapping[str, object]) -> bytes:
     """Fill in a template of the benches; values are escaped unless the template marks them safe."""
-    return _pages.render(template, values, "homing.bench")
+    return render_page(template, values, "homing.bench")
 
 
 def _inline(name: str, svg: str) -> str:

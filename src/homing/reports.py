@@ -1,13 +1,12 @@
-"""The report of an activation job: an HTML page with pictures before and after, or a CSV file with a row per photo."""
+"""Reports of commands: of an activation job (HTML or CSV), of a search, and of an explanation (HTML)."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,15 +14,19 @@ from PIL import Image
 from torch import Tensor
 
 from homing._io.files import format_size, prepare_output_file, report_write_errors, write_atomically
-from homing._pages import render
-from homing.collection import Outcome
+from homing._io.paths import Location
+from homing.alignment import overlay_photo
+from homing.collection import Match, Outcome, SearchResult
+from homing.collection.catalog import Catalog
+from homing.collection.results import format_probability
 from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
-from homing.imaging import to_image
+from homing.explain import Explanation, load_recorded
+from homing.imaging import MAGNIFY, data_url, difference, embed, encode_jpeg, make_thumbnail, render_page, to_image
 from homing.photo import Photo
 
 MAX_PICTURES = 500
-"""Photos with pictures on a page. In a larger job only photos with remarks have pictures."""
+"""Photos with pictures on the page of a job. In a larger job only photos with remarks have pictures."""
 AMPLIFY = 40
 _SIDE = 160  # pixels
 _MAX_BYTES = 2400  # of a picture: three of them, as base64, are less than 10 KB
@@ -42,15 +45,7 @@ _COLUMNS = (
     "overwrote",
     "resumed",
 )
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One photo of the page."""
-
-    outcome: Outcome
-    remarks: list[str]
-    pictures: dict[str, str]
+_VERDICTS = {"match": "match", "possible": "possible match", "none": "no match"}
 
 
 def prepare_report(path: Path) -> None:
@@ -66,8 +61,55 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
     `advance` is called once per photo.
     """
     ordered = sorted(outcomes, key=lambda outcome: outcome.photo)
-    data = _csv(ordered, advance) if path.suffix.lower() == ".csv" else _page(ordered, advance)
+    _write(path, _csv(ordered, advance) if path.suffix.lower() == ".csv" else _page(ordered, advance))
+
+
+def write_side_by_side(
+    results: Sequence[tuple[Location, SearchResult]],
+    out: Path,
+    catalog: Catalog,
+    advance: Callable[[], None] = lambda: None,
+) -> None:
+    """Write an HTML page of all queries next to their matches, aligned where possible.
+
+    `advance` is called after each query.
+    """
+    rows = []
+    for query, result in results:
+        picture = make_thumbnail(Photo.load(query).pixels())
+        # What is no match is shown only if there is nothing better.
+        likely = [match for match in result if match.verdict != "none"] or result.matches[:1]
+        pairs = [_pair(picture, match, catalog) for match in likely]
+        rows.append((str(query), _VERDICTS[result.verdict], embed(picture), pairs))
+        advance()
+    _write(out, render_page("side_by_side.html", {"queries": rows}))
+
+
+def write_explanation(explanation: Explanation, out: Path) -> None:
+    """Write an explanation as one HTML file, with pictures of the files that still exist."""
+    images = {}
+    for name, position in (("original", explanation.original), ("released", explanation.released)):
+        photo = position and load_recorded(position.file, position.sha256, [])
+        if photo:
+            images[name] = photo.pixels()
+    pictures = {name: to_image(pixels) for name, pixels in images.items()}
+    if len(images) == 2:
+        pictures[f"difference ×{MAGNIFY}"] = difference(*images.values())
+    probabilities = [
+        "" if each.false_match_probability is None else format_probability(each.false_match_probability)
+        for each in explanation.edits
+    ]
+    values = {
+        "explanation": explanation,
+        "pictures": {name: embed(picture) for name, picture in pictures.items()},
+        "edits": list(zip(explanation.edits, probabilities, strict=True)),
+    }
+    _write(out, render_page("explain.html", values))
+
+
+def _write(path: Path, data: bytes) -> None:
     with report_write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)
 
 
@@ -103,7 +145,7 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
                 if not ran_out_of_memory(error):
                     raise
                 reported.append("No pictures: too large for the available memory")
-        entries.append(_Entry(outcome, reported, pictures))
+        entries.append({"outcome": outcome, "remarks": reported, "pictures": pictures})
         advance()
     released = [outcome for outcome in outcomes if outcome.bytes_before is not None and outcome.bytes_after is not None]
     values = {
@@ -120,20 +162,20 @@ def _page(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
         "sizes": _sizes,
         "display_name": display_name,
     }
-    return render("activation_report.html", values)
+    return render_page("activation_report.html", values)
 
 
-def _sections(entries: Sequence[_Entry]) -> dict[str, list[_Entry]]:
+def _sections(entries: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Photos by what became of them, those that deserve a look first."""
-    sections: dict[str, list[_Entry]] = {
+    sections: dict[str, list[dict[str, Any]]] = {
         "Failed": [],
         "Released unchanged": [],
         "Activated, with notes": [],
         "Activated": [],
     }
     for entry in entries:
-        state = {"failed": "Failed", "unchanged": "Released unchanged"}.get(entry.outcome.state)
-        sections[state or ("Activated, with notes" if entry.remarks else "Activated")].append(entry)
+        state = {"failed": "Failed", "unchanged": "Released unchanged"}.get(entry["outcome"].state)
+        sections[state or ("Activated, with notes" if entry["remarks"] else "Activated")].append(entry)
     return {title: found for title, found in sections.items() if found}
 
 
@@ -155,19 +197,14 @@ def _sizes(before: int, after: int) -> str:
 def _pictures(outcome: Outcome) -> dict[str, str]:
     """Small pictures of a photo before and after and of the change, or of an unchanged one, as data URLs."""
     assert outcome.released is not None
+    before = Photo.load(outcome.photo).pixels()
     if outcome.state == "unchanged":
-        return {"unchanged": _data_url(_thumbnail(Photo.load(outcome.photo).pixels()))}
-    before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
-    pictures = {"before": _thumbnail(before), "after": _thumbnail(after)}
+        return {"unchanged": _embed_small(make_thumbnail(before, _SIDE))}
+    after = Photo.load(outcome.released).pixels()
+    pictures = {"before": make_thumbnail(before, _SIDE), "after": make_thumbnail(after, _SIDE)}
     if before.shape == after.shape:
-        pictures[f"change ×{AMPLIFY}"] = _thumbnail(_change(before, after))
-    return {name: _data_url(image) for name, image in pictures.items()}
-
-
-def _thumbnail(pixels: Tensor) -> Image.Image:
-    image = to_image(pixels)
-    image.thumbnail((_SIDE, _SIDE))
-    return image
+        pictures[f"change ×{AMPLIFY}"] = to_image(_change(before, after))
+    return {name: _embed_small(image) for name, image in pictures.items()}
 
 
 def _change(before: Tensor, after: Tensor) -> Tensor:
@@ -182,11 +219,44 @@ def _change(before: Tensor, after: Tensor) -> Tensor:
     return (AMPLIFY * F.adaptive_avg_pool2d(squares, size).sqrt()).clamp(0, 1).expand(3, -1, -1)
 
 
-def _data_url(image: Image.Image) -> str:
-    """A JPEG of limited size as a data URL."""
+def _embed_small(image: Image.Image) -> str:
+    """A data URL of limited size."""
     for quality in _QUALITIES:
-        file = io.BytesIO()
-        image.save(file, format="JPEG", quality=quality, optimize=True)
-        if file.tell() <= _MAX_BYTES:
+        data = encode_jpeg(image, quality, optimize=True)
+        if len(data) <= _MAX_BYTES:
             break
-    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+    return data_url(data)
+
+
+def _pair(query: Image.Image, match: Match, catalog: Catalog) -> dict[str, Any]:
+    """A match with its pictures by caption, and a note that explains missing ones."""
+    pictures: dict[str, Image.Image] = {}
+    note = ""
+    if match.state == "distractor":
+        note = "A distractor: the collection has its code, but no picture."
+    else:
+        try:
+            photo = Photo.load(match.photo)
+            if (match.id, photo.sha256) not in catalog.find_by_source(match.photo):
+                raise PhotoError(f"{match.photo}: has changed since it was added")
+            pictures, note = _match_pictures(query, make_thumbnail(photo.pixels()))
+        except PhotoError as error:
+            note = str(error)
+    return {
+        "match": match,
+        "false_match_probability": format_probability(match.false_match_probability),
+        "pictures": {name: embed(each) for name, each in pictures.items()},
+        "note": note,
+    }
+
+
+def _match_pictures(query: Image.Image, photo: Image.Image) -> tuple[dict[str, Image.Image], str]:
+    """Pictures of a match by caption, and a note if the alignment failed."""
+    overlay = overlay_photo(query, photo)
+    if overlay is None:
+        return {"reference": photo}, "Too few common features to align the two photos."
+    return {
+        "reference, with the frame of the query": overlay.framed,
+        "reference, aligned with the query": overlay.overlay,
+        "difference": overlay.difference,
+    }, ""
