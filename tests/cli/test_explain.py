@@ -101,7 +101,9 @@ def test_the_page_fits_a_phone(workspace: Path, photos: Path, chromium: Browser)
     with Collection.open(workspace / "c.homing") as collection:
         it = explain(collection, str(photos / "rocket.jpg"))
     neighbors = [replace(match, photo=name) for match in it.neighbors]
-    write_explanation(replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html")
+    write_explanation(
+        replace(it, photo=name, neighbors=neighbors, missing=[f"{name}: is gone"]), workspace / "phone.html"
+    )
     with closing(chromium.new_page(viewport={"width": 390, "height": 844})) as tab:
         tab.goto((workspace / "phone.html").as_uri())
         check_accessibility(tab)

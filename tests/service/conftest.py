@@ -26,7 +26,7 @@ from tests.service.server_process import START_TIMEOUT, serve
 from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.service import Limits, create_app
-from homing.service.keys import ROLES, Keys, new_key
+from homing.service.auth import ROLES, Keys, new_key
 from homing.service.server import _HTTPProtocol, bind
 from homing.service.state import Service
 from homing.service.writer import Writer

@@ -30,8 +30,8 @@ def test_slow_file_reads_do_not_block_other_work() -> None:
     release = threading.Event()
 
     async def ask(executors: Executors) -> None:
-        slow = [asyncio.ensure_future(executors.read(lambda: release.wait(10 * TIMEOUT))) for _ in range(32)]
-        work = [executors.lookup(int), executors.search(int), executors.browse(int), executors.decode("a.jpg", 1, int)]
+        slow = [asyncio.ensure_future(executors.run("read", lambda: release.wait(10 * TIMEOUT))) for _ in range(32)]
+        work = [executors.run(kind, int) for kind in ("lookup", "search", "browse", "decode")]
         assert await asyncio.wait_for(asyncio.gather(*work), TIMEOUT) == [0] * 4
         assert not any(each.done() for each in slow)
         release.set()
@@ -43,16 +43,16 @@ def test_slow_file_reads_do_not_block_other_work() -> None:
 
 def test_a_large_photo_does_not_block_small_ones(start_in_process: StartInProcess, copy: Path) -> None:
     client, service = start_in_process()
-    large, written = Image.new("RGB", (6000, 4001), "white"), BytesIO()
-    large.save(written, "JPEG")
+    wide, written = Image.new("RGB", (6000, 4001), "white"), BytesIO()
+    wide.save(written, "JPEG")
 
     def search(name: str, data: bytes) -> httpx.Response:
         return client.post("/v1/search", files={"photo": (name, data)})
 
     with ThreadPoolExecutor(1) as pool:
-        with blocked(service.executors._large):
+        with blocked(large := service.executors.pools["large"]):
             pending = pool.submit(search, "large.jpg", written.getvalue())
-            wait_until(lambda: service.executors._large._work_queue.qsize() == 1)
+            wait_until(lambda: large._work_queue.qsize() == 1)
             for _ in range(3):
                 assert search("copy.jpg", copy.read_bytes()).status_code == 200
             assert not pending.done()
@@ -64,7 +64,8 @@ def test_running_out_of_memory_names_the_photo() -> None:
         raise MemoryError
 
     with closing(Executors()) as executors:
-        for work in (executors.decode("wide.tif", 1, too_large), executors.report("wide.tif", too_large)):
+        for kind in ("decode", "report"):
+            work = executors.run(kind, too_large, photo="wide.tif")
             with pytest.raises(PhotoError, match=r"^wide\.tif: too large for the available memory$"):
                 asyncio.run(work)
 
@@ -80,7 +81,7 @@ def test_queued_comparisons_hold_no_full_size_pixels(template: Path, extractor: 
         return sum(each.numel() for each in found)
 
     async def ask(app: FastAPI) -> int:
-        waiting = app.state.service.executors._report
+        waiting = app.state.service.executors.pools["report"]
         waiting.submit(hold.wait, 10 * TIMEOUT)
         data, transport = (tmp_path / "large.jpg").read_bytes(), httpx.ASGITransport(app)
         files = {"first": ("a.jpg", data), "second": ("b.jpg", data)}

@@ -17,7 +17,7 @@ from tests.service.conftest import Server, Start
 from homing.collection import Collection
 from homing.errors import HomingError
 from homing.service import create_app
-from homing.service.keys import ROLES, Caller, Keys, new_key
+from homing.service.auth import ROLES, Caller, Keys, new_key
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

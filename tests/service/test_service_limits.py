@@ -31,8 +31,8 @@ from tests.service.conftest import (
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
 from homing.service import Keys, Limits
-from homing.service.batcher import Batcher, batch_size
-from homing.service.keys import new_key
+from homing.service.auth import new_key
+from homing.service.executors import Batcher, batch_size
 from homing.service.limits import RateLimiter
 from homing.service.problems import TooBusyError
 from homing.service.writer import Writer
@@ -51,7 +51,7 @@ def photo(path: Path, **options: Any) -> dict[str, Any]:
 def test_requests_beyond_the_limit_are_refused(start_in_process: StartInProcess, copy: Path) -> None:
     client, service = start_in_process(requests=2)
     with ThreadPoolExecutor(2) as pool:
-        with blocked(service.executors._search):
+        with blocked(service.executors.pools["search"]):
             waiting = [pool.submit(client.post, "/v1/search", **photo(copy)) for _ in range(2)]
             wait_until(lambda: service.admission.requests == 2)
             refused = client.post("/v1/search", **photo(copy))

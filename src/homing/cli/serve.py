@@ -10,7 +10,7 @@ import typer
 from homing.cli._console import err_console, one_line
 
 if TYPE_CHECKING:
-    from homing.service.keys import Keys
+    from homing.service.auth import Keys
     from homing.service.limits import Limits
 
 
@@ -48,7 +48,7 @@ def serve(
 
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage"):
         load_extra(library, extra="serve")
-    from homing.service.keys import Keys, new_key as make_key
+    from homing.service.auth import Keys, new_key as make_key
     from homing.service.limits import Limits
 
     if new_key is not None:

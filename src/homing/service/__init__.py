@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from homing.service.app import create_app
-    from homing.service.keys import Keys
+    from homing.service.auth import Keys
     from homing.service.limits import Limits
 
 __all__ = ["Keys", "Limits", "create_app"]
 
 # Imported on first use: the client needs none of the server's dependencies.
-_MODULE_OF = {"Keys": "keys", "Limits": "limits", "create_app": "app"}
+_MODULE_OF = {"Keys": "auth", "Limits": "limits", "create_app": "app"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 from fastapi import FastAPI, Request
+from pydantic import TypeAdapter
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,11 +18,10 @@ from homing.collection import Collection
 from homing.collection.folder import Folder
 from homing.errors import HomingError
 from homing.service import problems
-from homing.service.keys import Keys
+from homing.service.auth import Keys
 from homing.service.limits import Limits
-from homing.service.problems import ProblemDetails
-from homing.service.routes import activate, compare, health, jobs, page, photos, search
-from homing.service.schemas import ActivationReport
+from homing.service.routes import activate, compare, page, photos, search, status
+from homing.service.schemas import ActivationReport, ProblemDetails
 from homing.service.state import Service
 
 _CONTENT_SECURITY_POLICY = (
@@ -65,8 +65,8 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     )
     app.state.service = service
     problems.install_handlers(app)
-    for module in (health, search, photos, activate, compare, jobs, page):
-        app.include_router(module.router)
+    for route in (status, search, photos, activate, compare, page):
+        app.include_router(route.router)
     app.add_middleware(_HeadersMiddleware, service=service)
     app.openapi = lambda: _build_openapi(app)  # type: ignore[method-assign]
     return app
@@ -78,7 +78,7 @@ def _build_openapi(app: FastAPI) -> dict[str, Any]:
         document = FastAPI.openapi(app)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for model in (ProblemDetails, ActivationReport):
-            own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            own = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
             schemas |= own.pop("$defs", {})
             schemas[model.__name__] = own
         for methods in document["paths"].values():
@@ -124,4 +124,4 @@ class _HeadersMiddleware:
             # Handled here because Starlette's own handler runs outside of the middleware.
             if response_started:
                 raise  # uvicorn logs it and closes the connection
-            await problems.internal_error_response(Request(scope), error)(scope, receive, with_headers)
+            await problems.problem_response(Request(scope), error)(scope, receive, with_headers)

@@ -1,32 +1,134 @@
-"""Authentication and authorization: API keys, roles and the origin of requests."""
+"""Authentication and authorization: API keys with roles, and the origin of requests.
+
+A TOML file holds the names, roles and hashes of keys; the keys themselves are not stored.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 
-from homing.service.keys import Caller, Role
+from homing._io.files import make_folder, report_write_errors, write_atomically
+from homing.errors import HomingError, UnknownNameError
 from homing.service.problems import ProblemError
-from homing.service.state import ServiceDep
 
-_LOCAL_CALLER = Caller("local", "admin")
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Role = Literal["search", "contribute", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Each role includes those before it."""
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def _require_role(role: Role) -> Callable[[Request, ServiceDep], Awaitable[Caller]]:
-    async def check(request: Request, service: ServiceDep) -> Caller:
+@dataclass(frozen=True)
+class Caller:
+    """The name and role of a key."""
+
+    name: str
+    role: Role
+
+    def has_role(self, role: Role) -> bool:
+        """Whether the caller's role includes this one."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class Keys:
+    """The keys of a service."""
+
+    def __init__(self, callers: dict[str, Caller]) -> None:
+        """`callers` maps SHA-256 hashes of keys to callers."""
+        self._callers = callers
+
+    @classmethod
+    def read(cls, path: Path) -> Keys:
+        """Read the keys in a file. Raises HomingError if any entry is invalid."""
+        entries = _read_entries(path)
+        if not entries:
+            raise HomingError(f"{path} holds no keys; make one with: homing serve --new-key NAME --keys {path}")
+        return cls({sha256: Caller(name, role) for name, (role, sha256) in entries.items()})
+
+    def find(self, key: str) -> Caller | None:
+        """The caller with this key, found in constant time."""
+        given, found = _hash_key(key), None
+        for sha256, caller in self._callers.items():
+            if hmac.compare_digest(given, sha256):
+                found = caller
+        return found
+
+
+def new_key(path: Path, name: str, role: str) -> str:
+    """Generate a key, and store its hash in the file, readable by its owner only. The key itself is not stored."""
+    if role not in ROLES:
+        raise UnknownNameError("role", role, ROLES)
+    if not _NAME.fullmatch(name):
+        raise HomingError(f"the name of a key consists of letters, digits, _ and -, at most 64; got {name!a}")
+    entries = _read_entries(path) if path.exists() else {}
+    if name in entries:
+        raise HomingError(f"{path} already holds a key '{name}'; choose another name, or remove that key")
+    key = secrets.token_urlsafe(32)
+    entries[name] = (role, _hash_key(key))
+    text = "\n".join(f'[keys.{each}]\nrole = "{of}"\nsha256 = "{sha256}"\n' for each, (of, sha256) in entries.items())
+    with report_write_errors(path):
+        make_folder(path.absolute().parent)
+        before = os.umask(0o077)
+        try:
+            write_atomically(path, text.encode())
+        finally:
+            os.umask(before)
+    return key
+
+
+def _read_entries(path: Path) -> dict[str, tuple[Role, str]]:
+    """Roles and hashes by name."""
+    try:
+        found = tomllib.loads(path.read_text()).get("keys", {})
+        entries = {name: (entry["role"], entry["sha256"]) for name, entry in found.items()}
+    except OSError as error:
+        raise HomingError(f"the keys in {path} cannot be read: {error.strerror}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise HomingError(f"{path} is not a key file: expected [keys.NAME] with role and sha256") from error
+    for name, (role, sha256) in entries.items():
+        if role not in ROLES or not re.fullmatch("[0-9a-f]{64}", str(sha256)):
+            raise HomingError(
+                f"{path}: key '{name}' needs a role ({', '.join(ROLES)}) and the sha256 of a key, 64 hexadecimal digits"
+            )
+    if len({sha256 for _, sha256 in entries.values()}) < len(entries):
+        raise HomingError(f"{path} holds one key under two names; generate a new key for one of them")
+    return entries
+
+
+def _hash_key(key: str) -> str:
+    return hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
+
+
+def _require_role(role: Role) -> Callable[[Request], Awaitable[Caller]]:
+    async def check(request: Request) -> Caller:
+        service = request.app.state.service
         _reject_cross_site(request)
         if service.keys is None:
             _reject_remote(request)
-            return _LOCAL_CALLER
+            return Caller("local", "admin")
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        caller = service.keys.find(key.strip()) if scheme.lower() == "bearer" else None
+        caller: Caller | None = service.keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
             line = "a key is required: Authorization: Bearer KEY" if not key else "this key is not known"
             raise ProblemError(HTTPStatus.UNAUTHORIZED, line, headers={"WWW-Authenticate": "Bearer"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -11,11 +13,12 @@ from types import TracebackType
 from typing import Any, overload
 
 from homing._io.paths import Location, location, path_exists, prepare_output_location, write_file
-from homing.collection import Reference, SearchResult
+from homing.collection import Outcome, Reference, SearchResult
 from homing.collection._targets import targets
 from homing.collection.collection import ReferenceSelector
 from homing.collection.references import ReferenceQuery, State
 from homing.errors import HomingError, NotFoundError, PhotoError
+from homing.perception import Quality
 from homing.photo import (
     FoundPhoto,
     MemoryPhoto,
@@ -28,24 +31,32 @@ from homing.photo import (
     read_file,
 )
 from homing.photo.inputs import is_one_photo
-from homing.service.client_models import (
-    Comparison,
-    RemoteOutcome,
-    ServiceInfo,
-    failed,
-    parse_added,
-    parse_comparison,
-    parse_fields,
-    parse_page,
-    parse_reference,
-    parse_released,
-    parse_result,
-)
+from homing.service import schemas
 from homing.service.transport import OutgoingPhoto, Transport, send_in_batches
+
+_PAGE_SIZE = 500  # references of one response
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteOutcome(Outcome):
+    """Outcome of one photo that was sent, with the id of its reference."""
+
+    id: int | None = None
+
 
 OutcomeCallback = Callable[[RemoteOutcome], None]
 
-_PAGE_SIZE = 500  # references of one response
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two photos compared; `pictures` holds image files by name."""
+
+    same_size: bool
+    quality: Quality | None
+    distance: float
+    false_match_probability: float
+    aligned: bool
+    pictures: dict[str, bytes] = field(repr=False)
 
 
 class Client:
@@ -134,15 +145,15 @@ class Client:
         wanted, after, given = ReferenceQuery(state=state, name_contains=name_contains, limit=limit), None, 0
         while size := wanted.page_size(given, _PAGE_SIZE):
             query = {"after": after, "limit": size, "name": name_contains or None, "state": state}
-            found, more = self._transport.request_json("GET", "/v1/photos", parse_page, query=query)
-            yield from found
-            if not more:
+            page = self._transport.request_json("GET", "/v1/photos", schemas.ReferencePage, query=query)
+            yield from (each.to_reference() for each in page.photos)
+            if page.next is None:
                 return
-            after, given = found[-1].id, given + len(found)
+            after, given = page.photos[-1].id, given + len(page.photos)
 
     def reference(self, id: int) -> Reference:
         """One reference with its releases. Raises NotFoundError if there is none."""
-        return self._transport.request_json("GET", f"/v1/photos/{id:d}", parse_reference)
+        return self._transport.request_json("GET", f"/v1/photos/{id:d}", schemas.Reference).to_reference()
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[RemoteOutcome]:
         """Remove references and their stored files, by id or by the files that were added.
@@ -157,11 +168,13 @@ class Client:
     def compare(self, first: PhotoLike, second: PhotoLike) -> Comparison:
         """Distance of two photos, and pictures of the two; neither is stored."""
         files = [(name, OutgoingPhoto.load(as_photo(each))) for name, each in (("first", first), ("second", second))]
-        return self._transport.request_json("POST", "/v1/compare", parse_comparison, files=files)
+        answer = self._transport.request_json("POST", "/v1/compare", schemas.Comparison, files=files)
+        pictures = {name: base64.b64decode(url.partition("base64,")[2]) for name, url in answer.pictures.items()}
+        return answer.to(Comparison, quality=answer.quality and answer.quality.to_quality(), pictures=pictures)
 
-    def info(self) -> ServiceInfo:
+    def info(self) -> schemas.ServiceInfo:
         """A summary of the collection's contents."""
-        return self._transport.request_json("GET", "/v1/info", partial(parse_fields, ServiceInfo))
+        return self._transport.request_json("GET", "/v1/info", schemas.ServiceInfo)
 
     def close(self) -> None:
         """Close the connections."""
@@ -178,29 +191,40 @@ class Client:
     def _search_batch(
         self, query: Mapping[str, Any], batch: Sequence[OutgoingPhoto]
     ) -> list[SearchResult | PhotoError]:
-        def parse(data: Any) -> list[SearchResult | PhotoError]:
-            if len(batch) == 1:
-                return [parse_result(data)]
-            return [one(*pair) for pair in zip(batch, data["results"], strict=True)]
-
-        def one(outgoing: OutgoingPhoto, data: Any) -> SearchResult | PhotoError:
-            problem = data.get("problem")
-            if problem is None:
-                return parse_result(data)
-            if problem["status"] == HTTPStatus.TOO_MANY_REQUESTS:  # the queue was full for this photo
-                return self._search_batch(query, [outgoing])[0]
-            return PhotoError(outgoing.message(problem["detail"]))
-
         files = [("photo", outgoing) for outgoing in batch]
-        return self._transport.request_json("POST", "/v1/search", parse, files=files, query=query)
+        if len(batch) == 1:
+            answer = self._transport.request_json(
+                "POST", "/v1/search", schemas.SearchResponse, files=files, query=query
+            )
+            return [answer.to_result()]
+        several = self._transport.request_json(
+            "POST", "/v1/search", schemas.BatchSearchResponse, files=files, query=query
+        )
+        with self._transport.reading("/v1/search"):
+            return [self._one_result(query, *pair) for pair in zip(batch, several.results, strict=True)]
+
+    def _one_result(
+        self, query: Mapping[str, Any], outgoing: OutgoingPhoto, found: schemas.QueryResult | schemas.QueryProblem
+    ) -> SearchResult | PhotoError:
+        if isinstance(found, schemas.QueryResult):
+            return found.to_result()
+        if found.problem.status == HTTPStatus.TOO_MANY_REQUESTS:  # the queue was full for this photo
+            return self._search_batch(query, [outgoing])[0]
+        return PhotoError(outgoing.message(found.problem.detail))
 
     def _add_batch(self, batch: Sequence[OutgoingPhoto]) -> list[RemoteOutcome]:
-        def parse(data: Any) -> list[RemoteOutcome]:
-            return [parse_added(*pair) for pair in zip(batch, data["outcomes"], strict=True)]
-
-        return self._transport.request_json(
-            "POST", "/v1/photos", parse, files=[("photo", outgoing) for outgoing in batch]
-        )
+        files = [("photo", outgoing) for outgoing in batch]
+        answer = self._transport.request_json("POST", "/v1/photos", schemas.AddResponse, files=files)
+        with self._transport.reading("/v1/photos"):
+            return [
+                RemoteOutcome(
+                    photo=str(outgoing.photo),
+                    id=each.id,
+                    state=each.state,
+                    reason=each.problem and each.problem.removeprefix(f"{outgoing.name}: "),
+                )
+                for outgoing, each in zip(batch, answer.outcomes, strict=True)
+            ]
 
     def _activate_batch(
         self,
@@ -212,9 +236,11 @@ class Client:
         (outgoing,) = batch
         target = target_of[outgoing.photo]
         response = self._transport.request("POST", "/v1/activate", files=[("photo", outgoing)], values=values)
-        outcome = self._transport.parse(response, lambda: parse_released(outgoing, target, response.headers))
+        with self._transport.reading("/v1/activate"):
+            headers = schemas.ReleaseHeaders.from_headers(response.headers)
         _write_released(target, response.content, outgoing)
-        return [outcome]
+        quality = schemas.Quality.of(headers).to_quality()
+        return [headers.to(RemoteOutcome, photo=str(outgoing.photo), released=str(target), **vars(quality))]
 
     def _remove_one(self, what: int | Location) -> RemoteOutcome:
         try:
@@ -224,7 +250,7 @@ class Client:
             line = "no reference has this id" if isinstance(what, int) else "no reference of this name has its bytes"
             return RemoteOutcome(photo=str(what), state="failed", reason=line)
         except PhotoError as error:
-            return failed(what, error)
+            return _failed(what, error)
         return RemoteOutcome(photo=one.photo if isinstance(what, int) else str(what), id=one.id, state="removed")
 
     def _find_by_file(self, path: Location) -> Reference:
@@ -244,33 +270,31 @@ def _find_photos(photos: PhotosLike) -> list[FoundPhoto[Location | MemoryPhoto]]
 
 def _collect_outcomes(
     photos: Sequence[Location | MemoryPhoto],
-    outcomes: Iterable[RemoteOutcome | PhotoError],
+    results: Iterator[RemoteOutcome | PhotoError],
     on_outcome: OutcomeCallback | None,
 ) -> list[RemoteOutcome]:
-    """The outcomes of all photos, each reported as it comes."""
-    collected = []
-    for photo, each in zip(photos, _fail_rest(photos, outcomes), strict=True):
-        outcome = failed(photo, each) if isinstance(each, PhotoError) else each
+    """The outcomes of all photos, each reported as it comes.
+
+    If the service is lost after it has processed some photos, the remaining ones fail.
+    """
+    outcomes: list[RemoteOutcome] = []
+    lost: HomingError | None = None
+    for photo in photos:
+        try:
+            result = PhotoError(f"{photo}: {lost}") if lost else next(results)
+        except HomingError as error:
+            if all(each.error is not None for each in outcomes):
+                raise
+            lost, result = error, PhotoError(f"{photo}: {error}")
+        outcomes.append(_failed(photo, result) if isinstance(result, PhotoError) else result)
         if on_outcome is not None:
-            on_outcome(outcome)
-        collected.append(outcome)
-    return collected
+            on_outcome(outcomes[-1])
+    return outcomes
 
 
-def _fail_rest(
-    photos: Sequence[Location | MemoryPhoto], outcomes: Iterable[RemoteOutcome | PhotoError]
-) -> Iterator[RemoteOutcome | PhotoError]:
-    """The given outcomes. If the service is lost after some photos succeeded, the remaining ones fail."""
-    seen = done = 0
-    try:
-        for each in outcomes:
-            seen += 1
-            done += isinstance(each, RemoteOutcome)
-            yield each
-    except HomingError as error:
-        if not done:
-            raise
-        yield from (PhotoError(f"{photo}: {error}") for photo in photos[seen:])
+def _failed(photo: int | Location | MemoryPhoto, error: PhotoError) -> RemoteOutcome:
+    """The outcome of a photo that failed with an error."""
+    return RemoteOutcome(photo=str(photo), state="failed", reason=str(error).removeprefix(f"{photo}: "), error=error)
 
 
 def _write_released(target: Location, data: bytes, outgoing: OutgoingPhoto) -> None:

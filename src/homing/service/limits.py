@@ -57,30 +57,11 @@ class Limits:
 
 
 class AdmissionControl:
-    """Admits requests within the limits. Thread-safe for bytes, which jobs free from another thread."""
+    """Counts requests and their bytes. Thread-safe for bytes, which jobs free from another thread."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._lock = Lock()
+        self.limits, self.lock = limits, Lock()
         self.requests = self.bytes = 0
-
-    def admit(self) -> None:
-        """Admit one request, or raise TooBusyError."""
-        if self.requests >= self._limits.requests:
-            raise TooBusyError(f"the service is busy with {self.requests} requests; try again")
-        self.requests += 1
-
-    def reserve(self, count: int) -> None:
-        """Reserve memory, or raise TooBusyError."""
-        with self._lock:
-            if self.bytes + count > self._limits.memory_bytes:
-                raise TooBusyError("the memory for photos is full; try again")
-            self.bytes += count
-
-    def free(self, count: int) -> None:
-        """Release reserved memory."""
-        with self._lock:
-            self.bytes -= count
 
 
 class Reservation:
@@ -91,13 +72,18 @@ class Reservation:
         self._admitted = self._detached = False
 
     def admit(self) -> None:
-        """Count the request as being processed; called once all of it has been received."""
-        self._admission.admit()
+        """Count the request as being processed, once all of it has been received; TooBusyError beyond the limit."""
+        if self._admission.requests >= self._admission.limits.requests:
+            raise TooBusyError(f"the service is busy with {self._admission.requests} requests; try again")
+        self._admission.requests += 1
         self._admitted = True
 
     def reserve(self, count: int) -> None:
-        """Reserve more memory."""
-        self._admission.reserve(count)
+        """Reserve more bytes of memory; TooBusyError beyond the limit."""
+        with self._admission.lock:
+            if self._admission.bytes + count > self._admission.limits.memory_bytes:
+                raise TooBusyError("the memory for photos is full; try again")
+            self._admission.bytes += count
         self._bytes += count
 
     def detach(self) -> Callable[[], None]:
@@ -112,12 +98,16 @@ class Reservation:
             self._free()
 
     def _free(self) -> None:
-        self._admission.free(self._bytes)
+        with self._admission.lock:
+            self._admission.bytes -= self._bytes
         self._bytes = 0
 
 
 class RateLimiter:
-    """Rate limit per key: a token bucket that holds the requests of one minute."""
+    """Rate limit per key: a token bucket that holds the requests of one minute.
+
+    By hand, because it is a dozen lines, and libraries for it bring a store of their own or know no Retry-After.
+    """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity, self._clock = per_minute, clock

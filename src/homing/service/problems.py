@@ -4,47 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from homing.errors import (
-    BusyError,
-    CollectionError,
-    HomingError,
-    NotFoundError,
-    PhotoError,
-    TooLargeError,
-    UnsupportedError,
-)
+from homing.errors import CollectionError, HomingError
+from homing.service.schemas import STATUS_OF, ProblemDetails
 
 MEDIA_TYPE = "application/problem+json"
-# The first that matches: subclasses come before their base classes.
-_STATUS: list[tuple[type[HomingError], HTTPStatus]] = [
-    (UnsupportedError, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
-    (TooLargeError, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
-    (PhotoError, HTTPStatus.UNPROCESSABLE_ENTITY),
-    (BusyError, HTTPStatus.CONFLICT),
-    (NotFoundError, HTTPStatus.NOT_FOUND),
-    (CollectionError, HTTPStatus.INTERNAL_SERVER_ERROR),
-    (HomingError, HTTPStatus.UNPROCESSABLE_ENTITY),
-]
-
-
-class ProblemDetails(BaseModel):
-    """A problem as in RFC 9457; `detail` is one line: what was expected, what was received, what to do."""
-
-    type: str = "about:blank"
-    title: str
-    status: int
-    detail: str
-    instance: str = Field(description="The path of the request.")
+_log = logging.getLogger("homing")
 
 
 class ProblemError(Exception):
@@ -62,14 +36,25 @@ class TooBusyError(ProblemError):
         super().__init__(HTTPStatus.TOO_MANY_REQUESTS, detail, headers={"Retry-After": str(seconds)})
 
 
-def to_problem(error: ProblemError | HomingError) -> ProblemError:
-    """Convert an error of the library; errors of the collection are logged with their traceback."""
+_HANDLED = (ProblemError, HomingError, HTTPException, RequestValidationError)
+
+
+def to_problem(error: Exception) -> ProblemError:
+    """Convert an error; those of the collection, and unexpected ones, are logged with their traceback."""
     if isinstance(error, ProblemError):
         return error
-    status = next(status for kind, status in _STATUS if isinstance(error, kind))
-    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        logging.getLogger("homing").error("%s", error, exc_info=error)
-    return ProblemError(status, str(error))
+    if isinstance(error, HTTPException):
+        return ProblemError(error.status_code, str(error.detail), headers=error.headers)
+    if isinstance(error, RequestValidationError):
+        lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
+        return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines))
+    if not isinstance(error, HomingError):
+        return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of the service")
+    status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), None)
+    if status is None and isinstance(error, CollectionError):
+        _log.error("%s", error, exc_info=error)
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return ProblemError(status or HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
 
 
 def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
@@ -82,6 +67,18 @@ def problem_details(request: Request, problem: ProblemError) -> ProblemDetails:
     )
 
 
+def problem_response(request: Request, error: Exception) -> JSONResponse:
+    """The response to any error; unexpected ones are logged with their traceback."""
+    if not isinstance(error, _HANDLED):
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    problem = to_problem(error)
+    if problem.status == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(request)):
+        problem.detail = f"{request.method} is not allowed here; allowed: {methods}"
+        problem.headers["Allow"] = methods
+    document = asdict(problem_details(request, problem))
+    return JSONResponse(document, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
+
+
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """OpenAPI responses: these problems, and those of every route."""
     schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
@@ -92,46 +89,20 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install_handlers(app: FastAPI) -> None:
-    """Install the exception handlers of an app."""
+    """Answer the errors of an app that are expected; the middleware answers all others."""
 
-    async def on_known_error(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, ProblemError | HomingError)
-        return _problem_response(request, to_problem(error))
+    async def handle(request: Request, error: Exception) -> JSONResponse:
+        return problem_response(request, error)
 
-    async def on_http_exception(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        detail, headers = str(error.detail), dict(error.headers or {})
-        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and (methods := _allowed_methods(app, request.url.path)):
-            detail, headers["Allow"] = f"{request.method} is not allowed here; allowed: {methods}", methods
-        return _problem_response(request, ProblemError(error.status_code, detail, headers=headers))
-
-    async def on_validation_error(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
-        lines = [f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors()]
-        return _problem_response(request, ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(lines)))
-
-    app.add_exception_handler(ProblemError, on_known_error)
-    app.add_exception_handler(HomingError, on_known_error)
-    app.add_exception_handler(HTTPException, on_http_exception)
-    app.add_exception_handler(RequestValidationError, on_validation_error)
+    for kind in _HANDLED:
+        app.add_exception_handler(kind, handle)
 
 
-def internal_error_response(request: Request, error: Exception) -> JSONResponse:
-    """The response to an unexpected error, which is logged with its traceback."""
-    logging.getLogger("homing").error("%s %s failed", request.method, request.url.path, exc_info=error)
-    line = "internal error; see the log of the service"
-    return _problem_response(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, line))
-
-
-def _allowed_methods(app: FastAPI, path: str) -> str:
+def _allowed_methods(request: Request) -> str:
     """The methods of a path. Starlette itself reports only those of the first matching route."""
-    described = app.openapi()["paths"].items()
+    described = request.app.openapi()["paths"].items()
+    path = request.url.path
     found = {
         method.upper() for template, methods in described if compile_path(template)[0].match(path) for method in methods
     }
     return ", ".join(sorted(found | ({"HEAD"} if "GET" in found else set())))
-
-
-def _problem_response(request: Request, problem: ProblemError) -> JSONResponse:
-    document = problem_details(request, problem).model_dump()
-    return JSONResponse(document, problem.status, headers=problem.headers, media_type=MEDIA_TYPE)

@@ -1,21 +1,62 @@
-"""Responses with pictures and files."""
+"""Responses with pictures and files: recorded files, pictures of them in an LRU cache, ETags, attachments."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from urllib.parse import quote
 
 from fastapi import Request, Response
 
+from homing._io.paths import Location
 from homing.collection import Reference, Release
-from homing.collection.uploads import display_name
-from homing.errors import NotFoundError
-from homing.service.image_cache import read_recorded
-from homing.service.state import Service
+from homing.errors import NotFoundError, PhotoError
+from homing.photo import read_file
+from homing.service.uploads import PhotoFile
 
+MAX_BYTES = 64_000_000  # of cached pictures
 _TYPES = {".jpg": "jpeg", ".jpeg": "jpeg", ".jpe": "jpeg", ".jfif": "jpeg", ".tif": "tiff", ".hif": "heif"}
 _OTHERS = ("png", "webp", "tiff", "avif", "heic", "heif", "bmp")
+
+
+class ImageCache:
+    """An LRU cache of encoded pictures. Only the event loop uses it."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes, self._bytes = max_bytes, 0
+        self._images: OrderedDict[str, bytes] = OrderedDict()
+
+    async def get(self, name: str, render: Callable[[], Awaitable[bytes]]) -> bytes:
+        """The picture of this name, rendered if it is not cached."""
+        data = self._images.pop(name, None)
+        if data is None:
+            data = await render()
+            replaced = self._images.pop(name, b"")  # another request may have rendered it meanwhile
+            self._bytes += len(data) - len(replaced)
+        self._images[name] = data
+        while self._bytes > self._max_bytes:
+            self._bytes -= len(self._images.popitem(last=False)[1])
+        return data
+
+
+def read_recorded(path: Location, sha256: str) -> PhotoFile:
+    """Read a file and compare it with its recorded hash; NotFoundError, which names no folder, if they differ."""
+    try:
+        file = PhotoFile(path.name, read_file(path))
+        _ = file.size  # of a photo
+    except PhotoError as error:
+        raise NotFoundError(str(error).replace(str(path), path.name)) from error
+    if file.sha256 != sha256:
+        raise NotFoundError(f"{file.name}: the file has changed since it was recorded")
+    return file
+
+
+def latest_release(reference: Reference) -> Release:
+    """The latest release of a reference. Raises NotFoundError if there is none."""
+    if not reference.releases:
+        raise NotFoundError(f"reference {reference.id} has no released file; activate it first")
+    return reference.releases[0]
 
 
 async def etag_response(
@@ -34,21 +75,6 @@ async def etag_response(
     if request.headers.get("if-none-match") == headers["ETag"]:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     return Response(await data(), media_type=media_type, headers=headers)
-
-
-def latest_release(reference: Reference) -> Release:
-    """The latest release of a reference. Raises NotFoundError if there is none."""
-    if not reference.releases:
-        raise NotFoundError(f"reference {reference.id} has no released file; activate it first")
-    return reference.releases[0]
-
-
-def released_response(service: Service, number: int) -> Response:
-    """The latest released file of a reference."""
-    latest = latest_release(service.listing.one(number))
-    return file_response(
-        read_recorded(service.upload_store.resolve_source(latest.path), latest.sha256).data, display_name(latest.path)
-    )
 
 
 def file_response(data: bytes, name: str) -> Response:

@@ -1,70 +1,100 @@
-"""Schemas of the service's JSON answers, as in its OpenAPI description."""
+"""Schemas of the service's JSON: what routes answer, and what `homing.Client` reads.
+
+They are plain dataclasses because the client has no pydantic. FastAPI describes them in the OpenAPI document; the text
+below a field is its description there.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal
+from http import HTTPStatus
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from homing import collection
+from homing import collection, perception
 from homing.collection.results import Verdict, format_probability
 from homing.collection.uploads import display_name
-from homing.service.problems import ProblemDetails
+from homing.errors import BusyError, HomingError, NotFoundError, TooLargeError, UnsupportedError
+
+STATUS_OF: dict[type[HomingError], int] = {
+    UnsupportedError: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    TooLargeError: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BusyError: HTTPStatus.CONFLICT,
+    NotFoundError: HTTPStatus.NOT_FOUND,
+}
+"""The status of each error that the client raises again as it was."""
+
+_CONFIG = {"revalidate_instances": "always", "use_attribute_docstrings": True}  # of pydantic, in the server
+
+Kind = TypeVar("Kind")
+Model = TypeVar("Model", bound="Schema")
 
 
-def thumbnail_url(number: int | None) -> str | None:
-    """The address of a reference's thumbnail; None for distractors."""
-    return None if number is None else f"/v1/photos/{number}/thumbnail"
+@dataclass(frozen=True, kw_only=True)
+class ProblemDetails:
+    """A problem as in RFC 9457; `detail` is one line: what was expected, what was received, what to do."""
+
+    __pydantic_config__: ClassVar[dict[str, object]] = _CONFIG
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    instance: str
+    """The path of the request."""
 
 
-def to_quality(psnr: float | None, ssim: float | None, linf: float | None) -> Quality:
-    """Convert a quality; JSON has no infinity, so an infinite PSNR becomes null."""
-    assert psnr is not None and ssim is not None and linf is not None
-    return Quality(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
-
-
-class StrictModel(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Schema:
     """Base of all answers: fields that are not declared are rejected."""
 
-    model_config = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[dict[str, object]] = _CONFIG | {"extra": "forbid"}
+
+    @classmethod
+    def of(cls: type[Model], source: object, **others: object) -> Model:
+        """Convert an object of the library: its attributes that have the names of fields, and other fields."""
+        return cls(**_attributes(cls, source) | others)
+
+    def to(self, kind: type[Kind], **others: object) -> Kind:
+        """Convert to a dataclass of the library: fields of the same names, and others."""
+        return kind(**_attributes(kind, self) | others)
 
 
-class Match(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class Match(Schema):
     """A reference near a query. Distances: smaller is closer."""
 
-    photo: str = Field(description="File name of the reference.")
-    id: int | None = Field(description="Id of the reference; null for distractors.")
+    photo: str
+    """File name of the reference."""
+    id: int | None
+    """Id of the reference; null for distractors."""
     distance: float
-    compared: Literal["code", "descriptor"] = Field(
-        description="What the distance was measured to: the code in the index, or the full descriptor."
-    )
+    compared: Literal["code", "descriptor"]
+    """What the distance was measured to: the code in the index, or the full descriptor."""
     state: Literal["passive", "activated", "unchanged", "distractor"]
-    false_match_probability: float = Field(
-        description="Probability that a photo related to none of the references has a match this near."
-    )
-    false_match_text: str = Field(description='The false-match probability in words, such as "1 in 40,000".')
+    false_match_probability: float
+    """Probability that a photo related to none of the references has a match this near."""
+    false_match_text: str
+    """The false-match probability in words, such as "1 in 40,000"."""
     verdict: Verdict
     thumbnail: str | None
 
     @classmethod
     def from_match(cls, match: collection.Match) -> Match:
         """Convert a match of the library."""
-        return cls(
+        return cls.of(
+            match,
             photo=display_name(match.photo),
-            id=match.id,
-            distance=match.distance,
-            compared=match.compared,
-            state=match.state,
-            false_match_probability=match.false_match_probability,
             false_match_text=format_probability(match.false_match_probability),
-            verdict=match.verdict,
-            thumbnail=thumbnail_url(match.id),
+            thumbnail=None if match.id is None else f"/v1/photos/{match.id}/thumbnail",
         )
 
 
-class SearchSettings(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings(Schema):
     """What the search did: number of references, cells probed, matches re-ranked by full descriptors."""
 
     references: int
@@ -75,7 +105,8 @@ class SearchSettings(StrictModel):
     variants: bool
 
 
-class SearchTimings(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class SearchTimings(Schema):
     """Milliseconds per stage; the sum over photos where several were searched for."""
 
     decode: float
@@ -83,74 +114,102 @@ class SearchTimings(StrictModel):
     search: float
 
 
-class QueryResult(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class QueryResult(Schema):
     """The verdict on one photo, its nearest references, and what the search did."""
 
-    query: str = Field(description="File name of the photo searched for.")
-    verdict: Verdict = Field(
-        description='Verdict of the best match: "match" up to a false-match probability of 0.001, "possible" up to 0.3.'
-    )
+    query: str
+    """File name of the photo searched for."""
+    verdict: Verdict
+    """Verdict of the best match: "match" up to a false-match probability of 0.001, "possible" up to 0.3."""
     matches: list[Match]
     search: SearchSettings
 
     @classmethod
     def from_result(cls, query: str, result: collection.SearchResult) -> QueryResult:
         """Convert a result of the library."""
-        return cls(
-            query=query,
-            verdict=result.verdict,
-            matches=[Match.from_match(match) for match in result],
-            search=SearchSettings(**vars(result.settings)),
-        )
+        matches = [Match.from_match(match) for match in result]
+        return cls.of(result, query=query, matches=matches, search=SearchSettings.of(result.settings))
+
+    def to_result(self) -> collection.SearchResult:
+        """Convert to a result of the library."""
+        matches = tuple(match.to(collection.Match) for match in self.matches)
+        return self.to(collection.SearchResult, matches=matches, settings=self.search.to(collection.SearchSettings))
 
 
+@dataclass(frozen=True, kw_only=True)
 class SearchResponse(QueryResult):
     """The result of one photo."""
 
+    # Declared again, because descriptions of fields are not inherited.
+    query: str
+    """File name of the photo searched for."""
+    verdict: Verdict
+    """Verdict of the best match: "match" up to a false-match probability of 0.001, "possible" up to 0.3."""
     milliseconds: SearchTimings
 
 
-class QueryProblem(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class QueryProblem(Schema):
     """Why one of several photos was not searched for."""
 
     query: str
     problem: ProblemDetails
 
 
-class BatchSearchResponse(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class BatchSearchResponse(Schema):
     """The results of several photos, in the order of the request."""
 
     results: list[QueryResult | QueryProblem]
     milliseconds: SearchTimings
 
 
-class PhotoOutcome(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class PhotoOutcome(Schema):
     """Outcome of one photo: the id of its reference, or the problem if it failed."""
 
     photo: str
     id: int | None
     state: Literal["added", "known", "activated", "unchanged", "failed"]
     problem: str | None = None
-    bytes_before: int | None = Field(default=None, description="Size of the photo's file, if it was activated.")
-    bytes_after: int | None = Field(default=None, description="Size of the released file, if there is one.")
-    notes: list[str] = Field(default=[], description="What was written differently than in the photo's file.")
+    bytes_before: int | None = None
+    """Size of the photo's file, if it was activated."""
+    bytes_after: int | None = None
+    """Size of the released file, if there is one."""
+    notes: tuple[str, ...] = ()
+    """What was written differently than in the photo's file."""
 
 
-class AddResponse(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class AddResponse(Schema):
     """The outcome of each photo, in the order of the request."""
 
     outcomes: list[PhotoOutcome]
 
 
-class Quality(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class Quality(Schema):
     """Difference of a released file from its original; `psnr` is null if the two are equal."""
 
     psnr: float | None
     ssim: float
     linf: float
 
+    @classmethod
+    def measured(cls, measured: perception.Quality | collection.Outcome | collection.Release) -> Quality:
+        """The quality of a file; JSON has no infinity, so an infinite PSNR becomes null."""
+        psnr, ssim, linf = measured.psnr, measured.ssim, measured.linf
+        assert psnr is not None and ssim is not None and linf is not None
+        return cls(psnr=psnr if math.isfinite(psnr) else None, ssim=ssim, linf=linf)
 
-class Release(StrictModel):
+    def to_quality(self) -> perception.Quality:
+        """Convert to a quality of the library."""
+        return perception.Quality(math.inf if self.psnr is None else self.psnr, self.ssim, self.linf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release(Schema):
     """One released file of a reference; `time` is in UTC."""
 
     photo: str
@@ -160,8 +219,18 @@ class Release(StrictModel):
     quality: Quality
     reason: str | None
 
+    @classmethod
+    def from_release(cls, release: collection.Release) -> Release:
+        """Convert a release of the library."""
+        return cls.of(release, photo=display_name(release.path), quality=Quality.measured(release))
 
-class Reference(StrictModel):
+    def to_release(self) -> collection.Release:
+        """Convert to a release of the library; its path is a file name."""
+        return self.to(collection.Release, path=self.photo, **vars(self.quality.to_quality()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference(Schema):
     """A reference and its released files, latest first; `added` is a time in UTC."""
 
     id: int
@@ -175,28 +244,20 @@ class Reference(StrictModel):
     @classmethod
     def from_reference(cls, reference: collection.Reference) -> Reference:
         """Convert a reference of the library; paths become file names."""
-        return cls(
-            id=reference.id,
+        return cls.of(
+            reference,
             photo=display_name(reference.photo),
-            state=reference.state,
-            added=reference.added,
-            sha256=reference.sha256,
             thumbnail=f"/v1/photos/{reference.id}/thumbnail",
-            releases=[
-                Release(
-                    photo=display_name(each.path),
-                    state=each.state,
-                    sha256=each.sha256,
-                    time=each.time,
-                    quality=to_quality(each.psnr, each.ssim, each.linf),
-                    reason=each.reason,
-                )
-                for each in reference.releases
-            ],
+            releases=[Release.from_release(each) for each in reference.releases],
         )
 
+    def to_reference(self) -> collection.Reference:
+        """Convert to a reference of the library."""
+        return self.to(collection.Reference, releases=tuple(each.to_release() for each in self.releases))
 
-class ReferencePage(StrictModel):
+
+@dataclass(frozen=True, kw_only=True)
+class ReferencePage(Schema):
     """One page of references, newest first; `next` is the address of the next page."""
 
     photos: list[Reference]
@@ -204,13 +265,15 @@ class ReferencePage(StrictModel):
     total: int
 
 
-class JobStarted(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class JobStarted(Schema):
     """The address at which a job reports its progress."""
 
     job: str
 
 
-class JobStatus(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class JobStatus(Schema):
     """Progress of a job."""
 
     id: str
@@ -221,7 +284,34 @@ class JobStatus(StrictModel):
     outcomes: list[PhotoOutcome]
 
 
-class EditedCopy(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class ReleaseHeaders(Schema):
+    """What the `X-Homing` headers of a file to release say; a header that is absent is None here."""
+
+    id: int
+    state: Literal["activated", "unchanged"]
+    reason: str | None = None
+    psnr: float | None = None
+    ssim: float
+    linf: float
+    bytes_before: int
+    bytes_after: int
+    notes: list[str]
+
+    def to_headers(self) -> dict[str, str]:
+        """The headers of a response."""
+        texts = vars(self) | {"notes": json.dumps(self.notes)}
+        return {_header(name): str(text) for name, text in texts.items() if text is not None}
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> ReleaseHeaders:
+        """Read the headers of a response."""
+        texts = {each.name: headers[_header(each.name)] for each in fields(cls) if _header(each.name) in headers}
+        return cls(**{name: text if name in ("state", "reason") else json.loads(text) for name, text in texts.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class EditedCopy(Schema):
     """Whether an edited copy is found with one probe, made from the original and from the released file."""
 
     edit: str
@@ -229,7 +319,8 @@ class EditedCopy(StrictModel):
     found_after: bool
 
 
-class ActivationReport(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class ActivationReport(Schema):
     """Outcome of an activation; `released` and `pictures` are addresses."""
 
     id: int
@@ -238,13 +329,15 @@ class ActivationReport(StrictModel):
     quality: Quality
     bytes_before: int
     bytes_after: int
-    notes: list[str] = Field(description="What was written differently than in the photo's file.")
+    notes: list[str]
+    """What was written differently than in the photo's file."""
     released: str
     pictures: dict[str, str]
     edited_copies: list[EditedCopy]
 
 
-class Comparison(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Schema):
     """Two photos compared; `pictures` holds data URLs by name.
 
     `first` and `second` are always present. If the two can be aligned, there are also `framed` (the second with the
@@ -260,7 +353,8 @@ class Comparison(StrictModel):
     pictures: dict[str, str]
 
 
-class ServiceInfo(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class ServiceInfo(Schema):
     """Contents of the collection, and the version of the service."""
 
     photos: int
@@ -276,7 +370,17 @@ class ServiceInfo(StrictModel):
     version: str
 
 
-class Health(StrictModel):
+@dataclass(frozen=True, kw_only=True)
+class Health(Schema):
     """The service is up."""
 
     status: Literal["ok"] = "ok"
+
+
+def _header(name: str) -> str:
+    return f"x-homing-{name.replace('_', '-')}"
+
+
+def _attributes(kind: type, source: object) -> dict[str, Any]:
+    """The attributes of an object that have the names of a dataclass's fields."""
+    return {each.name: getattr(source, each.name) for each in fields(kind) if hasattr(source, each.name)}

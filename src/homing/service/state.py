@@ -1,35 +1,90 @@
-"""State shared by the routes: the collection, thread pools, queues and caches."""
+"""State shared by the routes: the collection, its threads and queues, caches, jobs and metrics."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from pathlib import Path
-from typing import Annotated, TypeVar
+from http import HTTPStatus
+from typing import Annotated, Literal, TypeVar
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from starlette.types import Scope
+from torch import Tensor
 
-from homing._io.paths import total_size
-from homing.collection import Collection
+from homing._io.files import folder_size
+from homing.collection import Collection, Outcome, Reference
 from homing.collection.listing import ReferenceListing
 from homing.collection.uploads import UploadStore
-from homing.service.audit import AuditLog
-from homing.service.batcher import Batcher
-from homing.service.executors import Executors
-from homing.service.image_cache import ImageCache
-from homing.service.jobs import Job, Jobs
-from homing.service.keys import Keys
+from homing.errors import HomingError, PhotoError
+from homing.service.auth import Keys
+from homing.service.executors import Batcher, Executors
 from homing.service.limits import AdmissionControl, Limits, RateLimiter, Reservation
-from homing.service.metrics import Metrics
-from homing.service.schemas import PhotoOutcome
-from homing.service.writer import Writer
+from homing.service.problems import to_problem
+from homing.service.responses import ImageCache, read_recorded
+from homing.service.schemas import JobStarted, PhotoOutcome
+from homing.service.uploads import PhotoFile, check_upload
+from homing.service.writer import AuditLog, Job, Jobs, Writer
 
 Result = TypeVar("Result")
 _MINUTE = 60
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+
+
+class Metrics:
+    """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "homing_requests", "Requests answered.", ["method", "route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "homing_request_seconds",
+            "Seconds until the response starts.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._stages = Histogram(
+            "homing_stage_seconds", "Seconds of a search, by stage.", ["stage"], buckets=_SECONDS, registry=registry
+        )
+        self._batches = Histogram(
+            "homing_batch_size", "Network inputs per batch.", buckets=(1, 2, 4, 8, 16), registry=registry
+        )
+
+    def add_gauges(self, references: Callable[[], int], **queues: Callable[[], int]) -> None:
+        """Add gauges that are evaluated on each scrape: references, and the length of each queue."""
+        waiting = Gauge(
+            "homing_queue_length", "Items that wait or are processed, by queue.", ["queue"], registry=self._registry
+        )
+        for name, count in queues.items():
+            waiting.labels(name).set_function(count)
+        Gauge("homing_references", "References in the catalog.", registry=self._registry).set_function(references)
+
+    def observe_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """Record a response by route pattern; requests of unknown routes are recorded as one route, of any method."""
+        route = getattr(scope.get("route"), "path", "none")
+        known = route != "none" and status != HTTPStatus.METHOD_NOT_ALLOWED
+        self._requests.labels(scope["method"] if known else "any", route, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def observe_stages(self, **seconds: float) -> None:
+        """Record the seconds of each stage of a search."""
+        for stage, spent in seconds.items():
+            self._stages.labels(stage).observe(spent)
+
+    def observe_batch(self, size: int) -> None:
+        """Record the size of a batch."""
+        self._batches.observe(size)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus text format."""
+        return generate_latest(self._registry)
 
 
 class Service:
@@ -45,10 +100,9 @@ class Service:
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
         self.rate_limiter, self.jobs = RateLimiter(limits.per_minute), Jobs()
-        assert isinstance(collection.root, Path)  # `create_app` refuses addresses
-        self.audit = AuditLog(collection.root / "audit.jsonl")
+        self.audit = AuditLog(collection.folder.root / "audit.jsonl")
         self.metrics = Metrics()
-        self.upload_store = UploadStore(collection.root)
+        self.upload_store = UploadStore(collection.folder.root)
         self.admission = AdmissionControl(limits)
         self.image_cache = ImageCache()
         self.ready = False
@@ -64,7 +118,7 @@ class Service:
         """Load the network and the index, and start the threads; cleans up if any of it fails."""
         with ExitStack() as stack:
             self.upload_store.prepare()
-            folder = Path(str(self.collection.path))
+            folder = self.collection.folder.path
             # Two connections, so that lookups of one reference do not wait for scans of all.
             self.listing, self.scan_listing = (stack.enter_context(closing(ReferenceListing(folder))) for _ in range(2))
             self.executors = stack.enter_context(closing(Executors()))
@@ -84,23 +138,93 @@ class Service:
         """Size of the collection, at most a minute old, since counting many files is slow."""
         now = time.monotonic()
         if now - self._measured_at > _MINUTE:
-            self._bytes, self._measured_at = total_size(self.collection.root), now
+            self._bytes, self._measured_at = folder_size(self.collection.folder.root), now
         return self._bytes
+
+    async def reference(self, number: int) -> Reference:
+        """The reference with this id. Raises NotFoundError if there is none."""
+        return await self.executors.run("lookup", partial(self.listing.one, number))
+
+    async def read_recorded(self, source: str, sha256: str) -> PhotoFile:
+        """The file of a reference or of a release, if it is the recorded one; else NotFoundError."""
+        path = self.upload_store.resolve_source(source)
+        return await self.executors.run("read", partial(read_recorded, path, sha256))
+
+    async def check(self, upload: PhotoFile) -> None:
+        """Check an upload by its header."""
+        await self.executors.run("lookup", partial(check_upload, upload, self.limits))
+
+    async def describe(self, inputs: Tensor) -> Tensor:
+        """Descriptors (T, D) of network inputs (T, 3, S, S), in batches with those of other requests."""
+        return await asyncio.wrap_future(self.batcher.submit(inputs))
 
     async def write(self, change: Callable[[], Result]) -> Result:
         """Make a change in the writer's thread. It is made even if the request is canceled."""
         return await asyncio.shield(asyncio.wrap_future(self.writer.submit(change)))
 
-    def start_job(self, job: Job, steps: Sequence[Callable[[], list[PhotoOutcome]]], reservation: Reservation) -> None:
-        """Queue a job with the writer; its photos stay in memory until it is finished."""
-        if steps:
-            future = self.writer.submit_steps([partial(job.run_step, step) for step in steps])
+    async def check_uploads(
+        self, uploads: Sequence[PhotoFile]
+    ) -> tuple[list[PhotoFile], dict[PhotoFile, PhotoOutcome]]:
+        """Valid uploads, and the outcomes of invalid ones."""
+        good, bad = [], {}
+        for upload in uploads:
+            try:
+                await self.check(upload)
+                good.append(upload)
+            except PhotoError as error:
+                bad[upload] = self.failed_outcome(upload, error)
+        return good, bad
+
+    async def start_job(
+        self,
+        kind: Literal["add", "activate"],
+        uploads: Sequence[PhotoFile],
+        step: Callable[[list[PhotoFile]], Iterable[PhotoOutcome]],
+        reservation: Reservation,
+        response: Response,
+        *,
+        batch_size: int = 1,
+    ) -> JobStarted:
+        """Queue a job that processes uploads in batches, and answer with its address. Invalid uploads fail at once.
+
+        The photos stay in memory until it is finished.
+        """
+        good, bad = await self.check_uploads(uploads)
+        job = Job(kind, len(uploads), list(bad.values()))
+        batches = [good[start : start + batch_size] for start in range(0, len(good), batch_size)]
+
+        def run(batch: list[PhotoFile]) -> Iterable[PhotoOutcome]:
+            try:
+                return step(batch)
+            except HomingError as error:
+                return [self.failed_outcome(upload, error) for upload in batch]
+
+        if batches:
+            future = self.writer.submit_steps([partial(job.run_step, partial(run, batch)) for batch in batches])
             free = reservation.detach()  # only now: if the writer refuses the job, the request frees the memory
             future.add_done_callback(lambda _: free())  # before finish(): a finished job holds no memory
             future.add_done_callback(lambda done: job.finish(done.exception()))
         else:
             job.finish()
         self.jobs.add(job)
+        response.status_code, response.headers["Location"] = HTTPStatus.ACCEPTED, job.address
+        return JobStarted(job=job.address)
+
+    def failed_outcome(self, upload: PhotoFile, error: HomingError) -> PhotoOutcome:
+        """The outcome of a photo that an error prevented."""
+        line = self.upload_store.redact_paths(to_problem(error).detail).removeprefix(f"{upload.name}: ")
+        return PhotoOutcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
+
+    def photo_outcome(self, upload: PhotoFile, outcome: Outcome) -> PhotoOutcome:
+        """Convert an outcome of the library, under the name of the upload."""
+        catalog = self.collection.folder.catalog
+        return PhotoOutcome.of(
+            outcome,
+            photo=upload.name,
+            id=catalog.find(upload.sha256) or catalog.find_released(upload.sha256),
+            state="known" if outcome.state == "moved" else outcome.state,
+            problem=self.upload_store.redact_paths(f"{upload.name}: {outcome.reason}") if outcome.reason else None,
+        )
 
 
 def _get_service(request: Request) -> Service:

@@ -1,17 +1,21 @@
-"""HTTP transport of the client: uploads, retries while the service is busy, errors of one line."""
+"""HTTP transport of the client: uploads, retries while the service is busy, JSON, errors of one line."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from homing._extras import load_extra
 from homing._io.paths import Location
-from homing.errors import BusyError, HomingError, NotFoundError, PhotoError, TooLargeError, UnsupportedError
+from homing.errors import HomingError, PhotoError
 from homing.photo import MemoryPhoto, read_file
+from homing.service.schemas import STATUS_OF
 
 if TYPE_CHECKING:
     import httpx
@@ -22,13 +26,7 @@ Files = Sequence[tuple[str, "OutgoingPhoto"]]
 _MAX_RETRIES = 10  # of a request to a busy service
 _MAX_WAIT = 60  # seconds between retries at most, whatever Retry-After says
 _BATCH_PHOTOS, _BATCH_BYTES = 32, 100_000_000  # per request: below the default limits of a service
-_ERROR_TYPES: dict[int, type[HomingError]] = {
-    HTTPStatus.BAD_REQUEST: PhotoError,
-    HTTPStatus.NOT_FOUND: NotFoundError,
-    HTTPStatus.CONFLICT: BusyError,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: TooLargeError,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: UnsupportedError,
-}
+_ERROR_TYPES = {HTTPStatus.BAD_REQUEST: PhotoError} | {status: kind for kind, status in STATUS_OF.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,17 +97,19 @@ class Transport:
             raise self._to_error(response, files)
         return response
 
-    def request_json(self, method: str, path: str, parse: Callable[[Any], Result], **options: Any) -> Result:
-        """Send a request and parse its JSON response."""
+    def request_json(self, method: str, path: str, schema: type[Result], **options: Any) -> Result:
+        """Send a request and read its JSON response."""
         response = self.request(method, path, **options)
-        return self.parse(response, lambda: parse(response.json()))
+        with self.reading(path):
+            return from_json(schema, response.json())
 
-    def parse(self, response: httpx.Response, parse: Callable[[], Result]) -> Result:
-        """Parse a response. Raises HomingError if it is not one of a homing service."""
+    @contextmanager
+    def reading(self, path: str) -> Iterator[None]:
+        """Raises HomingError if what is read inside is not the response of a homing service."""
         try:
-            return parse()
+            yield
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            line = f"{self._address} does not answer {response.url.path} like homing serve; is it another version?"
+            line = f"{self._address} does not answer {path} like homing serve; is it another version?"
             raise HomingError(line) from error
 
     def _to_error(self, response: httpx.Response, files: Files) -> HomingError:
@@ -163,6 +163,29 @@ def _batches(photos: Iterable[Location | MemoryPhoto], max_photos: int) -> Itera
         batch_bytes += size
     if batch:
         yield batch
+
+
+def from_json(schema: type[Result], data: Any) -> Result:
+    """Build a dataclass from JSON. Unknown fields are ignored, so that newer services can add some."""
+    assert is_dataclass(schema)
+    hints = get_type_hints(schema)
+    names = [each.name for each in fields(schema) if each.name in data]
+    return schema(**{name: _convert(hints[name], data[name]) for name in names})
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    """Convert a value of a field: lists, dataclasses and times; others are as in JSON."""
+    members = [each for each in get_args(hint) if each is not NoneType]
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_convert(members[0], each) for each in value]
+    if isinstance(hint, UnionType):  # X | None, or several dataclasses: the first whose fields are all there
+        fitting = [each for each in members if is_dataclass(each) and {own.name for own in fields(each)} <= set(value)]
+        hint = (fitting or members)[0]
+    if is_dataclass(hint) and isinstance(hint, type):
+        return from_json(hint, value)
+    return datetime.fromisoformat(value.replace("Z", "+00:00")) if hint is datetime else value  # for Python 3.10
 
 
 def _drop_none(values: Mapping[str, Any] | None) -> dict[str, Any]:

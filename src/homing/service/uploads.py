@@ -1,4 +1,4 @@
-"""Multipart requests: parsed in memory within the limits, and checked before anything is decoded."""
+"""Multipart requests: described, parsed in memory within the limits, and checked before anything is decoded."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from http import HTTPStatus
 from io import BytesIO
+from typing import Any
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
@@ -20,7 +21,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from homing.errors import PhotoError, TooLargeError, UnsupportedError
-from homing.photo import image_size
+from homing.photo import Photo, image_size
 from homing.service.limits import Limits, Reservation
 from homing.service.problems import ProblemError
 
@@ -40,10 +41,20 @@ _SCAN, _END = 0xDA, 0xD9
 _SCANS = 100  # progressive JPEG files have about ten
 _ARCHIVES = {"a RAR archive": b"Rar!\x1a\x07", "a 7z archive": b"7z\xbc\xaf\x27\x1c"}
 
+_FILE = {"type": "string", "format": "binary"}
+PHOTOS = {"photo": {"type": "array", "items": _FILE, "minItems": 1}}
+TWO_PHOTOS = {"first": _FILE, "second": _FILE}
+
+
+def multipart_body(files: dict[str, Any], **values: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI description of a request body with required files and optional values."""
+    schema = {"type": "object", "properties": {**files, **values}, "required": list(files)}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
 
 @dataclass(frozen=True, eq=False)
-class Upload:
-    """A received file and its name."""
+class PhotoFile:
+    """The file of a photo in memory: an upload, or a recorded file."""
 
     name: str
     data: bytes
@@ -53,21 +64,30 @@ class Upload:
         """SHA-256 of the file."""
         return hashlib.sha256(self.data).hexdigest()
 
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height, as its header states them."""
+        return image_size(self.data, self.name)
+
+    def photo(self) -> Photo:
+        """Decode the photo."""
+        return Photo.decode(self.data, self.name)
+
 
 class Form:
     """A parsed multipart request: files and values by field name."""
 
-    def __init__(self, files: dict[str, list[Upload]], values: dict[str, str]) -> None:
+    def __init__(self, files: dict[str, list[PhotoFile]], values: dict[str, str]) -> None:
         self.values = values
         self._files = files
 
-    def photos(self, field: str = "photo") -> list[Upload]:
+    def photos(self, field: str = "photo") -> list[PhotoFile]:
         """The files of a field. Raises ProblemError if there are none."""
         if not self._files.get(field):
             raise ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, f"a file in the multipart field '{field}' is expected")
         return self._files[field]
 
-    def photo(self, field: str = "photo") -> Upload:
+    def photo(self, field: str = "photo") -> PhotoFile:
         """The only file of a field. Raises ProblemError if there are none or several."""
         first, *others = self.photos(field)
         if others:
@@ -127,11 +147,11 @@ async def read_form(request: Request, limits: Limits, reservation: Reservation) 
         raise ProblemError(HTTPStatus.BAD_REQUEST, "the request ended before all of it was received") from error
     except MultiPartException as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, f"the multipart request cannot be read: {error.message}") from error
-    files: dict[str, list[Upload]] = {}
+    files: dict[str, list[PhotoFile]] = {}
     values: dict[str, str] = {}
     for field, value in form.multi_items():
         if isinstance(value, UploadFile):
-            files.setdefault(field, []).append(Upload(_check_name(value.filename or ""), await value.read()))
+            files.setdefault(field, []).append(PhotoFile(_check_name(value.filename or ""), await value.read()))
             await value.close()
         else:
             values[field] = value
@@ -162,16 +182,13 @@ def _is_control_character(character: str) -> bool:
     return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\u200c\u200d"
 
 
-def check_upload(upload: Upload, limits: Limits) -> int:
-    """Check a file by its header and return its number of pixels.
-
-    Raises for files that are too large, not photos, or also valid in another format.
-    """
+def check_upload(upload: PhotoFile, limits: Limits) -> None:
+    """Check a file by its header. Raises for files that are too large, not photos, or also valid in another format."""
     name, data = upload.name, upload.data
     start = data[:1024].lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if start.startswith((b"<svg", b"<?xml", b"<!doctype svg")):
         raise UnsupportedError(f"{name}: SVG and other XML are not accepted; a photo is expected")
-    width, height = image_size(data, name)
+    width, height = upload.size
     if width * height > limits.pixels:
         raise TooLargeError(f"{name}: {width}×{height}, more than the limit of {limits.pixels:,} pixels")
     if data.startswith(b"\xff\xd8") and _count_scans(data) > _SCANS:
@@ -179,7 +196,6 @@ def check_upload(upload: Upload, limits: Limits) -> int:
         raise PhotoError(f"{name}: {line}")
     if (other := _find_embedded_format(data)) is not None:
         raise PhotoError(f"{name}: contains {other} as well as a photo; save the photo again")
-    return width * height
 
 
 def _count_scans(data: bytes) -> int:

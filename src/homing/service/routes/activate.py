@@ -1,35 +1,44 @@
-"""POST /v1/activate: activate a photo and return the file to release."""
+"""POST /v1/activate: activate a photo and return the file to release; and pictures of what it changed."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from homing._io.paths import location
+from homing.activation import resolve_recipe
+from homing.collection import Outcome
 from homing.collection.uploads import display_name
-from homing.errors import NotFoundError
+from homing.errors import HomingError, NotFoundError
 from homing.explain import edit_results
-from homing.imaging import difference, jnd_picture, to_image
-from homing.photo import Photo
-from homing.service.activate import OPTION_FIELDS, ActivateOptions, ActivationResult, activate_batch, activate_upload
-from homing.service.auth import Contributor, Searcher
-from homing.service.image_cache import RecordedFile, encode_jpeg, encode_png, read_recorded
-from homing.service.jobs import Job
-from homing.service.openapi import PHOTOS, multipart_body
+from homing.imaging import difference, encode_jpeg, encode_png, jnd_picture, to_image
+from homing.photo import Photo, format_name, read_file
+from homing.service.auth import Caller, Contributor, Searcher
 from homing.service.problems import problem_responses
 from homing.service.responses import etag_response, file_response, latest_release
-from homing.service.routes.jobs import start_job
 from homing.service.routes.photos import Id
-from homing.service.schemas import ActivationReport, EditedCopy, JobStarted, to_quality
+from homing.service.schemas import ActivationReport, EditedCopy, JobStarted, PhotoOutcome, Quality, ReleaseHeaders
 from homing.service.state import Service, ServiceDep, UploadSlot
-from homing.service.uploads import Upload, check_upload, read_form
+from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
+from homing.service.writer import AuditEntry
 
 router = APIRouter()
+_FIELDS = ("recipe", "psnr", "format", "graphics")
+_FLAGS = {"": False, "false": False, "true": True}
 PICTURES = ("before", "after", "difference", "jnd")
 _MAX_SIDE = 1600  # maximum side of a picture of a report, in pixels
-_TEXT = {"type": "string"}
+
+
+class _Activated(NamedTuple):
+    """The id of a reference, the outcome of its activation, and the bytes of the file to release."""
+
+    id: int
+    outcome: Outcome
+    data: bytes
 
 
 @router.post(
@@ -50,7 +59,7 @@ _TEXT = {"type": "string"}
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/JobStarted"}}},
         },
     },
-    openapi_extra=multipart_body(PHOTOS, **dict.fromkeys(OPTION_FIELDS, _TEXT)),
+    openapi_extra=multipart_body(PHOTOS, **{name: {"type": "string"} for name in _FIELDS}),
 )
 async def activate(
     request: Request,
@@ -66,54 +75,92 @@ async def activate(
     X-Homing headers hold id, state, reason, PSNR, SSIM, L-infinity, the sizes of both files, and notes as JSON.
     """
     form = await read_form(request, service.limits, reservation)
-    options = ActivateOptions.from_form(form.values)
+    work = partial(_activate, service, _parse_options(form.values), caller)
     if job:
-        uploads, step = form.photos(), partial(activate_batch, service, options, caller)
-        return await start_job(service, Job("activate", len(uploads)), uploads, step, reservation, response)
+
+        def step(batch: list[PhotoFile]) -> list[PhotoOutcome]:
+            return [service.photo_outcome(upload, work(upload).outcome) for upload in batch]
+
+        return await service.start_job("activate", form.photos(), step, reservation, response)
     upload = form.photo()
-    await service.executors.lookup(partial(check_upload, upload, service.limits))
-    result = await service.write(partial(activate_upload, service, upload, options, caller))
+    await service.check(upload)
+    activated = await service.write(partial(work, upload))
     if report:
-        return await service.executors.report(upload.name, partial(_report, service, upload, result))
-    return _file(result)
+        return await service.executors.run("report", partial(_report, service, upload, activated), photo=upload.name)
+    return _file(activated)
 
 
-def _file(result: ActivationResult) -> Response:
-    outcome = result.outcome
-    assert outcome.released is not None
-    answer = file_response(result.data, display_name(outcome.released))
-    quality = to_quality(outcome.psnr, outcome.ssim, outcome.linf)
-    headers = {
-        "Id": result.id,
-        "State": outcome.state,
-        "Reason": outcome.reason,
-        "PSNR": quality.psnr,
-        "SSIM": quality.ssim,
-        "Linf": quality.linf,
-        "Bytes-Before": outcome.bytes_before,
-        "Bytes-After": outcome.bytes_after,
-        "Notes": json.dumps(outcome.notes),
+def _parse_options(values: Mapping[str, str]) -> dict[str, Any]:
+    """The options of `Collection.activate` in form fields; empty fields are ignored."""
+    for name in values:
+        if name not in _FIELDS:
+            raise HomingError(f"unknown field {name!a}; available: photo, {', '.join(_FIELDS)}")
+    try:
+        psnr = float(values["psnr"]) if values.get("psnr") else None
+    except ValueError:
+        raise HomingError(f"psnr must be a number of dB, got {values['psnr']!a}") from None
+    graphics = values.get("graphics", "")
+    if graphics not in _FLAGS:
+        raise HomingError(f"graphics must be true or false, got {graphics!a}")
+    return {
+        "recipe": resolve_recipe(values.get("recipe") or "homing", psnr=psnr),
+        "format": format_name(values["format"]) if values.get("format") else None,
+        "graphics": _FLAGS[graphics],
     }
-    for name, value in headers.items():
-        if value is not None:
-            answer.headers[f"X-Homing-{name}"] = str(value)
+
+
+def _activate(service: Service, options: dict[str, Any], caller: Caller, upload: PhotoFile) -> _Activated:
+    """Activate one photo, in the writer's thread. The photo and the released file are on disk when this returns."""
+    catalog = service.collection.folder.catalog
+    known = catalog.find(upload.sha256)
+    with service.upload_store.lock():
+        out = service.upload_store.make_release_folder(upload)
+        try:
+            path = service.upload_store.save(upload)
+            (outcome,) = service.collection.activate(path, out, **options)
+            # Read now: later changes may remove or replace the file.
+            data = read_file(location(outcome.released)) if outcome.released is not None else b""
+        finally:
+            service.upload_store.delete_unless_source(upload, catalog)
+            service.upload_store.remove_if_empty(out)
+    number = catalog.find(upload.sha256)
+    if number is not None:
+        entry = AuditEntry(caller.name, "released", number, upload.sha256, upload.name)
+        added = [replace(entry, action="added")] if known is None else []
+        service.audit.write(*added, *([entry] if outcome.error is None else []))
+    if outcome.error is not None:
+        raise _hide_source_folder(service, upload, outcome.error)
+    assert number is not None
+    return _Activated(number, outcome, data)
+
+
+def _hide_source_folder(service: Service, upload: PhotoFile, error: HomingError) -> HomingError:
+    """Replace the path of the original photo in an error by its name."""
+    catalog = service.collection.folder.catalog
+    original = catalog.find_released(upload.sha256)
+    if original is None:
+        return error
+    source, _ = catalog.source_and_state(original)
+    return type(error)(str(error).replace(source, display_name(source)))
+
+
+def _file(it: _Activated) -> Response:
+    assert it.outcome.released is not None
+    answer = file_response(it.data, display_name(it.outcome.released))
+    psnr = Quality.measured(it.outcome).psnr
+    answer.headers.update(ReleaseHeaders.of(it.outcome, id=it.id, psnr=psnr).to_headers())
     return answer
 
 
-def _report(service: Service, upload: Upload, result: ActivationResult) -> ActivationReport:
-    outcome = result.outcome
-    before, after = (Photo.decode(data, upload.name) for data in (upload.data, result.data))
-    survived = edit_results(service.collection, result.id, after, before)
-    base = f"/v1/photos/{result.id}"
-    assert outcome.state in ("activated", "unchanged")
-    return ActivationReport(
-        id=result.id,
-        state=outcome.state,
-        reason=outcome.reason,
-        quality=to_quality(outcome.psnr, outcome.ssim, outcome.linf),
+def _report(service: Service, upload: PhotoFile, it: _Activated) -> ActivationReport:
+    survived = edit_results(service.collection, it.id, Photo.decode(it.data, upload.name), upload.photo())
+    base = f"/v1/photos/{it.id}"
+    return ActivationReport.of(
+        it.outcome,
+        id=it.id,
+        quality=Quality.measured(it.outcome),
         bytes_before=len(upload.data),
-        bytes_after=len(result.data),
-        notes=outcome.notes,
+        bytes_after=len(it.data),
         released=f"{base}/released",
         pictures={name: f"{base}/pictures/{name}" for name in PICTURES},
         edited_copies=[
@@ -135,23 +182,20 @@ async def picture(
     just-noticeable-difference map (`jnd`)."""
     if name not in PICTURES:
         raise NotFoundError(f"there is no picture {name!a}; there are {', '.join(PICTURES)}")
-    reference = await service.executors.lookup(partial(service.listing.one, id))
+    reference = await service.reference(id)
     latest = latest_release(reference)
 
     async def render() -> bytes:
-        recorded = [(reference.photo, reference.sha256), (latest.path, latest.sha256)]
-        before, after = [
-            await service.executors.read(partial(read_recorded, service.upload_store.resolve_source(file), sha256))
-            for file, sha256 in recorded
-        ]
-        return await service.executors.decode(before.name, before.pixels, partial(_render_picture, name, before, after))
+        before = await service.read_recorded(reference.photo, reference.sha256)
+        after = await service.read_recorded(latest.path, latest.sha256)
+        return await service.executors.decode(before, partial(_render_picture, name, before, after))
 
     tag = f"{latest.sha256}-{name}"
     kind = "image/png" if name == "difference" else "image/jpeg"
     return await etag_response(request, tag, kind, partial(service.image_cache.get, tag, render))
 
 
-def _render_picture(name: str, before: RecordedFile, after: RecordedFile) -> bytes:
+def _render_picture(name: str, before: PhotoFile, after: PhotoFile) -> bytes:
     pixels = (after if name == "after" else before).photo().pixels()
     if name == "difference":
         image = difference(pixels, after.photo().pixels())

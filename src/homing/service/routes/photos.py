@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -9,20 +11,17 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from homing.collection._remove import remove_references
 from homing.collection.references import ReferenceQuery
-from homing.errors import NotFoundError
-from homing.service.add import add_batch, add_uploads
-from homing.service.auth import Admin, Contributor, Searcher
-from homing.service.image_cache import read_recorded, thumbnail_jpeg
-from homing.service.jobs import Job
-from homing.service.openapi import PHOTOS, multipart_body
+from homing.collection.uploads import display_name
+from homing.imaging import encode_jpeg, make_thumbnail
+from homing.service.auth import Admin, Caller, Contributor, Searcher
 from homing.service.problems import problem_responses
-from homing.service.remove import remove
-from homing.service.responses import etag_response, released_response
-from homing.service.routes.jobs import start_job
-from homing.service.schemas import AddResponse, JobStarted, Reference, ReferencePage
-from homing.service.state import ServiceDep, UploadSlot
-from homing.service.uploads import read_form
+from homing.service.responses import etag_response, file_response, latest_release
+from homing.service.schemas import AddResponse, JobStarted, PhotoOutcome, Reference, ReferencePage
+from homing.service.state import Service, ServiceDep, UploadSlot
+from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
+from homing.service.writer import AuditEntry
 
 router = APIRouter()
 _BATCH_SIZE = 16  # photos per step of a job
@@ -50,12 +49,47 @@ async def add_photos(
 ) -> AddResponse | JobStarted:
     """Add photos unchanged as references. They are on disk when this is answered; file names are kept."""
     uploads = (await read_form(request, service.limits, reservation)).photos()
-    if not job:
-        return AddResponse(outcomes=await add_uploads(service, uploads, caller))
-    step = partial(add_batch, service, caller)
-    return await start_job(
-        service, Job("add", len(uploads)), uploads, step, reservation, response, batch_size=_BATCH_SIZE
-    )
+    if job:
+        step = partial(_add, service, caller)
+        return await service.start_job("add", uploads, step, reservation, response, batch_size=_BATCH_SIZE)
+    if len(uploads) == 1:  # its error is the answer; of several, one does not affect the others
+        await service.check(uploads[0])
+        return AddResponse(outcomes=await service.write(partial(_add, service, caller, uploads, raise_errors=True)))
+    good, outcomes = await service.check_uploads(uploads)
+    if good:
+        outcomes |= zip(good, await service.write(partial(_add, service, caller, good)), strict=True)
+    return AddResponse(outcomes=[outcomes[upload] for upload in uploads])
+
+
+def _add(
+    service: Service, caller: Caller, uploads: Sequence[PhotoFile], *, raise_errors: bool = False
+) -> list[PhotoOutcome]:
+    """Store and index uploads, in the writer's thread. Files that do not become references are deleted."""
+    store, catalog = service.upload_store, service.collection.folder.catalog
+    first: dict[tuple[str, str], PhotoFile] = {}  # the first of identical uploads
+    for upload in uploads:
+        first.setdefault((upload.sha256, upload.name), upload)
+    found = {}
+    with store.lock():
+        try:
+            paths = {str(store.save(upload)): upload for upload in first.values()}
+            for each in service.collection.add(list(paths)):
+                found[paths[each.photo]] = each
+                if raise_errors and each.error is not None:
+                    raise each.error
+        finally:
+            for upload in first.values():
+                store.delete_unless_source(upload, catalog)
+    outcomes, entries = [], []
+    for upload in uploads:
+        outcome = service.photo_outcome(upload, found[first[upload.sha256, upload.name]])
+        if outcome.state == "added" and upload not in found:
+            outcome = replace(outcome, state="known")
+        outcomes.append(outcome)
+        if outcome.state == "added" and outcome.id is not None:
+            entries.append(AuditEntry(caller.name, "added", outcome.id, upload.sha256, upload.name))
+    service.audit.write(*entries)
+    return outcomes
 
 
 @router.get("/v1/photos", summary="List references, newest first", responses=problem_responses())
@@ -73,8 +107,10 @@ async def list_photos(
 ) -> ReferencePage:
     """One page of references; `next` is the address of the next page."""
     query = ReferenceQuery(state=state, name_contains=name, after=after, limit=limit + 1)
-    found = await service.executors.browse(lambda: list(service.scan_listing.references(query, newest_first=True)))
-    total = await service.executors.browse(partial(service.scan_listing.count, name, state))
+    found = await service.executors.run(
+        "browse", lambda: list(service.scan_listing.references(query, newest_first=True))
+    )
+    total = await service.executors.run("browse", partial(service.scan_listing.count, name, state))
     page, more = found[:limit], None
     if len(found) > limit:
         filters = {key: value for key, value in (("name", name), ("state", state)) if value}
@@ -85,7 +121,7 @@ async def list_photos(
 @router.get("/v1/photos/{id}", summary="One reference", responses=problem_responses(404))
 async def one_photo(_: Searcher, service: ServiceDep, id: Id) -> Reference:
     """A reference with its released files and their quality."""
-    return Reference.from_reference(await service.executors.lookup(partial(service.listing.one, id)))
+    return Reference.from_reference(await service.reference(id))
 
 
 @router.get(
@@ -98,13 +134,11 @@ async def thumbnail(
     request: Request, _: Searcher, service: ServiceDep, id: Id, side: Annotated[int, Query(ge=16, le=2048)] = 320
 ) -> Response:
     """A JPEG of at most `side` pixels a side; 404 if the original file is gone or has changed."""
-    reference = await service.executors.lookup(partial(service.listing.one, id))
+    reference = await service.reference(id)
 
     async def render() -> bytes:
-        file = await service.executors.read(
-            partial(read_recorded, service.upload_store.resolve_source(reference.photo), reference.sha256)
-        )
-        return await service.executors.decode(file.name, file.pixels, partial(thumbnail_jpeg, file, side))
+        file = await service.read_recorded(reference.photo, reference.sha256)
+        return await service.executors.decode(file, lambda: encode_jpeg(make_thumbnail(file.photo().pixels(), side)))
 
     tag = f"{reference.sha256}-{side}"
     cache_control = "private, max-age=86400"  # a reference's thumbnail never changes
@@ -121,7 +155,9 @@ async def thumbnail(
 )
 async def released(_: Searcher, service: ServiceDep, id: Id) -> Response:
     """The latest released file, as an attachment under the name of the photo."""
-    return await service.executors.read(partial(released_response, service, id))
+    latest = latest_release(await service.reference(id))
+    file = await service.read_recorded(latest.path, latest.sha256)
+    return file_response(file.data, display_name(latest.path))
 
 
 @router.delete(
@@ -133,6 +169,22 @@ async def released(_: Searcher, service: ServiceDep, id: Id) -> Response:
 )
 async def remove_photo(caller: Admin, service: ServiceDep, id: Id) -> Response:
     """Remove a reference, and the files that the service stores of it. This cannot be undone."""
-    if not await service.write(partial(remove, service, id, caller)):
-        raise NotFoundError(f"no reference has the id {id}")
+    await service.write(partial(_remove, service, id, caller))
     return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def _remove(service: Service, number: int, caller: Caller) -> None:
+    """Remove a reference, in the writer's thread.
+
+    Files stored by the service are deleted; files elsewhere belong to the user and stay.
+    """
+    removed = service.listing.one(number)
+    files = [removed.photo, *(release.path for release in removed.releases)]
+    collection = service.collection
+    with service.upload_store.lock():
+        # Not Collection.remove: the removal is in the audit log even if a stored file cannot be deleted.
+        with collection.lock_for_writing():
+            remove_references(collection.folder, collection.select(number))
+        service.audit.write(AuditEntry(caller.name, "removed", number, removed.sha256, display_name(removed.photo)))
+        for file in files:
+            service.upload_store.delete(service.upload_store.resolve_source(file))

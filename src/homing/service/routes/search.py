@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 from typing import Annotated
@@ -12,16 +12,13 @@ import torch
 from fastapi import APIRouter, Query, Request
 from torch import Tensor
 
-from homing import collection as library
 from homing.collection.query_variants import query_variants
 from homing.errors import HomingError
-from homing.photo import Photo
 from homing.service.auth import Searcher
-from homing.service.openapi import PHOTOS, multipart_body
 from homing.service.problems import ProblemError, problem_details, problem_responses, to_problem
 from homing.service.schemas import BatchSearchResponse, QueryProblem, QueryResult, SearchResponse, SearchTimings
 from homing.service.state import Service, ServiceDep, UploadSlot
-from homing.service.uploads import Upload, check_upload, read_form
+from homing.service.uploads import PHOTOS, PhotoFile, multipart_body, read_form
 
 router = APIRouter()
 _MAX_CONCURRENT = 8  # photos of one request that are processed at once, so that other requests get their turn
@@ -31,23 +28,7 @@ MaxFalseMatch = Annotated[
     float | None, Query(gt=0, le=1, description="Omit matches with a larger false-match probability.")
 ]
 Variants = Annotated[bool, Query(description="Also search for the quarter turns and the mirror image of the photo.")]
-
-
-@dataclass(frozen=True)
-class _SearchOptions:
-    k: int
-    max_false_match: float | None
-    variants: bool
-
-
-@dataclass(frozen=True)
-class _TimedResult:
-    """The result of one query, and the seconds that each stage took."""
-
-    result: library.SearchResult
-    decode: float
-    network: float
-    search: float
+TimedResult = tuple[QueryResult, SearchTimings]
 
 
 @router.post(
@@ -70,65 +51,52 @@ async def search(
     A request with several photos is answered with one result per photo, in the order of the request.
     """
     uploads = (await read_form(request, service.limits, reservation)).photos()
-    options = _SearchOptions(k, max_false_match, variants)
+    find = partial(_search, service, k=k, max_false_match=max_false_match, variants=variants)
     if len(uploads) == 1:
-        timed = await _search_photo(service, uploads[0], options)
-        result = QueryResult.from_result(uploads[0].name, timed.result)
-        return SearchResponse(**vars(result), milliseconds=_timings([timed]))
+        result, milliseconds = await find(uploads[0])
+        return SearchResponse(**vars(result), milliseconds=milliseconds)
     semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def search_or_fail(upload: Upload) -> _TimedResult | ProblemError:
+    async def find_or_fail(upload: PhotoFile) -> TimedResult | QueryProblem:
         async with semaphore:
             try:
-                return await _search_photo(service, upload, options)
+                return await find(upload)
             except (ProblemError, HomingError) as error:
-                return to_problem(error)
+                return QueryProblem(query=upload.name, problem=problem_details(request, to_problem(error)))
 
-    found = await asyncio.gather(*(search_or_fail(upload) for upload in uploads))
-    results = [
-        QueryResult.from_result(upload.name, each.result)
-        if isinstance(each, _TimedResult)
-        else QueryProblem(query=upload.name, problem=problem_details(request, each))
-        for upload, each in zip(uploads, found, strict=True)
-    ]
-    succeeded = [each for each in found if isinstance(each, _TimedResult)]
-    return BatchSearchResponse(results=results, milliseconds=_timings(succeeded))
-
-
-async def _search_photo(service: Service, upload: Upload, options: _SearchOptions) -> _TimedResult:
-    started = perf_counter()
-    inputs = await _load_inputs(service, upload, variants=options.variants)
-    decoded = perf_counter()
-    descriptors = await asyncio.wrap_future(service.batcher.submit(inputs))
-    described = perf_counter()
-    result = await service.executors.search(partial(_look_up, service, descriptors, options))
-    timed = _TimedResult(result, decoded - started, described - decoded, perf_counter() - described)
-    service.metrics.observe_stages(decode=timed.decode, network=timed.network, search=timed.search)
-    return timed
-
-
-def _look_up(service: Service, descriptors: Tensor, options: _SearchOptions) -> library.SearchResult:
-    """Search for (T, D) descriptors of one photo."""
-    (result,) = service.collection.search_descriptors(
-        descriptors[None], k=options.k, max_false_match=options.max_false_match
+    found = await asyncio.gather(*(find_or_fail(upload) for upload in uploads))
+    return BatchSearchResponse(
+        results=[each if isinstance(each, QueryProblem) else each[0] for each in found],
+        milliseconds=_total([each[1] for each in found if not isinstance(each, QueryProblem)]),
     )
-    return result
 
 
-async def _load_inputs(service: Service, upload: Upload, *, variants: bool = False) -> Tensor:
+async def _search(
+    service: Service, upload: PhotoFile, *, k: int, max_false_match: float | None, variants: bool
+) -> TimedResult:
+    started = perf_counter()
+    await service.check(upload)
+    inputs = await service.executors.decode(upload, partial(_network_inputs, service, upload, variants))
+    decoded = perf_counter()
+    descriptors = await service.describe(inputs)
+    described = perf_counter()
+    look_up = partial(service.collection.search_descriptors, descriptors[None], k=k, max_false_match=max_false_match)
+    (result,) = await service.executors.run("search", look_up)
+    seconds = {"decode": decoded - started, "network": described - decoded, "search": perf_counter() - described}
+    service.metrics.observe_stages(**seconds)
+    timings = SearchTimings(**{stage: 1000 * spent for stage, spent in seconds.items()})
+    return QueryResult.from_result(upload.name, result), timings
+
+
+def _network_inputs(service: Service, upload: PhotoFile, variants: bool) -> Tensor:
     """Network inputs of a photo: (1, 3, S, S), or (5, 3, S, S) with its variants."""
-    pixel_count = await service.executors.lookup(partial(check_upload, upload, service.limits))
-    return await service.executors.decode(upload.name, pixel_count, partial(_to_inputs, service, upload, variants))
-
-
-def _to_inputs(service: Service, upload: Upload, variants: bool) -> Tensor:
-    network_input = service.collection.extractor.resize(Photo.decode(upload.data, upload.name).pixels())
+    network_input = service.collection.extractor.resize(upload.photo().pixels())
     return torch.stack(query_variants(network_input) if variants else [network_input])
 
 
-def _timings(succeeded: list[_TimedResult]) -> SearchTimings:
+def _total(timings: Sequence[SearchTimings]) -> SearchTimings:
     return SearchTimings(
-        decode=1000 * sum(each.decode for each in succeeded),
-        network=1000 * sum(each.network for each in succeeded),
-        search=1000 * sum(each.search for each in succeeded),
+        decode=sum(each.decode for each in timings),
+        network=sum(each.network for each in timings),
+        search=sum(each.search for each in timings),
     )

@@ -1,17 +1,18 @@
-"""Health, metrics and the contents of the collection."""
+"""Health, metrics, the contents of the collection, and the progress of jobs."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Path, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from homing import __version__
 from homing.activation import RECIPES
-from homing.service.auth import Admin, Searcher
+from homing.service.auth import Admin, Contributor, Searcher
 from homing.service.problems import ProblemError, problem_responses
-from homing.service.schemas import Health, ServiceInfo
+from homing.service.schemas import Health, JobStatus, ServiceInfo
 from homing.service.state import ServiceDep
 
 router = APIRouter()
@@ -42,7 +43,7 @@ async def readyz(service: ServiceDep) -> Health:
 )
 async def metrics(_: Admin, service: ServiceDep) -> Response:
     """Requests and latencies by route and stage, queue lengths, batch sizes and references."""
-    return Response(await service.executors.browse(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
+    return Response(await service.executors.run("browse", service.metrics.text), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/info", summary="Contents of the collection", responses=problem_responses())
@@ -65,4 +66,12 @@ async def info(_: Searcher, service: ServiceDep) -> ServiceInfo:
             version=__version__,
         )
 
-    return await service.executors.browse(read_info)
+    return await service.executors.run("browse", read_info)
+
+
+@router.get("/v1/jobs/{id}", summary="Progress of a job", responses=problem_responses(404))
+async def job(_: Contributor, service: ServiceDep, id: Annotated[str, Path(max_length=40)]) -> JobStatus:
+    """State, number of finished photos, and the outcome of each."""
+    found = service.jobs.find(id)
+    state, outcomes = found.state, list(found.outcomes)  # in this order: a job that is done has all its outcomes
+    return JobStatus.of(found, state=state, done=len(outcomes), outcomes=outcomes)
