@@ -13,7 +13,7 @@ from homing.codebooks import Codebook
 from homing.collection import Collection
 from homing.extractors import Extractor
 from homing.photo import Photo
-from tests.buckets import s3, s3_server  # noqa: F401  # fixtures
+from tests.servers import s3, s3_server  # noqa: F401  # fixtures
 
 REAL = {"skimage.data": ("chelsea.png", "camera.png", "rocket.jpg"), "sklearn.datasets.images": ("flower.jpg",)}
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import fsspec
 import pytest
 from tests.collection.tiny import tiny_codebook, tiny_extractor
+from tests.servers import running_http
 
 from homing._io.paths import location
 from homing.collection import Collection
@@ -59,21 +60,14 @@ class _Web(SimpleHTTPRequestHandler):
 @pytest.fixture
 def serve() -> Iterator[Callable[..., tuple[ThreadingHTTPServer, str]]]:
     """Start web servers on this machine, each for one folder. Returns server and address."""
-    running: list[tuple[ThreadingHTTPServer, Thread]] = []
+    with ExitStack() as running:
 
-    def start(folder: Path, user: str | None = None) -> tuple[ThreadingHTTPServer, str]:
-        handler = type("Web", (_Web,), {"user": user})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        running.append((server, thread))
-        return server, f"http://127.0.0.1:{server.server_port}"
+        def start(folder: Path, user: str | None = None) -> tuple[ThreadingHTTPServer, str]:
+            handler = type("Web", (_Web,), {"user": user})
+            server = ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
+            return server, running.enter_context(running_http(server))
 
-    yield start
-    for server, thread in running:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        yield start
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.servers import running_http
 from torch import nn
 
 from homing import extractors
@@ -69,12 +70,9 @@ def tiny_network(weights: dict[str, torch.Tensor]) -> nn.Module:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server(tiny(1)) as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
-        yield running
-        running.shutdown()
-        thread.join()
+    server = Server(tiny(1))
+    with running_http(server):
+        yield server
 
 
 @pytest.fixture

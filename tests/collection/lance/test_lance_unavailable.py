@@ -10,28 +10,18 @@ from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+from tests.servers import running_s3
 
 from homing.collection import Collection
 from homing.errors import StorageUnavailableError
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadedMotoServer]:
+def server() -> Iterator[ThreadedMotoServer]:
     """A separate server, which the test stops."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "tests",
-        "AWS_SECRET_ACCESS_KEY": "nothing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    S3FileSystem.clear_instance_cache()
-    S3FileSystem().mkdir("agency")
-    yield server
-    S3FileSystem.clear_instance_cache()
+    with running_s3() as server:
+        S3FileSystem().mkdir("agency")
+        yield server
 
 
 def test_a_job_stops_if_the_server_is_down(server: ThreadedMotoServer, tmp_path: Path) -> None:
