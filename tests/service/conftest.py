@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import uvicorn
+from fastapi import APIRouter
 from tests.service.chromium import chromium, open_page  # noqa: F401  # fixtures
 from tests.service.server_process import START_TIMEOUT, serve
 
@@ -184,10 +185,14 @@ def blocked(executor: ThreadPoolExecutor | Writer) -> Iterator[None]:
 
 
 @contextmanager
-def in_thread(folder: Path, extractor: Extractor, **options: Any) -> Iterator[tuple[httpx.Client, Service]]:
+def in_thread(
+    folder: Path, extractor: Extractor, *, routers: Sequence[APIRouter] = (), **options: Any
+) -> Iterator[tuple[httpx.Client, Service]]:
     """A server in a thread of this process, with a client and access to its internals."""
     with Collection.open(folder, extractor=extractor) as collection, bind("127.0.0.1", 0) as listening:
         app = create_app(collection, **options)
+        for router in routers:
+            app.include_router(router)
         config = uvicorn.Config(app, http=_HTTPProtocol, log_config=None)
         served = uvicorn.Server(config)
         thread = Thread(target=served.run, kwargs={"sockets": [listening]})

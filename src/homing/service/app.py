@@ -55,7 +55,7 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
         finally:
             await asyncio.to_thread(service.stop)
 
-    app = FastAPI(
+    app = _App(
         title="homing",
         version=__version__,
         summary="Find the references that a photo is a copy of, and activate photos before release.",
@@ -68,14 +68,15 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
     for route in (status, search, photos, activate, compare, page):
         app.include_router(route.router)
     app.add_middleware(_HeadersMiddleware, service=service)
-    app.openapi = lambda: _build_openapi(app)  # type: ignore[method-assign]
     return app
 
 
-def _build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the schemas of problems and reports, which no route declares as its response."""
-    if app.openapi_schema is None:
-        document = FastAPI.openapi(app)
+class _App(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document, with the schemas of problems and reports, which no route declares as its response."""
+        if self.openapi_schema is not None:
+            return self.openapi_schema
+        document = super().openapi()
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for model in (ProblemDetails, ActivationReport):
             own = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
@@ -87,8 +88,7 @@ def _build_openapi(app: FastAPI) -> dict[str, Any]:
                 invalid.pop("application/json", None)  # FastAPI's default error format is not used
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-    assert app.openapi_schema is not None
-    return app.openapi_schema
+        return document
 
 
 class _HeadersMiddleware:

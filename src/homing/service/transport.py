@@ -129,40 +129,34 @@ def send_in_batches(
     *,
     batch_size: int = _BATCH_PHOTOS,
 ) -> Iterator[Result | PhotoError]:
-    """Send photos in batches and yield results in order. Photos of a refused batch are sent one by one."""
-    for batch in _batches(photos, batch_size):
-        results = iter(_send_batch([each for each in batch if isinstance(each, OutgoingPhoto)], send))
-        yield from (next(results) if isinstance(each, OutgoingPhoto) else each for each in batch)
+    """Send photos in batches and yield results in order; the result of a photo that cannot be read is its error."""
+    batch: list[OutgoingPhoto] = []
+    for photo in photos:
+        try:
+            outgoing = OutgoingPhoto.load(photo)
+        except PhotoError as error:
+            yield from _send_batch(batch, send)
+            yield error
+            batch = []
+            continue
+        batch_bytes = sum(len(each.data) for each in batch)
+        if len(batch) == batch_size or batch_bytes + len(outgoing.data) > _BATCH_BYTES:
+            yield from _send_batch(batch, send)
+            batch = []
+        batch.append(outgoing)
+    yield from _send_batch(batch, send)
 
 
 def _send_batch(
     batch: Sequence[OutgoingPhoto], send: Callable[[Sequence[OutgoingPhoto]], Sequence[Result]]
 ) -> Sequence[Result | PhotoError]:
+    """Send one request, or one for each photo if it is refused."""
     try:
         return send(batch) if batch else []
     except PhotoError as error:
         if len(batch) == 1:
             return [error]
         return [result for outgoing in batch for result in _send_batch([outgoing], send)]
-
-
-def _batches(photos: Iterable[Location | MemoryPhoto], max_photos: int) -> Iterator[list[OutgoingPhoto | PhotoError]]:
-    """Batches of photos for one request each, with the errors of photos that cannot be read."""
-    batch: list[OutgoingPhoto | PhotoError] = []
-    batch_bytes = 0
-    for photo in photos:
-        try:
-            outgoing: OutgoingPhoto | PhotoError = OutgoingPhoto.load(photo)
-        except PhotoError as error:
-            outgoing = error
-        size = len(outgoing.data) if isinstance(outgoing, OutgoingPhoto) else 0
-        if batch and (len(batch) == max_photos or batch_bytes + size > _BATCH_BYTES):
-            yield batch
-            batch, batch_bytes = [], 0
-        batch.append(outgoing)
-        batch_bytes += size
-    if batch:
-        yield batch
 
 
 def from_json(schema: type[Result], data: Any) -> Result:

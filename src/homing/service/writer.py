@@ -141,7 +141,7 @@ class AuditEntry:
     """One action on one photo."""
 
     key: str
-    action: Literal["added", "released", "removed"]
+    action: str
     id: int
     sha256: str
     photo: str
