@@ -307,7 +307,9 @@ class ReleaseHeaders(Schema):
     def from_headers(cls, headers: Mapping[str, str]) -> ReleaseHeaders:
         """Read the headers of a response."""
         texts = {each.name: headers[_header(each.name)] for each in fields(cls) if _header(each.name) in headers}
-        return cls(**{name: text if name in ("state", "reason") else json.loads(text) for name, text in texts.items()})
+        plain = ("state", "reason")  # the others are JSON
+        values: dict[str, Any] = {name: text if name in plain else json.loads(text) for name, text in texts.items()}
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
