@@ -211,7 +211,7 @@ class Service:
         return JobStarted(job=job.address)
 
     def failed_outcome(self, upload: PhotoFile, error: HomingError) -> PhotoOutcome:
-        """The outcome of a photo that an error prevented."""
+        """The outcome of a photo that failed with an error."""
         line = self.upload_store.redact_paths(to_problem(error).detail).removeprefix(f"{upload.name}: ")
         return PhotoOutcome(photo=upload.name, id=None, state="failed", problem=f"{upload.name}: {line}")
 

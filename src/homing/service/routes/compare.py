@@ -24,7 +24,7 @@ from homing.service.uploads import TWO_PHOTOS, PhotoFile, multipart_body, read_f
 router = APIRouter()
 
 
-class _Decoded(NamedTuple):
+class _ComparedPhoto(NamedTuple):
     """What a comparison needs of a photo; full-size pixels are decoded again when needed, to save memory."""
 
     file: PhotoFile
@@ -63,16 +63,16 @@ async def compare(request: Request, _: Searcher, service: ServiceDep, reservatio
     )
 
 
-async def _decode(service: Service, file: PhotoFile) -> _Decoded:
-    def decode() -> _Decoded:
+async def _decode(service: Service, file: PhotoFile) -> _ComparedPhoto:
+    def decode() -> _ComparedPhoto:
         pixels = file.photo().pixels()
-        return _Decoded(file, pixels.shape, service.collection.extractor.resize(pixels), make_thumbnail(pixels))
+        return _ComparedPhoto(file, pixels.shape, service.collection.extractor.resize(pixels), make_thumbnail(pixels))
 
     await service.check(file)
     return await service.executors.decode(file, decode)
 
 
-def _compare_pixels(first: _Decoded, second: _Decoded) -> tuple[Quality | None, dict[str, str]]:
+def _compare_pixels(first: _ComparedPhoto, second: _ComparedPhoto) -> tuple[Quality | None, dict[str, str]]:
     """The quality, if both photos have the same size, and pictures as data URLs."""
     quality = None
     if first.shape == second.shape:
