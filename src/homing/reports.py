@@ -17,8 +17,8 @@ from homing._io.files import format_size, prepare_output_file, report_write_erro
 from homing._io.paths import Location
 from homing.alignment import overlay_photo
 from homing.collection import Match, Outcome, SearchResult
-from homing.collection.catalog import Catalog
 from homing.collection.results import format_probability
+from homing.collection.storage import Storage
 from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
 from homing.explain import Explanation, load_recorded
@@ -67,7 +67,7 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
 def write_side_by_side(
     results: Sequence[tuple[Location, SearchResult]],
     out: Path,
-    catalog: Catalog,
+    catalog: Storage,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Write an HTML page of all queries next to their matches, aligned where possible.
@@ -228,7 +228,7 @@ def _embed_small(image: Image.Image) -> str:
     return data_url(data)
 
 
-def _pair(query: Image.Image, match: Match, catalog: Catalog) -> dict[str, Any]:
+def _pair(query: Image.Image, match: Match, catalog: Storage) -> dict[str, Any]:
     """A match with its pictures by caption, and a note that explains missing ones."""
     pictures: dict[str, Image.Image] = {}
     note = ""

@@ -31,7 +31,7 @@ def test_a_copy_is_found_with_its_false_match_probability(server: Server, copy: 
 
 def test_the_example_in_the_docs_is_valid() -> None:
     docs = "\n".join(page.read_text() for page in (Path(__file__).parents[2] / "docs").rglob("*.md"))
-    (example,) = re.findall(r"^    (\{\"query\"[^`]*?\"milliseconds\"[^`]*?\}\})$", docs, re.MULTILINE)
+    (example,) = re.findall(r"^(\{\"query\"[^`]*?\"milliseconds\"[^`]*?\}\})$", docs, re.MULTILINE)
     found = TypeAdapter(SearchResponse).validate_json(example)
     (match,) = found.matches
     assert match.false_match_text == format_probability(match.false_match_probability)

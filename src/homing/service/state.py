@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Request, Response
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.types import Scope
 from torch import Tensor
 
-from homing._io.files import folder_size
+from homing._io.paths import total_size
 from homing.collection import Collection, Outcome, Reference
 from homing.collection.listing import ReferenceListing
 from homing.collection.uploads import UploadStore
@@ -100,9 +101,10 @@ class Service:
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
         self.rate_limiter, self.jobs = RateLimiter(limits.per_minute), Jobs()
-        self.audit = AuditLog(collection.folder.root / "audit.jsonl")
+        assert isinstance(collection.root, Path)  # `create_app` refuses addresses
+        self.audit = AuditLog(collection.root / "audit.jsonl")
         self.metrics = Metrics()
-        self.upload_store = UploadStore(collection.folder.root)
+        self.upload_store = UploadStore(collection.root)
         self.admission = AdmissionControl(limits)
         self.image_cache = ImageCache()
         self.ready = False
@@ -118,7 +120,7 @@ class Service:
         """Load the network and the index, and start the threads; cleans up if any of it fails."""
         with ExitStack() as stack:
             self.upload_store.prepare()
-            folder = self.collection.folder.path
+            folder = Path(str(self.collection.path))
             # Two connections, so that lookups of one reference do not wait for scans of all.
             self.listing, self.scan_listing = (stack.enter_context(closing(ReferenceListing(folder))) for _ in range(2))
             self.executors = stack.enter_context(closing(Executors()))
@@ -138,7 +140,7 @@ class Service:
         """Size of the collection, at most a minute old, since counting many files is slow."""
         now = time.monotonic()
         if now - self._measured_at > _MINUTE:
-            self._bytes, self._measured_at = folder_size(self.collection.folder.root), now
+            self._bytes, self._measured_at = total_size(self.collection.root), now
         return self._bytes
 
     async def reference(self, number: int) -> Reference:
@@ -217,7 +219,7 @@ class Service:
 
     def photo_outcome(self, upload: PhotoFile, outcome: Outcome) -> PhotoOutcome:
         """Convert an outcome of the library, under the name of the upload."""
-        catalog = self.collection.folder.catalog
+        catalog = self.collection.storage
         return PhotoOutcome.of(
             outcome,
             photo=upload.name,

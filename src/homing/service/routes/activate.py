@@ -111,7 +111,7 @@ def _parse_options(values: Mapping[str, str]) -> dict[str, Any]:
 
 def _activate(service: Service, options: dict[str, Any], caller: Caller, upload: PhotoFile) -> _Activated:
     """Activate one photo, in the writer's thread. The photo and the released file are on disk when this returns."""
-    catalog = service.collection.folder.catalog
+    catalog = service.collection.storage
     known = catalog.find(upload.sha256)
     with service.upload_store.lock():
         out = service.upload_store.make_release_folder(upload)
@@ -136,7 +136,7 @@ def _activate(service: Service, options: dict[str, Any], caller: Caller, upload:
 
 def _hide_source_folder(service: Service, upload: PhotoFile, error: HomingError) -> HomingError:
     """Replace the path of the original photo in an error by its name."""
-    catalog = service.collection.folder.catalog
+    catalog = service.collection.storage
     original = catalog.find_released(upload.sha256)
     if original is None:
         return error

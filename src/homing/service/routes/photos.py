@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from homing.collection._remove import remove_references
 from homing.collection.references import ReferenceQuery
 from homing.collection.uploads import display_name
 from homing.imaging import encode_jpeg, make_thumbnail
@@ -65,7 +64,7 @@ def _add(
     service: Service, caller: Caller, uploads: Sequence[PhotoFile], *, raise_errors: bool = False
 ) -> list[PhotoOutcome]:
     """Store and index uploads, in the writer's thread. Files that do not become references are deleted."""
-    store, catalog = service.upload_store, service.collection.folder.catalog
+    store, catalog = service.upload_store, service.collection.storage
     first: dict[tuple[str, str], PhotoFile] = {}  # the first of identical uploads
     for upload in uploads:
         first.setdefault((upload.sha256, upload.name), upload)
@@ -184,7 +183,7 @@ def _remove(service: Service, number: int, caller: Caller) -> None:
     with service.upload_store.lock():
         # Not Collection.remove: the removal is in the audit log even if a stored file cannot be deleted.
         with collection.lock_for_writing():
-            remove_references(collection.folder, collection.select(number))
+            collection.remove_selected(collection.select(number))
         service.audit.write(AuditEntry(caller.name, "removed", number, removed.sha256, display_name(removed.photo)))
         for file in files:
             service.upload_store.delete(service.upload_store.resolve_source(file))
