@@ -17,7 +17,7 @@ from homing import estimate
 from homing.bench.results import markdown
 from homing.bench.results.document import Figure
 from homing.bench.results.figures import PALETTE, draw as draw_figure
-from homing.estimate.latency import latency
+from homing.estimate.calculation import latency
 from homing.estimate.rates import rates_under
 
 if TYPE_CHECKING:

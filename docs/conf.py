@@ -1,7 +1,10 @@
 """Settings of the site: `make docs` builds docs/ into site/ with Sphinx, MyST and furo."""
 
 import re
+from dataclasses import is_dataclass
 from importlib import metadata
+
+from homing._options import options_of
 
 project = "homing"
 author = "The homing maintainers"
@@ -27,8 +30,13 @@ INDENTED = re.compile(r"^( {4,}|\t)\S")
 CODE_SPAN = re.compile(r"(`[^`]*`)")
 
 
-def markdown_to_rst(_app, _what, _name, _obj, _options, lines):
-    """Mark indented blocks of a docstring as code, and escape what reStructuredText would read as markup."""
+def markdown_to_rst(_app, _what, _name, obj, _options, lines):
+    """Mark indented blocks of a docstring as code, and escape what reStructuredText would read as markup.
+
+    Settings get the explanations that the command line has for them.
+    """
+    if isinstance(obj, type) and is_dataclass(obj) and (settings := options_of(obj)):
+        lines += [*(f":param {name}: {option.help}" for name, option in settings.items()), ""]
     converted: list[str] = []
     in_code = False
     for line in lines:

@@ -104,7 +104,7 @@ ALLOWED = {  # a file and a name: why the name says what it means there
     ("src/homing/perception/jnd.py", "background"): "the JND model's own term: the mean brightness around a pixel",
     ("tests/perception/test_jnd.py", "background"): "the same",
     ("src/homing/bench/benches/analysis.py", "unrelated"): "distances of distractors, a histogram of the paper",
-    ("src/homing/cli/_jobs.py", "_moved"): "the number of photos whose files were moved",
+    ("src/homing/cli/_outcomes.py", "_moved"): "the number of photos whose files were moved",
     ("tests/cli/test_activation_report.py", "moved"): "a file that was moved",
     ("tests/collection/lance/test_lance_collection.py", "moved"): "the same",
     ("tests/collection/test_generations.py", "moved"): "the same",

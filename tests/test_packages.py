@@ -10,7 +10,7 @@ import homing
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
-    ["_batching", "_extras", "_tensor_cache"],
+    ["_batching", "_extras", "_options", "_tensor_cache"],
     ["alignment"],
     ["_io"],
     ["photo", "edits"],

@@ -25,7 +25,7 @@ from homing.extractors import Extractor
 from homing.extractors.crops import crop_windows, describe_windows
 from homing.extractors.descriptor_network import as_extractor, read_network
 from homing.photo import find_photos
-from homing.training.photo_array import PhotoArray, load_photo_array
+from homing.training.data import PhotoArray, load_photo_array
 
 NAME = "homing-1"
 SPEC = "IVF4096,PQ8x8"

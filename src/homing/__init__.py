@@ -102,39 +102,19 @@ _PACKAGES = (
     "watermarks",
 )
 _NAMES = {
-    "activation": ("RECIPES", "Activation", "Recipe"),
-    "api": ("activate", "activate_images", "describe", "load_codebook", "load_extractor", "measure"),
-    "codebooks": ("Codebook", "CodebookLike"),
-    "collection": (
-        "Collection",
-        "Export",
-        "Finding",
-        "Info",
-        "Match",
-        "Outcome",
-        "Reference",
-        "Release",
-        "SearchResult",
-        "SearchSettings",
-        "Selection",
-        "Verdict",
-    ),
-    "errors": (
-        "BusyError",
-        "CodebookError",
-        "CollectionError",
-        "HomingError",
-        "NotFoundError",
-        "PhotoError",
-        "StorageUnavailableError",
-        "UnknownNameError",
-    ),
-    "extractors": ("Extractor", "ExtractorLike", "NetworkExtractor"),
-    "perception": ("JND", "Budget", "UniformJND", "Linf", "PrintedJND", "Quality"),
-    "photo": ("Photo", "PhotoLike"),
-    "service.client": ("Client",),
+    "activation": "RECIPES Activation Recipe",
+    "api": "activate activate_images describe load_codebook load_extractor measure",
+    "codebooks": "Codebook CodebookLike",
+    "collection": "Collection Export Finding Info Match Outcome Reference Release SearchResult SearchSettings Selection"
+    " Verdict",
+    "errors": "BusyError CodebookError CollectionError HomingError NotFoundError PhotoError StorageUnavailableError"
+    " UnknownNameError",
+    "extractors": "Extractor ExtractorLike NetworkExtractor",
+    "perception": "JND Budget UniformJND Linf PrintedJND Quality",
+    "photo": "Photo PhotoLike",
+    "service.client": "Client",
 }
-_SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names} | {
+_SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()} | {
     "available_codebooks": ("codebooks", "available"),
     "available_extractors": ("extractors", "available"),
     "register_extractor": ("extractors", "register"),

@@ -34,13 +34,13 @@ def test_json_has_stages_costs_and_bottleneck() -> None:
     ("arguments", "says"),
     [
         (("--photos", "1e9", "--gpu", "h100"), "did you mean 'h200'"),
-        (("--photos", "0"), "at least 1"),
+        (("--photos", "0"), "from 1 to"),
         (("--photos", "nan"), "whole number"),
         (("--photos", "inf"), "whole number"),
         (("--photos", "1.5"), "whole number"),
         (("--photos", "10", "--rate", "activate"), "STAGE=PHOTOS_A_SECOND"),
         (("--photos", "10", "--rate", "activte=3"), "did you mean 'activate'"),
-        (("--photos", "10", "--gpu-hour", "-1"), "0 or more"),
+        (("--photos", "10", "--gpu-hour", "-1"), "from 0 to"),
     ],
 )
 def test_wrong_calls_are_refused(arguments: tuple[str, ...], says: str) -> None:

@@ -5,9 +5,8 @@ import pytest
 
 from homing import codebooks
 from homing.estimate import EstimateRequest, estimate, load_rates
-from homing.estimate.latency import cell_choice_ms, latencies, latency, latency_model
+from homing.estimate.calculation import cell_choice_ms, latencies, latency, latency_model, storage
 from homing.estimate.rates import rates_under
-from homing.estimate.storage import storage
 from homing.indexes import FaissIndex
 from homing.indexes.base import MAX_CODES_IN_MEMORY
 

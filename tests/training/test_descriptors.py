@@ -14,11 +14,10 @@ from safetensors.torch import load_file
 
 from homing import extractors
 from homing.errors import HomingError
-from homing.training.curves import CurvePoint
+from homing.training.data import PhotoArray, load_photo_array
 from homing.training.descriptors import DescriptorTrainer
-from homing.training.initialization import initial_network
-from homing.training.photo_array import PhotoArray, load_photo_array
-from homing.training.run import Run, check_run
+from homing.training.networks import initial_network
+from homing.training.run import CurvePoint, Run, check_run
 from homing.training.settings import EDITS, WEAK_EDITS, DescriptorSettings
 
 pytestmark = pytest.mark.slow
@@ -137,15 +136,14 @@ def test_resuming_with_other_settings_or_a_damaged_checkpoint_is_refused(squares
             Run(tmp_path, DescriptorTrainer(squares, short, CPU))
 
 
+def first_loss(squares: PhotoArray, settings: DescriptorSettings) -> float:
+    trainer = DescriptorTrainer(squares, settings, CPU)
+    return float(trainer.loss(trainer.batches.pixels(0)))
+
+
 def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: PhotoArray) -> None:
     first, same, other = (
-        float(
-            next(
-                DescriptorTrainer(
-                    squares, DescriptorSettings(training_size=64, size=64, dim=16, pairs=8, seed=seed), CPU
-                ).run()
-            )
-        )
+        first_loss(squares, DescriptorSettings(training_size=64, size=64, dim=16, pairs=8, seed=seed))
         for seed in (1, 1, 2)
     )
     assert first == same != other
@@ -268,7 +266,7 @@ def test_a_trunk_without_feature_maps_is_refused(trunk: str, monkeypatch: pytest
 
     # Weights cannot be downloaded in a test; everything else is real.
     monkeypatch.setattr(
-        "homing.training.initialization.pretrained",
+        "homing.training.networks.pretrained",
         lambda name: timm.create_model(name, pretrained=False, num_classes=0),
     )
     with pytest.raises(HomingError, match="no feature maps"):

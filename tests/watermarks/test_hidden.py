@@ -19,9 +19,8 @@ from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
 from homing.perception import JND, measure
 from homing.photo import Photo
-from homing.training.curves import CurvePoint
-from homing.training.photo_array import PhotoArray, load_photo_array
-from homing.training.run import Run, lock_folder
+from homing.training.data import PhotoArray, load_photo_array
+from homing.training.run import CurvePoint, Run, lock_folder
 from homing.watermarks import hidden_training
 from homing.watermarks.base import identifier
 from homing.watermarks.embedding import mark
@@ -115,7 +114,7 @@ def test_the_difficulty_rises_with_the_bit_accuracy_and_in_time(
     trainer = HiddenTrainer(squares, replace(TINY, epochs=10), CPU)
     assert trainer.steps == 20
     seen = []
-    for trainer.step in range(1, 21):
+    for trainer.step in range(20):
         trainer._update_difficulty(torch.tensor(bit_accuracy))
         seen.append(float(trainer._difficulty))
     assert [seen[step - 1] for step in (1, 2, 4, 10, 12)] == pytest.approx(difficulty)

@@ -1,4 +1,4 @@
-"""The command line: one file per command. No module imports torch before a command needs it."""
+"""The command line: one file per subject of commands. No module imports torch before a command needs it."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ import warnings
 import typer
 
 from homing.cli import (
-    activate,
-    add,
     bench,
-    check,
     cluster,
-    codebook,
     codebooks,
-    compact,
-    compare,
+    collections,
     demo,
     estimate,
     explain,
     export,
     extractors,
-    info,
-    init,
-    list,
     migrate,
-    recipes,
-    remove,
+    photos,
     search,
     serve,
     train,
@@ -49,27 +40,27 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("init")(init.init)
-app.command("add")(add.add)
-app.command("activate")(activate.activate)
-app.command("remove")(remove.remove)
+app.command("init")(collections.init)
+app.command("add")(photos.add)
+app.command("activate")(photos.activate)
+app.command("remove")(photos.remove)
 app.command("search")(search.search)
 app.command("serve")(serve.serve)
 app.command("explain")(explain.explain)
-app.command("compare")(compare.compare)
-app.command("list")(list.list_references)
-app.command("info")(info.info)
+app.command("compare")(explain.compare)
+app.command("list")(collections.list_references)
+app.command("info")(collections.info)
 app.command("migrate")(migrate.migrate)
-app.command("compact")(compact.compact)
+app.command("compact")(collections.compact)
 app.command("export")(export.export)
 app.command("import")(export.import_)
-app.command("check")(check.check)
+app.command("check")(collections.check)
 app.command("estimate")(estimate.estimate)
 app.command("codebooks")(codebooks.codebooks)
-app.command("recipes")(recipes.recipes)
+app.command("recipes")(photos.recipes)
 app.command("demo")(demo.demo)
 app.add_typer(extractors.app, name="extractors")
-app.add_typer(codebook.app, name="codebook")
+app.add_typer(codebooks.app, name="codebook")
 app.add_typer(bench.app, name="bench")
 app.add_typer(train.app, name="train")
 app.add_typer(cluster.app, name="cluster")

@@ -1,14 +1,32 @@
-"""Groups and commands whose help shows the type of a value, and none for flags."""
+"""How commands are declared: groups, shared arguments, and options from the fields of dataclasses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from homing._options import option_name, options_of
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+CollectionPath = Annotated[
+    str, typer.Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://bucket/photos.lance.")
+]
+PhotoPaths = Annotated[
+    list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
+]
+_SOURCES = typer.Argument(
+    metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos: paths, or addresses such as s3://bucket/photos."
+)
+PhotoSources = Annotated[list[str], _SOURCES]
+OptionalPhotoSources = Annotated[list[str] | None, _SOURCES]
 
 
 class _Command(TyperCommand):
@@ -16,20 +34,73 @@ class _Command(TyperCommand):
         return _hide_flag_types(super().get_params(ctx))
 
 
-class _Group(TyperGroup):
+class Group(TyperGroup):
+    """A group whose help shows no type for flags."""
+
     def get_params(self, ctx: Any) -> list[Any]:
         return _hide_flag_types(super().get_params(ctx))
 
 
 class App(typer.Typer):
-    """A group of commands."""
+    """A group of commands. A parameter of a command that is a dataclass becomes one option per field.
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(cls=_Group, **settings)
+    The fields are made by `homing._options.setting`; the command gets the dataclass. Help shows the type of a value,
+    and none for flags.
+    """
+
+    def __init__(self, cls: type[TyperGroup] = Group, **settings: Any) -> None:
+        super().__init__(cls=cls, **settings)
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         """Register a function as a command."""
-        return super().command(name, cls=_Command, **settings)
+        register = super().command(name, cls=_Command, **settings)
+
+        def add(function: Function) -> Function:
+            register(_with_options(function))
+            return function
+
+        return add
+
+
+def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with parameters for the options of each dataclass instead of the dataclass."""
+    hints = get_type_hints(function, include_extras=True)
+    dataclasses: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(function).parameters.items():
+        if name in dataclasses:
+            parameters += _parameters(dataclasses[name])
+        else:
+            parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(function)
+    def command(**values: Any) -> Any:
+        for name, settings in dataclasses.items():
+            values[name] = settings(**{option: values.pop(option) for option in options_of(settings)})
+        return function(**values)
+
+    command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def _parameters(settings: Any) -> Iterator[Parameter]:
+    """A parameter with a typer option for each field that is one."""
+    options, hints = options_of(settings), get_type_hints(settings)
+    for each in fields(settings):
+        if (option := options.get(each.name)) is None:
+            continue
+        declared = typer.Option(
+            ... if each.default is MISSING else each.default,
+            option.name or option_name(each.name),
+            help=option.help,
+            show_default=option.default_text or True,
+            # With both limits the settings check themselves, in Python as on the command line.
+            min=option.minimum if option.maximum is None else None,
+            parser=option.parser,
+            metavar=option.metavar,
+        )
+        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=declared, annotation=hints[each.name])
 
 
 def _hide_flag_types(params: list[Any]) -> list[Any]:

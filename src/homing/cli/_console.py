@@ -1,4 +1,4 @@
-"""The console: results on stdout, messages on stderr, one JSON document with --json; and shared arguments."""
+"""The console: results on stdout, messages on stderr, one JSON document with --json."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,21 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 # No markup: file names may contain square brackets. Wide when piped, so that no line wraps.
-console = Console(markup=False, width=None if sys.stdout.isatty() else 1000)
-err_console = Console(markup=False, stderr=True)
+console = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 1000)
+err_console = Console(markup=False, highlight=False, stderr=True)
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-CollectionPath = Annotated[
-    str, typer.Argument(metavar="COLLECTION", help="The collection's folder, or its address: s3://bucket/photos.lance.")
-]
-PhotoPaths = Annotated[
-    list[Path], typer.Argument(metavar="PHOTO_OR_FOLDER…", readable=False, help="Photos, or folders of photos.")
-]
-_SOURCES = typer.Argument(
-    metavar="PHOTO_OR_FOLDER…", help="Photos, or folders of photos: paths, or addresses such as s3://bucket/photos."
-)
-PhotoSources = Annotated[list[str], _SOURCES]
-OptionalPhotoSources = Annotated[list[str] | None, _SOURCES]
 
 
 def print_json(document: Any) -> None:
@@ -76,6 +64,16 @@ def one_line(text: object, style: str = "") -> Text:
     """The text as one line: line breaks and control characters, which file names may contain, are escaped."""
     printable = (each if each.isprintable() else each.encode("unicode_escape").decode() for each in str(text))
     return Text("".join(printable), style=style)
+
+
+def print_remark(kind: str, text: object, style: str = "yellow") -> None:
+    """Print one line on stderr about a photo, such as: failed    beach.jpg: no such file."""
+    err_console.print(one_line(f"{kind:9} {text}", style), soft_wrap=True)
+
+
+def print_failure(text: object) -> None:
+    """Print one line on stderr about a photo that failed."""
+    print_remark("failed", text, "red")
 
 
 def report_error(error: object) -> int:

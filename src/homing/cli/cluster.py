@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homing.cli import activate as one_machine
-from homing.cli._app import App
-from homing.cli._console import JsonFlag, PhotoSources, console, print_json, table
-from homing.cli._jobs import Tally, as_json
-from homing.cli._progress import progress
-from homing.cli.add import STATE_LABELS
+from homing._options import ActivateOptions
+from homing.cli._app import App, PhotoSources
+from homing.cli._console import JsonFlag, console, print_json, table
+from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, write_activation_report
+from homing.cli.photos import Out, Report, prepare_activation
 
 if TYPE_CHECKING:
     from homing.cluster import Throughput
@@ -44,11 +43,6 @@ WorkerCount = Annotated[
 GpuCount = Annotated[int | None, typer.Option(min=0, help="GPUs to use.", show_default="all")]
 
 
-@app.callback()
-def _group() -> None:
-    """Add and activate photos by the million, with Ray."""
-
-
 @app.command()
 def add(
     photos: PhotoSources,
@@ -73,24 +67,20 @@ def add(
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
         return cluster.add(found, collection, resources=resources, on_outcome=on_outcome)
 
-    _run(photos, "Adding", STATE_LABELS, json, job)
+    _run(photos, "Adding", ADDED, json, job)
 
 
 @app.command()
 def activate(
+    *,
     photos: PhotoSources,
     collection: CollectionAddress,
-    out: one_machine.Out,
-    recipe: one_machine.RecipeName = "homing",
-    budget: one_machine.BudgetName = None,
-    psnr: one_machine.Psnr = None,
-    alpha: one_machine.Alpha = None,
-    format: one_machine.Format = None,
-    graphics: one_machine.Graphics = False,
+    out: Out,
+    options: ActivateOptions,
     workers: WorkerCount = None,
     gpus: GpuCount = None,
     address: Address = None,
-    report: one_machine.Report = None,
+    report: Report = None,
     json: JsonFlag = False,
 ) -> None:
     """Index photos, activate them and write the files to release, like homing activate.
@@ -101,28 +91,15 @@ def activate(
 
         homing cluster activate /mnt/photos --collection agency.homing --out /mnt/released --gpus 1 --workers 8
     """
-    if report is not None:
-        from homing.reports import prepare_report
-
-        prepare_report(report)
-    chosen = one_machine.recipe_with_budget(recipe, budget, psnr, alpha)
+    keywords = prepare_activation(options, report)
 
     def job(found: Any, on_outcome: Callable[[Outcome], None]) -> list[Throughput]:
         from homing import cluster
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
-        return cluster.activate(
-            found,
-            collection,
-            out,
-            recipe=chosen,
-            format=format,
-            graphics=graphics,
-            resources=resources,
-            on_outcome=on_outcome,
-        )
+        return cluster.activate(found, collection, out, resources=resources, on_outcome=on_outcome, **keywords)
 
-    _run(photos, "Activating", one_machine.STATE_LABELS, json, job, report)
+    _run(photos, "Activating", ACTIVATED, json, job, report)
 
 
 def _run(
@@ -133,39 +110,36 @@ def _run(
     job: Callable[[Any, Callable[[Outcome], None]], list[Throughput]],
     report: Path | None = None,
 ) -> None:
+    """Run a job on photos and print its outcomes and the throughput of its stages. Ends the command."""
     from homing._extras import load_extra
     from homing.photo import find_photos
 
     load_extra("ray", "ray")
-    found, tally, failed, reported = find_photos(photos), Tally(labels), [], []
+    found = find_photos(photos)
+    kept: list[Outcome] = []
     started = time.perf_counter()
     # Ray reports dead workers on stdout, which is for results only.
-    with progress(description, len(found), unit="photos", resumable=True) as advance, redirect_stdout(sys.stderr):
-        count_outcome = tally.reporter(advance)
+    with count_outcomes(description, len(found), labels) as tally, redirect_stdout(sys.stderr):
 
         def on_outcome(outcome: Outcome) -> None:
-            count_outcome(outcome)
-            if outcome.state == "failed" and json:
-                failed.append(as_json(outcome))
-            if report is not None:
-                reported.append(outcome)
+            tally.count(outcome)
+            if report is not None or outcome.state == "failed":  # millions of others would take too much memory
+                kept.append(outcome)
 
         stages = job(found, on_outcome)
     seconds = time.perf_counter() - started
     if report is not None:
-        from homing.reports import write_report
-
-        with progress("Writing the report", len(reported), unit="photos") as advance:
-            write_report(reported, report, advance)
+        write_activation_report(kept, report)
     if json:
         rates = [asdict(stage) | {"photos_per_second": stage.photos_per_second} for stage in stages]
+        failed = [as_json(outcome) for outcome in kept if outcome.state == "failed"]
         print_json({"counts": tally.counts, "failed": failed, "seconds": seconds, "stages": rates})
     else:
-        console.print(tally.summary(), highlight=False)
+        console.print(tally.summary())
         _print_stages(stages, sum(tally.counts.values()), seconds)
         if report is not None:
-            console.print(f"The report: {report}", highlight=False)
-    raise typer.Exit(int(tally.counts["failed"] > 0))
+            console.print(f"The report: {report}")
+    tally.exit()
 
 
 def _print_stages(stages: list[Throughput], photos: int, seconds: float) -> None:

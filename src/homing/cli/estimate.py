@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, replace
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from homing._io.files import format_size
 from homing.cli._console import JsonFlag, console, one_line, print_json, print_key_values, table
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from homing.estimate import Estimate
+from homing.errors import HomingError
+from homing.estimate import Estimate, EstimateRequest, Prices, estimate as calculate
 
 _DAY, _YEAR = 24, 24 * 365
 
 
 def estimate(
-    photos: Annotated[float, typer.Option(help="How many photos, such as 1e9.")],
-    gpu: Annotated[str, typer.Option(help="The GPU of each machine: h200, or none.")] = "none",
-    cores: Annotated[
-        int | None, typer.Option(help="Cores of each machine without a GPU.", show_default="2, as measured")
-    ] = None,
-    recipe: Annotated[str, typer.Option(help="The recipe for activation; passive: photos are only added.")] = "homing",
-    megapixels: Annotated[float, typer.Option(help="Megapixels of a photo.")] = 1.0,
-    photo_bytes: Annotated[
-        int | None, typer.Option(help="Bytes of a photo's file.", show_default="half a byte per pixel")
-    ] = None,
-    days: Annotated[
-        float | None, typer.Option(help="The deadline, in days.", show_default="the time one machine takes")
-    ] = None,
-    cells: Annotated[int, typer.Option(help="Cells of the codebook.")] = 4096,
-    code_bytes: Annotated[int, typer.Option(help="Bytes of a code, without its cell.")] = 8,
-    probes: Annotated[
-        int | None, typer.Option(help="Cells that a search scans.", show_default="as many as hold 20,000 codes")
-    ] = None,
-    engine: Annotated[str, typer.Option(help="The search engine: faiss or lance.")] = "faiss",
-    queries_per_second: Annotated[float, typer.Option(help="Searches per second.")] = 0.0,
+    *,
+    request: EstimateRequest,
     rate: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,9 +28,7 @@ def estimate(
             "index), such as activate=250. Repeatable.",
         ),
     ] = None,
-    gpu_hour: Annotated[float | None, typer.Option(help="Price of a GPU hour.")] = None,
-    core_hour: Annotated[float | None, typer.Option(help="Price of a core hour.")] = None,
-    terabyte_month: Annotated[float | None, typer.Option(help="Price of a terabyte month.")] = None,
+    prices: Prices,
     json: JsonFlag = False,
 ) -> None:
     """Estimate what a large number of photos needs: machines, hours, storage, search time, cost.
@@ -64,43 +42,14 @@ def estimate(
 
         homing estimate --photos 5e6 --cores 64 --recipe passive --queries-per-second 50 --core-hour 0.04
     """
-    from homing.estimate import EstimateRequest, Prices, estimate as compute_estimate
-
-    result = compute_estimate(
-        EstimateRequest(
-            photos=_whole(photos),
-            gpu=gpu,
-            cores=cores,
-            recipe=recipe,
-            megapixels=megapixels,
-            photo_bytes=photo_bytes,
-            days=days,
-            cells=cells,
-            code_bytes=code_bytes,
-            probes=probes,
-            engine=engine,
-            queries_per_second=queries_per_second,
-            rates=dict(map(_rate, rate or [])),
-            prices=Prices(gpu_hour=gpu_hour, core_hour=core_hour, terabyte_month=terabyte_month),
-        )
-    )
+    result = calculate(replace(request, rates=dict(map(_rate, rate or [])), prices=prices))
     if json:
         print_json(asdict(result))
     else:
-        _show(result)
-
-
-def _whole(photos: float) -> int:
-    from homing.errors import HomingError
-
-    if not (photos >= 1 and photos.is_integer()):
-        raise HomingError(f"--photos must be a whole number of at least 1, got {photos:g}")
-    return int(photos)
+        _print_estimate(result)
 
 
 def _rate(text: str) -> tuple[str, float]:
-    from homing.errors import HomingError
-
     name, _, number = text.partition("=")
     try:
         return name, float(number)
@@ -108,7 +57,7 @@ def _rate(text: str) -> tuple[str, float]:
         raise HomingError(f"a rate is given as STAGE=PHOTOS_A_SECOND, got {text!a}") from None
 
 
-def _show(estimate: Estimate) -> None:
+def _print_estimate(estimate: Estimate) -> None:
     request = estimate.request
     machine = f"{request.machine_cores} cores" + ("" if request.gpu == "none" else f" and one {request.gpu}")
     many = f"{estimate.machines:,} machine{'s' * (estimate.machines > 1)} of {machine}"
@@ -123,7 +72,7 @@ def _show(estimate: Estimate) -> None:
     )
     for rows in _tables(estimate):
         console.print()
-        console.print(rows, highlight=False)
+        console.print(rows)
     if request.queries_per_second:
         cores = f"{estimate.search_cores:,.1f} busy cores for {request.queries_per_second:g} queries/s"
         console.print()

@@ -1,4 +1,4 @@
-"""homing explain: why a reference is found or not found."""
+"""homing explain and compare: why a reference is found, and how much a released photo differs from its original."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._console import (
-    CollectionPath,
-    JsonFlag,
-    console,
-    err_console,
-    one_line,
-    print_json,
-    print_key_values,
-    table,
-)
+from homing.cli._app import CollectionPath
+from homing.cli._console import JsonFlag, console, err_console, one_line, print_json, print_key_values, table
+from homing.errors import HomingError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from homing.explain import Explanation, Position
 
 _FOUND_LABELS = {True: "found", False: "not found", None: "–"}
@@ -55,14 +50,12 @@ def explain(
     if json:
         print_json(asdict(explanation))
         return
-    _show(explanation)
+    _print_explanation(explanation)
     if out is not None:
-        console.print(f"\nThe page: {out}", highlight=False)
+        console.print(f"\nThe page: {out}")
 
 
-def _show(it: Explanation) -> None:
-    from homing.collection.results import format_probability
-
+def _print_explanation(it: Explanation) -> None:
     print_key_values(
         {
             "photo": it.photo,
@@ -72,19 +65,7 @@ def _show(it: Explanation) -> None:
         }
     )
     if it.edits:
-        rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
-        for each in it.edits:
-            probability = (
-                "" if each.false_match_probability is None else format_probability(each.false_match_probability)
-            )
-            rows.add_row(
-                each.edit,
-                _FOUND_LABELS[each.before],
-                _FOUND_LABELS[each.one_probe],
-                _FOUND_LABELS[each.default],
-                probability,
-            )
-        console.print("", rows)
+        console.print("", _edits_table(it))
     where = "to it" if it.cell is None else "in its cell"
     rows = table("distance", f"nearest {where}", "state")
     for match in it.neighbors:
@@ -95,6 +76,58 @@ def _show(it: Explanation) -> None:
         err_console.print(one_line(missing, "yellow"), soft_wrap=True)
 
 
+def _edits_table(it: Explanation) -> Table:
+    from homing.collection.results import format_probability
+
+    rows = table("\nedit", "before,\none probe", "now,\none probe", "now,\ndefault search", "\nfalse match")
+    for each in it.edits:
+        found = (_FOUND_LABELS[found] for found in (each.before, each.one_probe, each.default))
+        probability = each.false_match_probability
+        rows.add_row(each.edit, *found, "" if probability is None else format_probability(probability))
+    return rows
+
+
 def _where(position: Position) -> str:
     margin = "" if position.margin is None else f", margin to the next cell {position.margin:+.4f}"
     return f"{position.distance:.3f} from its code{margin}"
+
+
+def compare(
+    original: Annotated[Path, typer.Argument(help="The original photo.")],
+    released: Annotated[Path, typer.Argument(help="The released photo.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write a PNG file with both photos and their difference ×20.")
+    ] = None,
+    lpips: Annotated[
+        bool, typer.Option("--lpips", help="Measure LPIPS as well. It needs homing[lpips] and the weights of AlexNet.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Measure PSNR, SSIM and the largest change of a pixel (L∞, of 255), and draw the difference.
+
+    Examples:
+
+        homing compare beach.jpg released/beach.jpg
+
+        homing compare beach.jpg released/beach.jpg --out difference.png
+    """
+    from homing._io.files import prepare_output_file
+    from homing.imaging import comparison, save_png
+    from homing.perception import measure
+    from homing.perception.lpips import load_lpips
+    from homing.photo import Photo
+
+    if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):
+        raise HomingError(f"--out {out} is one of the photos and would be overwritten; choose another --out")
+    if out is not None:
+        prepare_output_file(out, ".png")
+    before, after = Photo.load(original).pixels(), Photo.load(released).pixels()
+    quality = measure(before, after)
+    extra = {"lpips": load_lpips()(before, after)} if lpips else {}
+    if out is not None:
+        save_png(comparison(before, after), out)
+    if json:
+        print_json({**asdict(quality), **extra})
+    else:
+        lpips_text = f", LPIPS {extra['lpips']:.4f}" if lpips else ""
+        console.print(f"{quality}{lpips_text}" + (f". Picture: {out}" if out else ""))

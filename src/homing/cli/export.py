@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from homing.cli._console import CollectionPath, JsonFlag, console, print_json
+from homing.cli._app import CollectionPath
+from homing.cli._console import JsonFlag, console, print_json
 
 
 def export(
@@ -38,7 +39,7 @@ def export(
     if json:
         print_json(asdict(done))
     else:
-        console.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.", highlight=False)
+        console.print(f"Exported {done.photos:,} photos to {out}: {', '.join(done.files)}.")
 
 
 def import_(
@@ -57,4 +58,4 @@ def import_(
 
     with Collection.from_export(collection, export) as made:
         about = made.info()
-    console.print(f"Made {collection}: {about.photos:,} photos, codebook {about.codebook}.", highlight=False)
+    console.print(f"Made {collection}: {about.photos:,} photos, codebook {about.codebook}.")

@@ -52,4 +52,4 @@ def fetch(
 
     with download_progress(f"Fetching {name}") as report:
         path = extractors.fetch(name, file=file, report=report)
-    console.print(f"{name} is fetched: {path}", highlight=False, soft_wrap=True)
+    console.print(f"{name} is fetched: {path}", soft_wrap=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._console import CollectionPath, JsonFlag, console, err_console, one_line, print_json
+from homing.cli._app import CollectionPath
+from homing.cli._console import JsonFlag, console, print_json, print_remark
 from homing.cli._progress import progress
 from homing.errors import HomingError
 
@@ -56,13 +57,7 @@ def migrate(
     if yes and not delete_previous:
         raise HomingError("--yes goes with --delete-previous")
     if delete_previous:
-        asked = not yes and sys.stdin.isatty()
-        if asked and not typer.confirm(f"Delete all generations before the current one of {collection}?", err=True):
-            console.print("Nothing was deleted.")
-            return
-        collection_package.delete_previous(collection)
-        if not json:
-            console.print(f"Deleted the previous generations of {collection}.", highlight=False)
+        _delete_previous(collection, yes, json)
         return
     if codebook is not None:
         with progress("Migrating", count(collection), unit="photos", resumable=True) as advance:
@@ -76,15 +71,26 @@ def migrate(
     raise typer.Exit(int(bool(done.missing) and not leave_missing))
 
 
+def _delete_previous(collection: str, yes: bool, json: bool) -> None:
+    from homing.collection import delete_previous
+
+    asked = not yes and sys.stdin.isatty()
+    if asked and not typer.confirm(f"Delete all generations before the current one of {collection}?", err=True):
+        console.print("Nothing was deleted.")
+        return
+    delete_previous(collection)
+    if not json:
+        console.print(f"Deleted the previous generations of {collection}.")
+
+
 def _print_summary(done: Migration, what: str) -> None:
     for reason in done.missing:
-        err_console.print(one_line(f"missing   {reason}", "red"), soft_wrap=True)
+        print_remark("missing", reason, "red")
     for each in (*done.gain_lost, *done.gain_unknown):
-        err_console.print(one_line(f"again     {each.photo}: {each.reason}", "yellow"), soft_wrap=True)
+        print_remark("again", f"{each.photo}: {each.reason}")
     lost = f", {len(done.missing):,} are missing" if done.missing else ""
     console.print(
         f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"
         f" {len(done.gain_kept):,} keep their gain, {len(done.gain_lost):,} should be activated again,"
-        f" {len(done.gain_unknown):,} could not be checked.",
-        highlight=False,
+        f" {len(done.gain_unknown):,} could not be checked."
     )

@@ -2,65 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homing.cli._console import (
-    CollectionPath,
-    JsonFlag,
-    PhotoSources,
-    console,
-    err_console,
-    one_line,
-    print_json,
-    table,
-)
+from homing._options import Option, setting
+from homing.cli._app import CollectionPath, PhotoSources
+from homing.cli._console import JsonFlag, console, one_line, print_failure, print_json, table
 from homing.cli._progress import progress
 
 if TYPE_CHECKING:
     from homing._io.paths import Location
-    from homing.collection import SearchResult
+    from homing.collection import Collection, SearchResult
     from homing.collection.results import SearchSettings
 
 _VERDICTS = {"match": ("match", "green"), "possible": ("possible match", "yellow"), "none": ("no match", "default")}
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What `Collection.search` is told of a search."""
+
+    k: int = setting(Option("How many matches to list.", name="-k", minimum=1), 10)
+    probes: int | None = setting(
+        Option(
+            "How many cells to scan; 1 is the setting of the paper.",
+            default_text="as many as hold 20,000 codes",
+            minimum=1,
+        ),
+        None,
+    )
+    probe_radius: float | None = setting(
+        Option(
+            "Instead of --probes: scan all cells whose center is at most this much farther away than the nearest, in "
+            "squared distance."
+        ),
+        None,
+    )
+    variants: bool = setting(Option("Search for the photo's quarter turns and mirror image as well."), False)
+    rerank: int | None = setting(
+        Option(
+            "Re-rank this many of the nearest by full descriptors; 0: none.",
+            default_text="100, or none with --probes or --probe-radius",
+            minimum=0,
+        ),
+        None,
+    )
+    max_false_match: float | None = setting(
+        Option("List only matches with at most this false-match probability, such as 1e-3."), None
+    )
+
+
 def search(
+    *,
     collection: CollectionPath,
     photos: PhotoSources,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many matches to list.")] = 10,
-    probes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="How many cells to scan; 1 is the setting of the paper.",
-            show_default="as many as hold 20,000 codes",
-        ),
-    ] = None,
-    probe_radius: Annotated[
-        float | None,
-        typer.Option(
-            help="Instead of --probes: scan all cells whose center is at most this much farther away than the "
-            "nearest, in squared distance.",
-        ),
-    ] = None,
-    variants: Annotated[
-        bool, typer.Option("--variants", help="Search for the photo's quarter turns and mirror image as well.")
-    ] = False,
-    rerank: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Re-rank this many of the nearest by full descriptors; 0: none.",
-            show_default="100, or none with --probes or --probe-radius",
-        ),
-    ] = None,
-    max_false_match: Annotated[
-        float | None,
-        typer.Option(help="List only matches with at most this false-match probability, such as 1e-3."),
-    ] = None,
+    options: SearchOptions,
     html: Annotated[
         Path | None,
         typer.Option(help="Write a page with each photo beside its matches: FILE.html. It needs homing[demo]."),
@@ -95,54 +94,47 @@ def search(
     from homing._extras import load_extra
     from homing._io.files import prepare_output_file
     from homing.collection import Collection
-    from homing.errors import PhotoError
     from homing.photo import find_photos
 
     if html is not None:  # fails before the search rather than after it
         prepare_output_file(html, ".html")
         load_extra("skimage", extra="demo")
-    results: list[tuple[Location, SearchResult]] = []
-    failures: dict[Location, str] = {}
-    found = find_photos(photos)
+    paths = [item.path for item in find_photos(photos)]
     with Collection.open(collection, generation=generation, version=version) as opened:
-        with progress("Searching", len(found), unit="photos") as advance:
-            for item in found:
-                try:
-                    result = opened.search(
-                        item.path,
-                        k=k,
-                        probes=probes,
-                        probe_radius=probe_radius,
-                        variants=variants,
-                        rerank=rerank,
-                        max_false_match=max_false_match,
-                    )
-                    results.append((item.path, result))
-                except PhotoError as error:
-                    failures[item.path] = str(error)
-                    err_console.print(one_line(f"failed    {error}", "red"), soft_wrap=True)
-                advance()
+        results, failures = _search_each(opened, paths, options)
         if html is not None:
             from homing.reports import write_side_by_side
 
             with progress("Drawing matches", len(results)) as advance:
                 write_side_by_side(results, html, opened.storage, advance)
     if json:
-        failed: list[dict[str, object]] = [
-            {"query": path, "error": error, "verdict": None, "matches": [], "search": None}
-            for path, error in failures.items()
-        ]
-        print_json([_as_json(path, result) for path, result in results] + failed)
+        print_json([_as_json(path, result) for path, result in results] + failures)
     else:
-        for path, result in results:
-            _print_result(path, result, max_false_match)
-        if results:
-            console.print(f"Searched {results[0][1].settings}.", highlight=False)
+        _print_results(results, options.max_false_match)
         if html is not None:
-            console.print(f"The page: {html}", highlight=False)
+            console.print(f"The page: {html}")
         if failures:
-            console.print(f"{len(results):,} searched, {len(failures):,} failed.", highlight=False)
+            console.print(f"{len(results):,} searched, {len(failures):,} failed.")
     raise typer.Exit(int(bool(failures)))
+
+
+def _search_each(
+    collection: Collection, paths: list[Location], options: SearchOptions
+) -> tuple[list[tuple[Location, SearchResult]], list[dict[str, Any]]]:
+    """The result of each photo that can be read, and a JSON object for each other."""
+    from homing.errors import PhotoError
+
+    results: list[tuple[Location, SearchResult]] = []
+    failures: list[dict[str, Any]] = []
+    with progress("Searching", len(paths), unit="photos") as advance:
+        for path in paths:
+            try:
+                results.append((path, collection.search(path, **vars(options))))
+            except PhotoError as error:
+                failures.append({"query": path, "error": str(error), "verdict": None, "matches": [], "search": None})
+                print_failure(error)
+            advance()
+    return results, failures
 
 
 def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
@@ -152,6 +144,13 @@ def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
         "matches": [vars(match) | {"verdict": match.verdict} for match in result],
         "search": vars(result.settings),
     }
+
+
+def _print_results(results: list[tuple[Location, SearchResult]], max_false_match: float | None) -> None:
+    for path, result in results:
+        _print_result(path, result, max_false_match)
+    if results:
+        console.print(f"Searched {results[0][1].settings}.")
 
 
 def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:

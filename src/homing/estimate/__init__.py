@@ -1,9 +1,17 @@
 """Estimates for large collections: machines, hours, storage, search latency and cost, from measured rates."""
 
-from homing.estimate.compute import estimate
+from homing.estimate.calculation import estimate
 from homing.estimate.rates import Rate, load_rates
-from homing.estimate.request import PASSIVE, EstimateRequest, Prices
-from homing.estimate.result import CostItem, Estimate, Latency, StageEstimate, StorageItem
+from homing.estimate.request import (
+    PASSIVE,
+    CostItem,
+    Estimate,
+    EstimateRequest,
+    Latency,
+    Prices,
+    StageEstimate,
+    StorageItem,
+)
 
 __all__ = [
     "PASSIVE",

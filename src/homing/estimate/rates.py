@@ -14,6 +14,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+DIM, CELLS, CODE_BYTES = 512, 4096, 8  # of the codebook homing-1, with which rates were measured
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
@@ -42,13 +44,9 @@ class Rate:
     @property
     def seconds(self) -> float:
         """Seconds per item."""
-        seconds_by_unit = {
-            "a second": 1 / self.number,
-            "ms": self.number / 1e3,
-            "s": self.number,
-            "s a million": self.number / 1e6,
-        }
-        return seconds_by_unit[self.unit]
+        if self.unit == "a second":
+            return 1 / self.number
+        return self.number * {"ms": 1e-3, "s": 1, "s a million": 1e-6}[self.unit]
 
 
 @cache
@@ -56,24 +54,19 @@ def load_rates() -> Mapping[str, Rate]:
     """All rates by name, such as activate.h200.homing."""
     document = tomllib.loads(files("homing.estimate").joinpath("rates.toml").read_text(encoding="utf-8"))
     sources = document.pop("sources")
-    return {rate.name: rate for rate in _nested_rates("", document, sources)}
+
+    def nested(prefix: str, table: Mapping[str, Any]) -> Iterator[Rate]:
+        for key, value in table.items():
+            if "source" not in value:
+                yield from nested(f"{prefix}{key}.", value)
+                continue
+            figures = value["figures"]
+            figures = (figures,) if isinstance(figures, str) else tuple(figures)
+            yield Rate(name=prefix + key, figures=figures, unit=value["unit"], **sources[value["source"]])
+
+    return {rate.name: rate for rate in nested("", document)}
 
 
 def rates_under(name: str) -> dict[str, Rate]:
     """Rates whose names start with this prefix, by the rest of the name."""
     return {each.removeprefix(f"{name}."): rate for each, rate in load_rates().items() if each.startswith(f"{name}.")}
-
-
-def _nested_rates(name: str, document: Any, sources: Mapping[str, Mapping[str, str]]) -> Iterator[Rate]:
-    for key, value in document.items():
-        inner = f"{name}.{key}" if name else key
-        if "source" in value:
-            figures = value["figures"]
-            yield Rate(
-                name=inner,
-                figures=(figures,) if isinstance(figures, str) else tuple(figures),
-                unit=value["unit"],
-                **sources[value["source"]],
-            )
-        else:
-            yield from _nested_rates(inner, value, sources)

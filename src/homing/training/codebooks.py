@@ -42,19 +42,26 @@ def train_codebook(
     """
     count = len(paths) if descriptors is None else descriptors
     build_quantizer(spec, dim=extractor.dim, descriptors=count)  # refuses bad specs before an hour of describing
-    reported: list[PhotoError | None] = []
+    rows, failures = describe_photos(extractor, paths, count, report)
+    book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=name, per_photo=-(-count // len(paths)))
+    return TrainedCodebook(book, len(rows), len(paths) - len(failures), failures)
 
-    def record(error: PhotoError | None) -> None:
+
+def describe_photos(
+    extractor: Extractor, paths: Sequence[Path], count: int, report: Callable[[], None]
+) -> tuple[np.ndarray, list[PhotoError]]:
+    """`count` descriptors of whole photos and random crops of them, and the errors of photos that cannot be read."""
+    failures: list[PhotoError] = []
+
+    def on_photo(error: PhotoError | None) -> None:
         report()
-        reported.append(error)
+        if error is not None:
+            failures.append(error)
 
-    batches = list(describe_crops(extractor, paths, count, record))
-    failures = [error for error in reported if error is not None]
+    batches = list(describe_crops(extractor, paths, count, on_photo))
     if not batches:
         raise CodebookError(f"none of the {len(failures)} photos can be read; the first error: {failures[0]}")
-    rows = np.concatenate(batches)
-    book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=name, per_photo=-(-count // len(paths)))
-    return TrainedCodebook(book, len(rows), len(reported) - len(failures), failures)
+    return np.concatenate(batches), failures
 
 
 def codebook_from_descriptors(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from homing._options import Option, check_limits, option_name, setting
 from homing.errors import HomingError
 
 EDITS: dict[str, tuple[float, float] | None] = {
@@ -54,58 +54,52 @@ WEAK_EDITS: dict[str, tuple[float, float] | None] = {
 class DescriptorSettings:
     """Settings of descriptor training, by default close to SSCD's."""
 
-    init: str = "imagenet-lite0"
-    dim: int = 512
-    size: int = 224  # input size of the extractor
-    training_size: int = 192  # smaller is faster, and improves results at the larger input size
-    epochs: float = 24.0
-    pairs: int = 1024  # originals in a batch, each with one copy
-    temperature: float = 0.1
-    koleo: float = 0.0
-    cells: int = 0
-    cell_weight: float = 0.1
-    mixup: float = 0.0
-    weak_aug: float = 0.5  # share of the originals with one weak edit, so that both sides of a pair vary
-    whiten: float = 0.35  # 0.5 is full whitening
-    lr: float = 1e-3
-    seed: int = 0
+    init: str = setting(
+        Option("Initial weights: imagenet-lite0, homing-1, timm:NAME or a FILE.safetensors."), "imagenet-lite0"
+    )
+    epochs: float = setting(Option("Passes over the photos.", minimum=0.01, maximum=1e6), 24.0)
+    # The loss compares each photo with the others of its batch.
+    pairs: int = setting(Option("Photos per batch, each with one edited copy.", minimum=2, maximum=1e6), 1024)
+    dim: int = setting(Option("Dimension of the descriptors.", minimum=1, maximum=16_384), 512)
+    size: int = setting(Option("Side of the network's input, in pixels.", minimum=32, maximum=2048), 224)
+    # Smaller is faster, and improves results at the larger input size.
+    training_size: int = setting(Option("Side of the input during training, in pixels.", minimum=32, maximum=2048), 192)
+    temperature: float = setting(
+        Option(
+            "Temperature of the contrastive loss; lower values spread descriptors more evenly.",
+            minimum=0.001,
+            maximum=10,
+        ),
+        0.1,
+    )
+    koleo: float = setting(
+        Option("Weight of the differential entropy (KoLeo); 30 in SSCD.", minimum=0, maximum=1000), 0.0
+    )
+    cells: int = setting(
+        Option(
+            "Cells of the cell loss, which keeps copies in the cell of their original; 0: no such loss.",
+            minimum=0,
+            maximum=1e6,
+        ),
+        0,
+    )
+    cell_weight: float = setting(Option("Weight of the cell loss.", minimum=0, maximum=1000), 0.1)
+    mixup: float = setting(Option("Share of copies that blend two photos.", minimum=0, maximum=1), 0.0)
+    # Both sides of a pair vary.
+    weak_aug: float = setting(Option("Share of originals with one weak edit.", minimum=0, maximum=1), 0.5)
+    whiten: float = setting(
+        Option("Whitening of the directions in which copies differ from originals; 0.5: full.", minimum=0, maximum=0.5),
+        0.35,
+    )
+    lr: float = setting(Option("Learning rate.", minimum=1e-9, maximum=1), 1e-3)
+    seed: int = setting(Option("The random seed.", minimum=0, maximum=2**62), 0)
 
     def __post_init__(self) -> None:
-        check_limits(self, LIMITS)
+        check_limits(self)
         check_side("training_size", self.training_size)
-
-
-LIMITS: dict[str, tuple[float, float]] = {
-    "dim": (1, 16_384),
-    "size": (32, 2048),
-    "training_size": (32, 2048),
-    "epochs": (0.01, 1e6),
-    "pairs": (2, 1e6),  # the loss compares with other photos
-    "temperature": (0.001, 10),
-    "koleo": (0, 1000),
-    "cells": (0, 1e6),
-    "cell_weight": (0, 1000),
-    "mixup": (0, 1),
-    "weak_aug": (0, 1),
-    "whiten": (0, 0.5),
-    "lr": (1e-9, 1),
-    "seed": (0, 2**62),
-}
-
-
-def check_limits(settings: object, limits: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse settings outside of their limits."""
-    for name, (low, high) in limits.items():
-        value = getattr(settings, name)
-        if not low <= value <= high:
-            raise HomingError(f"{_option(name)} takes a value from {low:g} to {high:g}, got {value:g}")
 
 
 def check_side(name: str, side: int) -> None:
     """Refuse a side that is not a multiple of the JPEG edit's blocks."""
     if side % 16:
-        raise HomingError(f"{_option(name)} must be a multiple of 16, got {side}")
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+        raise HomingError(f"{option_name(name)} must be a multiple of 16, got {side}")

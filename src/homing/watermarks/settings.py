@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from homing.training.settings import check_limits, check_side
+from homing._options import Option, check_limits, setting
+from homing.training.settings import check_side
 
 BITS = 20  # of an identifier, as in the paper: enough to distinguish a million photos
 START_PSNR = 12.0  # dB: training starts with strong patterns
@@ -14,27 +15,17 @@ START_PSNR = 12.0  # dB: training starts with strong patterns
 class HiddenSettings:
     """Settings of HiDDeN's training."""
 
-    bits: int = BITS
-    size: int = 128  # as in HiDDeN; the paper has 224, three times the work
-    width: int = 64
-    psnr: float = 43.8
-    epochs: float = 10.0
-    batch: int = 64
-    lr: float = 1e-3
-    seed: int = 0
+    bits: int = setting(Option("Bits of a message; the bench uses 20.", minimum=1, maximum=1024), BITS)
+    epochs: float = setting(Option("Passes over the photos.", minimum=0.01, maximum=1e6), 10.0)
+    # Batch norm needs more than one.
+    batch: int = setting(Option("Photos per batch.", minimum=2, maximum=1e6), 64)
+    # As in HiDDeN; the paper has 224, three times the work.
+    size: int = setting(Option("Side of the input of both networks, in pixels.", minimum=32, maximum=2048), 128)
+    width: int = setting(Option("Channels of both networks.", minimum=1, maximum=1024), 64)
+    psnr: float = setting(Option("Final PSNR of photos with messages, in dB.", minimum=20, maximum=80), 43.8)
+    lr: float = setting(Option("Learning rate.", minimum=1e-9, maximum=1), 1e-3)
+    seed: int = setting(Option("The random seed.", minimum=0, maximum=2**62), 0)
 
     def __post_init__(self) -> None:
-        check_limits(self, LIMITS)
+        check_limits(self)
         check_side("size", self.size)
-
-
-LIMITS: dict[str, tuple[float, float]] = {
-    "bits": (1, 1024),
-    "size": (32, 2048),
-    "width": (1, 1024),
-    "psnr": (20, 80),
-    "epochs": (0.01, 1e6),
-    "batch": (2, 1e6),  # batch norm needs more than one
-    "lr": (1e-9, 1),
-    "seed": (0, 2**62),
-}

@@ -1,4 +1,4 @@
-"""Pretrained networks from which training starts."""
+"""The network that training starts from, and the whitening of the trained one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import timm
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import imagenet_lite0
@@ -15,6 +15,8 @@ from homing.extractors.descriptor_network import DescriptorNetwork, NetworkConfi
 from homing.extractors.homing_1 import bundled_network
 from homing.extractors.timm_models import pretrained
 from homing.training.settings import DescriptorSettings
+
+RIDGE = 0.02  # of the mean variance; limits the scale of directions with little variance
 
 
 def initial_network(settings: DescriptorSettings) -> tuple[DescriptorNetwork, NetworkConfig]:
@@ -62,3 +64,17 @@ def _require_feature_maps(network: DescriptorNetwork, trunk: str) -> None:
     maps = network.trunk.eval()(torch.zeros(1, *size))
     if maps.ndim != 4 or maps.shape[1] != network.trunk.num_features:
         raise HomingError(f"'{trunk}' gives no feature maps to pool; choose a convolutional network such as resnet50")
+
+
+@torch.no_grad()
+def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> None:
+    """Fold whitening into the projection that gave these (N, D) pairs, of any length. A power of 0.5 is full whitening.
+
+    Descriptors are compared at unit norm, so differences are measured there. The originals are also centered.
+    """
+    differences = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
+    spread, directions = torch.linalg.eigh((differences.T @ differences).double() / len(differences))
+    weights = (spread + RIDGE * spread.mean()).clamp_min(1e-12) ** -power
+    change = (directions * (weights / weights.mean()) @ directions.T).to(head.weight)
+    head.weight.copy_(change @ head.weight)
+    head.bias.copy_(change @ (head.bias - originals.mean(dim=0)))

@@ -1,0 +1,107 @@
+"""Outcomes of jobs on photos: progress, a line per failure, a summary, a report, the exit code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from homing._io.files import format_size
+from homing.cli._console import console, print_json, print_remark
+from homing.cli._progress import progress
+
+if TYPE_CHECKING:
+    from homing.collection import Outcome
+
+# The states of outcomes and what the summary calls them, in its order.
+ADDED = {"added": "added", "replaced": "replaced", "moved": "moved", "known": "known already", "failed": "failed"}
+ACTIVATED = {"activated": "activated", "unchanged": "unchanged", "failed": "failed"}
+
+
+@contextmanager
+def count_outcomes(description: str, total: int, labels: dict[str, str]) -> Iterator[Tally]:
+    """Show the progress of a job on this many photos; yields the tally that takes its outcomes."""
+    with progress(description, total, unit="photos", resumable=True) as advance:
+        yield Tally(labels, advance)
+
+
+class Tally:
+    """Counts and mean quality of the outcomes of a job."""
+
+    def __init__(self, labels: dict[str, str], advance: Callable[[], None]) -> None:
+        """`labels` maps states to words, in the order in which the summary lists them."""
+        self.counts: Counter[str] = Counter()
+        self._labels, self._advance = labels, advance
+        self._resumed: Counter[str] = Counter()
+        self._moved = self._overwrote = self._bytes_before = self._bytes_after = 0
+        self._quality = {"psnr": 0.0, "ssim": 0.0, "linf": 0.0}
+
+    def count(self, outcome: Outcome) -> None:
+        """Count an outcome, and print a line if it is worth telling."""
+        self._advance()
+        self.counts[outcome.state] += 1
+        self._resumed[outcome.state] += outcome.resumed
+        self._moved += outcome.moved_from is not None and outcome.state != "moved"
+        self._overwrote += outcome.overwrote
+        self._bytes_before += outcome.bytes_before or 0
+        self._bytes_after += outcome.bytes_after or 0
+        if outcome.state == "activated":
+            for name in self._quality:
+                self._quality[name] += getattr(outcome, name)
+        if outcome.reason is not None:
+            style = "red" if outcome.state == "failed" else "yellow"
+            print_remark(outcome.state, f"{outcome.photo}: {outcome.reason}", style)
+        if outcome.remarks and not outcome.resumed:
+            print_remark("note", f"{outcome.photo}: {' '.join(outcome.remarks)}")
+
+    def summary(self) -> str:
+        """Counts, mean quality and sizes of files in one line."""
+        parts = [self._phrase(state, word) for state, word in self._labels.items() if self.counts[state]]
+        if self._moved:
+            parts.append(f"{self._moved:,} of them moved")
+        if self._overwrote:
+            parts.append(f"{self._overwrote:,} of them replaced an earlier release")
+        text = (", ".join(parts) or "Nothing to do") + "."
+        if activated := self.counts["activated"]:
+            psnr, ssim, linf = (total / activated for total in self._quality.values())
+            text += f" Mean of the activated files: PSNR {psnr:.1f} dB, SSIM {ssim:.3f}, L∞ {linf:.0f}."
+        if self._bytes_before:
+            text += f" Files: {format_size(self._bytes_before)} before, {format_size(self._bytes_after)} after."
+        return text
+
+    def _phrase(self, state: str, word: str) -> str:
+        count, before = self.counts[state], self._resumed[state]
+        share = "all" if before == count else f"{before:,}"
+        return f"{count:,} {word}" + (f" ({share} by an earlier job)" if before else "")
+
+    def exit(self) -> NoReturn:
+        """End the command, with exit code 1 if a photo failed."""
+        raise typer.Exit(int(self.counts["failed"] > 0))
+
+
+def print_outcomes(tally: Tally, outcomes: Sequence[Outcome], json: bool) -> None:
+    """Print the outcomes of a job as JSON, or their summary."""
+    if json:
+        print_json([as_json(outcome) for outcome in outcomes])
+    else:
+        console.print(tally.summary())
+
+
+def as_json(outcome: Outcome) -> dict[str, object]:
+    """An outcome as a JSON object."""
+    document = asdict(replace(outcome, error=None))
+    del document["error"]  # `reason` says it in words
+    return document
+
+
+def write_activation_report(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write the report of an activation, with progress."""
+    from homing.reports import write_report
+
+    with progress("Writing the report", len(outcomes), unit="photos") as advance:
+        write_report(outcomes, path, advance)

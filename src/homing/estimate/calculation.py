@@ -1,0 +1,353 @@
+"""The calculation of an estimate: stages, storage, search latency, cost items, assumptions.
+
+Packages that import PyTorch or FAISS are imported in functions: the command line imports this package for its options.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import Any, Literal
+
+from homing.estimate.rates import CELLS, CODE_BYTES, DIM, Rate, load_rates, rates_under
+from homing.estimate.request import Basis, CostItem, Estimate, EstimateRequest, Latency, StageEstimate, StorageItem
+
+_HOURS_A_MONTH = 730
+_HALF, _SINGLE, _ID = 2, 4, 8  # bytes per value of a stored descriptor, per value of a center, and per id
+_WORDS = 256  # codewords per byte of a code
+
+
+def estimate(request: EstimateRequest) -> Estimate:
+    """Estimate machines, hours, storage, search latency and cost items, and list the assumptions."""
+    stages = _stages(request)
+    shared = sum(stage.hours for stage in stages if stage.parallel)
+    record, index = (stage.hours for stage in stages if not stage.parallel)
+    wanted = None if request.days is None else 24 * request.days
+    # Recording overlaps with the parallel stages; the index is built after all photos are recorded.
+    left = math.inf if wanted is None else wanted - index
+    # More machines than this would wait for the single writer.
+    most = max(1, math.ceil(shared / record))
+    machines = min(most, max(1, math.ceil(shared / left))) if left > 0 else most
+    hours = max(shared / machines, record) + index
+    traffic = request.photos * request.file_bytes * (2 if request.activates else 1)  # read and written
+    parts, searches, cores = storage(request), latencies(request), _search_cores(request)
+    return Estimate(
+        request=request,
+        stages=stages,
+        machines=machines,
+        hours=hours,
+        bottleneck=max(stages, key=lambda stage: stage.hours / (machines if stage.parallel else 1)).name,
+        max_machines=most,
+        meets_deadline=None if wanted is None else hours <= wanted * (1 + 1e-9),
+        megabytes_per_second=traffic / (hours * 3600 * machines) / 1e6,
+        storage=parts,
+        search=searches,
+        search_cores=cores,
+        cost_items=_cost_items(request, shared, parts, cores),
+        assumptions=list(_assumptions(request, stages, searches)),
+    )
+
+
+def _stages(request: EstimateRequest) -> list[StageEstimate]:
+    """All stages in order: those that run on all machines, then the single writer and the index."""
+    rates, lance = load_rates(), request.engine == "lance"
+    shared = [_activate(request)] if request.activates else [_decode(request), _describe(request)]
+    kind = "activated" if request.activates else "passive"
+    record = rates[f"record.lance.{kind}" if lance else f"record.{kind}"]
+    if lance:
+        built = rates["search.lance.save"]
+        seconds = built.numbers[-1] / rates["search.lance.references"].numbers[-1]
+    else:
+        built = rates["index.build"]
+        seconds = built.seconds
+    # In Lance writers run in parallel, but their commits are serialized.
+    basis: Basis = "extrapolated" if lance else "measured"
+    return [
+        *shared,
+        _stage(request, "record", record.seconds, [record], basis, parallel=False),
+        _stage(request, "index", seconds, [built], "measured", parallel=False),
+    ]
+
+
+def _activate(request: EstimateRequest) -> StageEstimate:
+    """Activation from file to file: the rate of the recipe, plus CPU time for larger photos."""
+    from homing.activation import RECIPES
+
+    known = rates_under(f"activate.{request.gpu}")
+    passes = {name: recipe.steps * recipe.eot_samples for name, recipe in RECIPES.items()}  # of the network
+    if request.recipe in known:
+        seconds = known[request.recipe].seconds
+    else:
+        points = sorted((passes[name], rate.seconds) for name, rate in known.items())
+        seconds = max(0.0, _interpolate(passes[request.recipe], points))
+    more = _core_seconds_per_megapixel() * request.extra_megapixels / request.machine_cores
+    sources = [*known.values(), *(rates_under("size").values() if request.extra_megapixels else ())]
+    as_measured = request.recipe in known and not request.extra_megapixels and request.core_ratio == 1
+    basis: Basis = "measured" if as_measured else "extrapolated"
+    return _stage(request, "activate", seconds * request.core_ratio + more, sources, basis)
+
+
+def _core_seconds_per_megapixel() -> float:
+    """Core-seconds per additional megapixel: decoding, processing, writing and the release check."""
+    rates = load_rates()
+    small, large = rates["size.megapixels"].numbers
+    fast, slow = rates["size.activate"].numbers
+    processing = rates["machines.none"].number * (slow - fast) / 1000 / (large - small)
+    return processing + rates["add.decode"].seconds / rates["size.measured"].number
+
+
+def _decode(request: EstimateRequest) -> StageEstimate:
+    rate, size = load_rates()["add.decode"], load_rates()["size.measured"].number
+    seconds = rate.seconds * max(1.0, request.megapixels / size) / request.machine_cores
+    basis: Basis = "extrapolated" if request.extra_megapixels or request.machine_cores > 1 else "measured"
+    return _stage(request, "decode", seconds, [rate], basis)
+
+
+def _describe(request: EstimateRequest) -> StageEstimate:
+    """The network stage, which does not depend on the size of photos."""
+    rate = load_rates()[f"add.{request.gpu}"]
+    basis: Basis = "measured" if request.gpu == "none" and request.core_ratio == 1 else "extrapolated"
+    return _stage(request, "describe", rate.seconds * request.core_ratio, [rate], basis)
+
+
+def _stage(
+    request: EstimateRequest, name: str, seconds: float, rates: Sequence[Rate], basis: Basis, *, parallel: bool = True
+) -> StageEstimate:
+    sources = sorted({f"{rate.command} on {rate.hardware}" for rate in rates})
+    notes = sorted({rate.note for rate in rates if rate.note})
+    if name in request.rates:
+        seconds, basis, sources, notes = 1 / request.rates[name], "given", [], []
+    hours = request.photos * seconds / 3600
+    return StageEstimate(
+        name=name, seconds=seconds, hours=hours, parallel=parallel, basis=basis, sources=sources, notes=notes
+    )
+
+
+def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:
+    """Piecewise linear interpolation, extrapolated at both ends."""
+    index = min(max(sum(x > each for each, _ in points), 1), len(points) - 1)
+    (left, low), (right, high) = points[index - 1 : index + 1]
+    return low + (high - low) * (x - left) / (right - left)
+
+
+def storage(request: EstimateRequest) -> list[StorageItem]:
+    """Data in buckets, on the collection's disk, and in the memory of each search machine."""
+    photos, lance = request.photos, request.engine == "lance"
+    where: Literal["bucket", "disk"] = "bucket" if lance else "disk"
+    centers = (request.cells + _WORDS) * DIM * _SINGLE  # of cells, and codewords
+    index = photos * (_ID + request.code_bytes) + centers
+    tables = request.cells * request.code_bytes * _WORDS * _SINGLE  # which FAISS precomputes
+    searching = load_rates()["serve.memory"].number * 1e6
+
+    def item(name: str, where: Literal["bucket", "disk", "memory"], size: float, basis: Basis) -> StorageItem:
+        return StorageItem(name=name, where=where, bytes=size, basis=basis)
+
+    return [
+        *([item("released files", "bucket", photos * request.file_bytes, "computed")] if request.activates else []),
+        *(item(name, where, photos * each, "measured") for name, each in _catalog_bytes(request).items()),
+        item("snapshot of the index", where, index, "computed"),
+        item("process that searches", "memory", searching, "measured"),
+        # Lance caches what it has read, as memory allows.
+        item("centers of cells" if lance else "index", "memory", centers if lance else index + tables, "computed"),
+    ]
+
+
+def _catalog_bytes(request: EstimateRequest) -> dict[str, float]:
+    """Bytes per photo in the catalog; the total is measured, except for other code sizes."""
+    lance, kind = request.engine == "lance", "activated" if request.activates else "passive"
+    rate = load_rates()[f"catalog.lance.{kind}" if lance else f"catalog.{kind}"]
+    descriptors = DIM * ((_SINGLE if lance else _HALF) + (_HALF if request.activates else 0))
+    rest = rate.number - descriptors - CODE_BYTES - _cell_bytes(CELLS)
+    return {
+        "catalog: descriptors": descriptors,
+        "catalog: codes": request.code_bytes + _cell_bytes(request.cells),
+        "catalog: hashes, names, releases" if request.activates else "catalog: hashes, names": rest,
+    }
+
+
+def _cell_bytes(cells: int) -> int:
+    """Bytes of the cell number in front of a code."""
+    return ((cells - 1).bit_length() + 7) // 8
+
+
+@dataclass(frozen=True)
+class LatencyModel:
+    """Linear model of a search in milliseconds: a constant, a term per probed cell, and a term per scanned code."""
+
+    base_ms: float
+    probe_ms: float
+    code_ms: float
+    fill_ratio: float
+    """Codes scanned per probe relative to the average cell; above 1, since fuller cells are probed more often."""
+    p99_ratio: float
+    """99th percentile relative to the median."""
+    max_references: float
+    """Largest measured number of references."""
+
+    def milliseconds(self, probes: int, codes: float, cells: int) -> float:
+        """Median latency. For other numbers of cells, only the time to choose cells changes."""
+        base = self.base_ms
+        if cells != CELLS:
+            counts, flat = (load_rates()[f"cells.{name}"].numbers for name in ("counts", "flat"))
+            base = max(0.0, base - flat[counts.index(CELLS)]) + cell_choice_ms(cells)
+        return base + self.probe_ms * probes + self.code_ms * codes
+
+
+@cache
+def latency_model(engine: str) -> LatencyModel:
+    """The model of an engine: a nonnegative least-squares fit of relative errors."""
+    rates = {name: rate.numbers for name, rate in rates_under(f"search.{engine}").items() if name != "save"}
+    references = rates["references"]
+    rows = [
+        tuple(rates[f"{search}_{name}"][index] for name in ("probes", "codes", "p50"))
+        for search in ("one", "default")
+        for index, count in enumerate(references)
+        if _effective_engine(engine, count) == engine
+    ]
+    base, probe, code = _nonnegative_least_squares(
+        [(1 / p50, probes / p50, codes / p50) for probes, codes, p50 in rows]
+    )
+    if engine != "faiss":  # the term per code disappears in the noise there; FAISS's is a lower bound
+        code = max(code, latency_model("faiss").code_ms)
+    return LatencyModel(
+        base_ms=base,
+        probe_ms=probe,
+        code_ms=code,
+        fill_ratio=median(codes * CELLS / count for codes, count in zip(rates["one_codes"], references, strict=True)),
+        p99_ratio=median(p99 / p50 for p99, p50 in zip(rates["one_p99"], rates["one_p50"], strict=True)),
+        max_references=max(references),
+    )
+
+
+def _nonnegative_least_squares(rows: Sequence[tuple[float, ...]]) -> list[float]:
+    """Weights of the columns, none negative, with which each row sums to about 1.
+
+    The most negative weight is dropped until there is none; SciPy, which has this, would be needed for it alone.
+    """
+    import numpy as np
+
+    terms = np.array(rows)
+    columns = list(range(terms.shape[1]))
+    while True:
+        solved = np.linalg.lstsq(terms[:, columns], np.ones(len(terms)), rcond=None)[0]
+        if (solved >= 0).all():
+            return [float(solved[columns.index(each)]) if each in columns else 0.0 for each in range(terms.shape[1])]
+        columns.pop(int(solved.argmin()))
+
+
+def _effective_engine(engine: str, references: float) -> str:
+    """The engine that searches: small collections in Lance are searched in memory, by FAISS."""
+    from homing.indexes.base import MAX_CODES_IN_MEMORY
+
+    return "faiss" if references <= MAX_CODES_IN_MEMORY else engine
+
+
+def cell_choice_ms(cells: int) -> float:
+    """Milliseconds to choose a cell by the faster method: comparing all centers, or a graph search."""
+    counts, flat, graph = (load_rates()[f"cells.{name}"].numbers for name in ("counts", "flat", "graph"))
+    points = [(math.log(count), min(each)) for count, *each in zip(counts, flat, graph, strict=True)]
+    # Interpolated in log(cells), as for a graph search; extrapolated in proportion, as for comparing all centers.
+    known = _interpolate(math.log(min(max(cells, counts[0]), counts[-1])), points)
+    return known * max(1.0, cells / counts[-1])
+
+
+def latency(request: EstimateRequest, references: int, cells: int, probes: int | None) -> Latency:
+    """Latency of one search among this many references."""
+    from homing.indexes.base import default_nprobe
+
+    model = latency_model(_effective_engine(request.engine, references))
+    probes = probes or default_nprobe(cells, references)
+    codes = min(references, references / cells * probes * model.fill_ratio)
+    p50 = model.milliseconds(probes, codes, cells)
+    return Latency(
+        references=references,
+        cells=cells,
+        probes=probes,
+        codes_scanned=codes,
+        p50_ms=p50,
+        p99_ms=p50 * model.p99_ratio,
+        basis="measured" if cells == CELLS and references <= model.max_references else "extrapolated",
+    )
+
+
+def latencies(request: EstimateRequest) -> list[Latency]:
+    """Latencies with one probe and by default, or with the given probes; at several sizes, then with more cells."""
+    from homing.indexes.base import DEFAULT_CODES_SCANNED
+
+    sizes = sorted({*(10**power for power in (4, 6, 7, 8, 9) if 10**power < request.photos), request.photos})
+    settings = [(size, request.cells) for size in sizes]
+    if request.photos > DEFAULT_CODES_SCANNED * request.cells:  # one probe scans more codes than the default search
+        counts = load_rates()["cells.counts"].numbers
+        settings += [(request.photos, int(count)) for count in counts if count > request.cells]
+    probe_counts = [request.probes] if request.probes else [1, None]
+    found = [latency(request, *each, probes) for each in settings for probes in probe_counts]
+    return list(dict.fromkeys(found))  # one probe may be the default
+
+
+def _search_cores(request: EstimateRequest) -> float:
+    """Cores kept busy by queries: as measured for the service, plus the extra time of larger collections."""
+    rates, measured_references = load_rates(), 1_000_000
+    one = rates["machines.none"].number * rates["serve.searches"].seconds
+    at_request, at_measured = (
+        latency(request, count, request.cells, request.probes).p50_ms for count in (request.photos, measured_references)
+    )
+    return request.queries_per_second * (one + max(0.0, at_request - at_measured) / 1000)
+
+
+def _cost_items(request: EstimateRequest, shared: float, parts: Sequence[StorageItem], cores: float) -> list[CostItem]:
+    """Cost items: those with a price first, most expensive first; then hours of work, then storage by size."""
+    prices = request.prices
+
+    def item(name: str, amount: float, unit: Any, period: Any, price: float | None) -> CostItem:
+        cost = None if price is None else amount * price
+        return CostItem(name=name, amount=amount, unit=unit, period=period, cost=cost)
+
+    work = " and ".join(name for name in request.stages if name not in ("record", "index"))
+    found = [item(work, shared * request.machine_cores, "core-hours", "once", prices.core_hour)]
+    if request.gpu != "none":
+        found.insert(0, item(work, shared, "GPU-hours", "once", prices.gpu_hour))
+    if cores:
+        found.append(item("search", cores * _HOURS_A_MONTH, "core-hours", "month", prices.core_hour))
+    terabytes: dict[str, float] = {}
+    for part in parts:
+        if part.where != "memory":
+            name = part.name.partition(":")[0]
+            terabytes[name] = terabytes.get(name, 0.0) + part.bytes / 1e12
+    for name, amount in sorted(terabytes.items(), key=lambda each: -each[1]):
+        found.append(item(name, amount, "terabyte-months", "month", prices.terabyte_month))
+    return sorted(found, key=lambda each: 1.0 if each.cost is None else -each.cost)
+
+
+def _assumptions(
+    request: EstimateRequest, stages: Sequence[StageEstimate], searches: Sequence[Latency]
+) -> Iterator[str]:
+    """The assumptions of the estimate."""
+    yield "Time grows linearly with photos and falls linearly with machines; machines do not wait for each other."
+    yield "Storage and network keep up with the machines; their throughput was not measured."
+    yield from dict.fromkeys(note for stage in stages for note in stage.notes)
+    cores, known = request.machine_cores, request.measured_cores
+    if request.gpu == "none" and cores != known:
+        yield f"{cores} cores process {cores / known:g} times as many photos as {known} cores."
+    if request.extra_megapixels and not request.activates:
+        yield "Decoding time grows in proportion to pixels."
+    if request.photo_bytes is None:
+        yield f"Files of {request.file_bytes / 1e6:.3g} MB, half a byte per pixel; released files have the same size."
+    else:
+        yield "Released files have the size of the originals."
+    yield "One collection has one writer, which records photos in batches of 16; originals are not copied."
+    measured = latency_model(request.engine).max_references
+    if request.photos > measured:
+        yield (
+            f"Above {measured:,.0f} references, search times are extrapolated linearly from measurements in"
+            " memory; re-ranking, which reads descriptors from the catalog, is not included."
+        )
+    if any(latency.cells != CELLS for latency in searches):
+        yield (
+            "Other numbers of cells: the time to choose a cell was measured with synthetic centers; such a codebook"
+            " must be trained and its recall measured."
+        )
+    if any(stage.basis == "given" for stage in stages):
+        yield "Rates with the basis given are yours, for one machine."
