@@ -30,6 +30,13 @@ def test_the_curve_equals_that_of_all_pairs() -> None:
     assert known.cdf(np.array(5.0)) == 1
 
 
+@pytest.mark.parametrize("count", [2, 99, 100, 101, 102])
+def test_few_photos_of_any_number_have_a_curve(count: int) -> None:
+    rows = descriptors(count, dim=DIM).numpy()
+    known, every = PairDistances.measure(rows, rows), pairs(rows)
+    assert known.cdf(np.array(every[len(every) // 2])) == pytest.approx(0.5, abs=0.1 if count > 2 else 0.6)
+
+
 def test_the_tail_extrapolates_to_pairs_nearer_than_any_measured() -> None:
     few, many = descriptors(600, seed=1, dim=64).numpy(), descriptors(4000, seed=2, dim=64).numpy()
     known, every = PairDistances.measure(few, few), pairs(many)

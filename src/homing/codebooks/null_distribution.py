@@ -17,7 +17,7 @@ ComparedBy = Literal["code", "descriptor"]
 MAX_PHOTOS = 14_000  # two hundred million pairs
 MIN_REFERENCES = 100  # for a density ratio
 _NEAREST_SHARE = 0.01  # share of the pairs, the nearest, that are all used; the others are sampled
-_SAMPLE_STRIDE = 101  # one pair of this many is sampled
+_SAMPLED_PAIRS = 1_000_000  # about so many are sampled for the curve beyond the nearest ones
 _CURVE_POINTS = 400  # points of the stored curve, besides the nearest pairs
 _TAIL_SHARE = 1e-5  # share of the pairs, the nearest, that the tail is fitted to and replaces
 _MIN_TAIL_PAIRS = 500  # fewest pairs that the tail is fitted to
@@ -54,9 +54,9 @@ class PairDistances:
         wanted = max(
             int(_NEAREST_SHARE * pairs), min(pairs, 2 * _MIN_TAIL_PAIRS)
         )  # a pair may count twice, once in each direction
-        nearest, sample = np.empty(0, np.float32), []
+        nearest, sample, stride = np.empty(0, np.float32), [], max(1, pairs // _SAMPLED_PAIRS)
         for block in blocks:
-            sample.append(block.ravel()[::_SAMPLE_STRIDE])
+            sample.append(block.ravel()[::stride])
             nearest = np.concatenate([nearest, block[np.isfinite(block)]])
             if len(nearest) > wanted:
                 nearest = np.partition(nearest, wanted - 1)[:wanted]
