@@ -15,7 +15,7 @@ from PIL import Image
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, SPEC, tiny_codebook, tiny_extractor, tiny_photos
 
-from homing._io.files import folder_size
+from homing._io.paths import total_size
 from homing.collection import Collection, migrate, switch
 from homing.collection._locks import uploads_lock
 from homing.errors import BusyError, HomingError, PhotoError
@@ -155,12 +155,12 @@ def test_uploads_are_private_and_locked_during_changes(small: Collection) -> Non
     small.add(image(1))
     folder = Path(str(small.root)) / "uploads"
     assert folder.stat().st_mode & 0o777 == 0o700
-    before = folder_size(folder)
+    before = total_size(folder)
     with uploads_lock(small.root), pytest.raises(BusyError):
         small.add(image(2))
     with small.lock_for_writing(), pytest.raises(BusyError):
         small.add(image(2))
-    assert folder_size(folder) == before
+    assert total_size(folder) == before
     assert [each.state for each in small.add(image(2))] == ["added"]
 
 

@@ -54,8 +54,7 @@ def test_moved_and_changed_remote_files(where: str, small: Collection, folder: P
     assert states(small.add(folder)) == ["known"] * 4, "a copy is not a move"
     rocket = location(f"{address}/rocket.jpg")
     assert isinstance(rocket, Address)
-    system, path = rocket._filesystem()
-    system.rm_file(path)
+    rocket.remove()
     (outcome,) = small.add(folder / "rocket.jpg")
     assert (outcome.state, outcome.moved_from) == ("moved", str(rocket))
     location(f"{address}/camera.png").write((folder / "rocket.jpg").read_bytes() + b"another", new=False)

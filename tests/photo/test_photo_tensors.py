@@ -10,7 +10,7 @@ import torch
 from tests.photo.photo_files import lossless, noise, saved, wide_gamut
 
 from homing.photo import Photo
-from homing.photo._orientation import stored, upright
+from homing.photo._pixels import stored, upright
 
 DEVICES = [
     "cpu",

@@ -1,4 +1,4 @@
-"""Atomic files: complete, or not present."""
+"""Atomic files: complete, or not present. fsspec's local files are neither flushed to disk nor created exclusively."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -85,16 +85,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     finally:
         if draft.exists():
             shutil.rmtree(draft)
-
-
-def folder_size(folder: Path) -> int:
-    """Total size in bytes of the files in a folder, at any depth; files removed meanwhile are skipped."""
-    total = 0
-    for inside, _, names in os.walk(folder):  # unlike rglob, it skips folders that disappear
-        for name in names:
-            with suppress(FileNotFoundError):
-                total += Path(inside, name).stat().st_size
-    return total
 
 
 def prepare_output_folder(folder: Path) -> None:

@@ -6,14 +6,14 @@ import errno
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from homing._extras import install_command
-from homing._io.files import folder_size, make_folder, prepare_output_folder, write_atomically
+from homing._io.files import make_folder, prepare_output_folder, write_atomically
 from homing.errors import HomingError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "http"}
@@ -22,6 +22,7 @@ _ATOMIC_SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "http", "htt
 _HTTP_SCHEMES = ("http", "https")
 _LOCAL_URL = re.compile(r"(file|local)://", re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+# Secrets are masked by hand, because fsspec and the libraries that it uses print addresses with them.
 # Credentials in front of the host. On the web they may be a token alone; in other schemes they contain a password,
 # because a plain name is part of the address, as in abfs://container@account. In archives it would be a file's name.
 _CREDENTIALS = re.compile(
@@ -42,6 +43,9 @@ class Address:
     As a string, as in messages and catalogs, it has no passwords and signatures.
     """
 
+    # Not a UPath of universal_pathlib: that prints secrets, loses the host of sftp:// and the account of abfs://, takes
+    # a query for a part of a file's name, and says that files do not exist where a server cannot be reached.
+
     url: str
 
     def __str__(self) -> str:
@@ -51,7 +55,7 @@ class Address:
 
     def __truediv__(self, name: str | PurePath) -> Address:
         inner, chain, outer = self.url.partition("::")
-        inner, mark, query = inner.partition("?") if self.scheme in _HTTP_SCHEMES else (inner, "", "")
+        inner, mark, query = inner.partition("?") if self._is_web else (inner, "", "")
         relative = PurePath(name).as_posix()
         return Address(f"{inner if inner.endswith('/') else inner + '/'}{relative}{mark}{query}{chain}{outer}")
 
@@ -61,10 +65,14 @@ class Address:
         return self.url.partition("://")[0].lower()
 
     @property
+    def _is_web(self) -> bool:
+        return self.scheme in _HTTP_SCHEMES
+
+    @property
     def pure_path(self) -> PurePosixPath:
         """The address as a path: s3:/bucket/photos/beach.jpg."""
         inner = str(self).partition("::")[0]
-        return PurePosixPath(inner.partition("?")[0] if self.scheme in _HTTP_SCHEMES else inner)
+        return PurePosixPath(inner.partition("?")[0] if self._is_web else inner)
 
     @property
     def name(self) -> str:
@@ -78,91 +86,67 @@ class Address:
 
     def read_bytes(self) -> bytes:
         """Read the bytes of the file; OSError if that fails."""
-        system, path = self._filesystem()
-        with _as_os_error():
+        with self._filesystem() as (system, path):
             data: bytes = system.cat_file(path)
             return data
 
     def write(self, data: bytes, *, new: bool) -> None:
         """Write the file atomically; with `new`, FileExistsError if it exists."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            if self.scheme in _HTTP_SCHEMES:  # fsspec ignores `mode` for HTTP
+        # Creation is exclusive in the request itself: asking before would let two writers overwrite each other.
+        with self._filesystem() as (system, path):
+            if self._is_web:  # fsspec ignores `mode` for HTTP
                 system.pipe_file(path, data, headers={"If-None-Match": "*"} if new else {})
             else:
                 system.pipe_file(path, data, mode="create" if new else "overwrite")
 
-    def is_dir(self) -> bool:
-        """Whether the address is a folder that has files."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            system.invalidate_cache()  # other processes may have changed the listing
-            return bool(system.isdir(path))
-
-    def exists(self) -> bool:
-        """Whether a file or folder exists; OSError if that is unknown, where fsspec returns False."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            system.invalidate_cache()
-            if self.scheme in _HTTP_SCHEMES:
-                return bool(system.exists(path, strict=True))
-            try:
-                system.info(path)
-            except FileNotFoundError:
-                return False
-            return True
+    def remove(self) -> None:
+        """Delete the file, or all files in the folder."""
+        with self._filesystem() as (system, path):
+            system.rm(path, recursive=True)
 
     def size(self) -> int:
         """Total size in bytes of the files in the folder."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            system.invalidate_cache()
+        with self._filesystem() as (system, path):
             return int(system.du(path))
 
-    def remove(self) -> None:
-        """Delete the file, or all files in the folder."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            system.rm(path, recursive=True)
+    def is_dir(self) -> bool:
+        """Whether the address is a folder that has files."""
+        with self._filesystem() as (system, path):
+            return bool(system.isdir(path))
 
     def is_file(self) -> bool:
         """Whether the file exists now; OSError if that is unknown."""
-        system, path = self._filesystem()
-        with _as_os_error():
-            if self.scheme in _HTTP_SCHEMES:
-                return bool(system.isfile(path))
-            system.invalidate_cache()
-            try:
-                return bool(system.info(path)["type"] == "file")
-            except FileNotFoundError:
-                return False
+        with self._filesystem() as (system, path):
+            return bool(system.isfile(path)) if self._is_web else _kind(system, path) == "file"
+
+    def exists(self) -> bool:
+        """Whether a file or folder exists; OSError if that is unknown, where fsspec returns False."""
+        with self._filesystem() as (system, path):
+            return bool(system.exists(path, strict=True)) if self._is_web else _kind(system, path) is not None
 
     def files(self) -> Iterator[PurePosixPath]:
         """Files in the folder at any depth, by names relative to it."""
-        system, path = self._filesystem()
-        if self.scheme in _HTTP_SCHEMES and "?" in path:  # its links are not below the query
+        with self._filesystem() as (system, path):
+            found = None if self._is_web and "?" in path else system.find(path)
+        if found is None:  # the links of a page are not below its query
             raise HomingError(f"{self}: a web page with a query cannot be read as a folder; give its photos one by one")
-        with _as_os_error():
-            found = system.find(path)
-        start = path.rstrip("/")
         for file in found:
-            name = PurePosixPath(file.removeprefix(start).lstrip("/"))
+            name = PurePosixPath(file.removeprefix(path.rstrip("/")).lstrip("/"))
             if ".." in name.parts:  # its released file would be written outside the output folder
                 raise HomingError(f"{self} contains a file whose name leads outside it, {name}; it is not read")
             yield name
 
     def names(self) -> list[str]:
         """Names of the files and folders in it, without the placeholder that consoles create for an empty folder."""
-        system, path = self._filesystem()
         if not self.exists():
             return []
-        with _as_os_error():
+        with self._filesystem() as (system, path):
             found = system.ls(path, detail=False)
-        start = path.rstrip("/") + "/"
-        return [name for each in found if (name := each.removeprefix(start))]
+        return [name for each in found if (name := each.removeprefix(path.rstrip("/") + "/"))]
 
-    def _filesystem(self) -> tuple[Any, str]:
-        """The file system of the address, and the path in it."""
+    @contextmanager
+    def _filesystem(self) -> Iterator[tuple[Any, str]]:
+        """The file system of the address, and the path in it; every error in the block becomes an OSError of a line."""
         from fsspec.core import url_to_fs
 
         try:
@@ -173,7 +157,23 @@ class Address:
             raise HomingError(f"{self}: the library for such addresses is missing; {hint}") from error
         except Exception as error:  # libraries raise many types for settings and permissions
             raise HomingError(f"{self}: cannot be reached: {one_line(error)}") from error
-        return system, str(path)
+        try:
+            system.invalidate_cache()  # other processes may have changed the listing
+            yield system, str(path)
+        except Exception as error:
+            if isinstance(error, FileExistsError) or getattr(error, "status", None) == HTTPStatus.PRECONDITION_FAILED:
+                raise OSError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+            if isinstance(error, FileNotFoundError):
+                raise OSError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
+            raise OSError(errno.EIO, one_line(error)) from error
+
+
+def _kind(system: Any, path: str) -> str | None:
+    """Whether there is a "file" or a "directory" at a path of a file system; None if there is nothing."""
+    try:
+        return str(system.info(path)["type"])
+    except FileNotFoundError:
+        return None
 
 
 Location = Path | Address
@@ -218,9 +218,38 @@ def list_names(where: Location) -> list[str]:
     return [each.name for each in where.iterdir()] if where.exists() else []
 
 
+def list_files(folder: Location) -> list[PurePath]:
+    """Names, relative to a folder, of the files in it at any depth that are not hidden; sorted."""
+    if isinstance(folder, Address):
+        return sorted(name for name in folder.files() if not any(part.startswith(".") for part in name.parts))
+    return sorted(file.relative_to(folder) for file in _visible_files(folder, set()))
+
+
+def _visible_files(folder: Path, seen: set[Path]) -> Iterator[Path]:
+    """The files under a folder that are not hidden; a folder that links to a parent folder is entered once."""
+    real = folder.resolve()
+    if real in seen:
+        return
+    seen.add(real)
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+    for path in (folder / name for name in names):
+        if path.is_dir():
+            yield from _visible_files(path, seen)
+        else:
+            yield path
+
+
 def total_size(where: Location) -> int:
-    """Total size in bytes of the files in a folder, at any depth."""
-    return where.size() if isinstance(where, Address) else folder_size(where)
+    """Total size in bytes of the files in a folder, at any depth; files removed meanwhile are skipped."""
+    if isinstance(where, Address):
+        return where.size()
+    total = 0
+    for inside, _, names in os.walk(where):  # unlike rglob, it skips folders that disappear
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(inside, name).stat().st_size
+    return total
 
 
 def prepare_output_location(out: Location) -> None:
@@ -240,19 +269,6 @@ def write_file(where: Location, data: bytes, *, new: bool) -> None:
     else:
         make_folder(where.parent)
         write_atomically(where, data, new=new)
-
-
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Turn any error of a remote file system into an OSError with a one-line reason."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, FileExistsError) or getattr(error, "status", None) == HTTPStatus.PRECONDITION_FAILED:
-            raise OSError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
-        if isinstance(error, FileNotFoundError):
-            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
-        raise OSError(errno.EIO, one_line(error)) from error
 
 
 def one_line(error: Exception) -> str:

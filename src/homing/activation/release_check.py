@@ -32,7 +32,7 @@ from homing.errors import PhotoError
 from homing.perception import Quality
 from homing.perception.quality import UNCHANGED
 from homing.photo import QUICK_FORMATS, Photo, differences, format_name
-from homing.photo.formats import SUFFIXES, has_suffix_of
+from homing.photo.files import SUFFIXES, has_suffix_of
 
 MIN_LOSS_DECREASE = 1e-3  # relative decrease required of the loss: more than rounding errors of the network
 _WEAKER = (0.5, 0.25)

@@ -23,7 +23,7 @@ from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
 from homing.errors import CollectionError
 from homing.photo import FoundPhoto, MemoryPhoto, find_photos
-from homing.photo.folders import each_once
+from homing.photo.files import each_once
 
 _HASH = "[0-9a-f]{64}"
 

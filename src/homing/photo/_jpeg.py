@@ -1,13 +1,23 @@
-"""Write JPEG with a photo's own tables, and copy its segments byte for byte."""
+"""JPEG, written with a photo's own tables.
+
+Its segments are copied byte for byte, because Pillow writes only some of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PIL import Image, ImageChops, JpegImagePlugin
+
+from homing.photo._metadata import Metadata
+from homing.photo._pillow import save
+from homing.photo._pixels import flattened, is_cmyk
+
+if TYPE_CHECKING:
+    from homing.photo.photo import Photo
 
 _SOS, _COM, _APP0, _APP2, _APP14, _APP15 = 0xDA, 0xFE, 0xE0, 0xE2, 0xEE, 0xEF
 _TABLES = list[list[int]]
@@ -35,18 +45,27 @@ class _Settings(NamedTuple):
     """Whether CMYK is stored as brightness, two color differences and black."""
 
 
-def write_like(original: bytes, image: Image.Image, finer: bool) -> bytes:
-    """A JPEG file of `image` with the settings and the segments of an original one."""
-    tables, subsampling = _output_tables(original, finer)
-    _, _, progressive, segments, ycck = _settings(original)
-    image = _as_ycck(image) if ycck else image
-    # The same tables give a file of about the same size; for other tables the size is unknown.
-    like = None if finer else len(original)
-    return _splice(segments, save(image, like, progressive=progressive, qtables=tables, subsampling=subsampling))
+def encode(photo: Photo, finer: bool) -> bytes:
+    """A JPEG file with the settings and the segments of a JPEG file, or the metadata of another."""
+    image = flattened(photo)
+    if photo.format == "JPEG":
+        tables, subsampling = _output_tables(photo.data, finer)
+        _, _, progressive, segments, ycck = _settings(photo.data)
+        image = _as_ycck(image) if ycck else image
+        # The same tables give a file of about the same size; for other tables the size is unknown.
+        like = None if finer else len(photo.data)
+        coded = _save_optimized(image, like, progressive=progressive, qtables=tables, subsampling=subsampling)
+        return _splice(segments, coded)
+    carried = Metadata.of(photo.data).arguments()
+    if is_cmyk(photo) and photo.icc:
+        carried["icc_profile"] = photo.icc
+    if "exif" in carried:
+        carried["exif"] = b"Exif\0\0" + carried["exif"]
+    return _save_optimized(image, quality=100 if finer else 95, subsampling=0, **carried)
 
 
 def jpeg_tables(original: bytes, components: int, finer: bool) -> JpegTables:
-    """The tables and subsampling that `write_like` uses for an image with this number of components."""
+    """The tables and subsampling that `encode` uses for an image with this number of components."""
     tables, subsampling = _output_tables(original, finer)
     return JpegTables([*tables, *[tables[-1]] * 2][:components], _SAMPLINGS[subsampling])
 
@@ -64,17 +83,17 @@ def _output_tables(original: bytes, finer: bool) -> tuple[_TABLES, int]:
     return [[_divisor(*pair) for pair in zip(*two, strict=True)] for two in both], 0
 
 
-def save(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
+def _save_optimized(image: Image.Image, like: int | None = None, progressive: bool = False, **settings: Any) -> bytes:
     """A JPEG file of `image`, with Huffman tables of its own; `like` is the size of a similar file, if known."""
     # For optimized tables libjpeg needs the whole file in one buffer, and Pillow gives it two bytes a pixel.
     if like is None or like > image.width * image.height:
-        plain = _save(image, **settings)
+        plain = save(image, "JPEG", **settings)
         if len(plain) > 1.8 * image.width * image.height:
             return plain
     try:
-        return _save(image, optimize=True, progressive=progressive, **settings)
+        return save(image, "JPEG", optimize=True, progressive=progressive, **settings)
     except OSError:
-        return _save(image, **settings)  # the image differs strongly from that of the similar file
+        return save(image, "JPEG", **settings)  # the image differs strongly from that of the similar file
 
 
 def _as_ycck(image: Image.Image) -> Image.Image:
@@ -92,12 +111,6 @@ def _divisor(step: int, most: int) -> int:
     return max(divisor for divisor in range(1, most + 1) if step % divisor == 0)
 
 
-def _save(image: Image.Image, **settings: Any) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "JPEG", **settings)
-    return buffer.getvalue()
-
-
 def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
     """The quantization table of each component; for gray and RGB a repeated last table is omitted, as in files."""
     tables = [list(header.quantization[layer[3]]) for layer in header.layer]
@@ -109,7 +122,7 @@ def _tables(header: JpegImagePlugin.JpegImageFile) -> _TABLES:
 @cache
 def _fine_tables() -> _TABLES:
     """The tables of quality 96."""
-    with Image.open(BytesIO(_save(Image.new("RGB", (8, 8)), quality=96))) as header:
+    with Image.open(BytesIO(save(Image.new("RGB", (8, 8)), "JPEG", quality=96))) as header:
         assert isinstance(header, JpegImagePlugin.JpegImageFile)
         return _tables(header)
 

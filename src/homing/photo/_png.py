@@ -1,17 +1,23 @@
-"""Read and write PNG chunks, and pixels of 8 and 16 bits."""
+"""PNG: pixels of 8 and 16 bits with imagecodecs.
+
+Chunks are copied byte by byte, because Pillow drops those it does not know.
+"""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Iterator
-from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import imagecodecs
 import numpy as np
 
 from homing.photo._metadata import Metadata
+from homing.photo._pixels import planes
+
+if TYPE_CHECKING:
+    from homing.photo.photo import Photo
 
 _PIXELS = {b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"}
 # Chunks that stay valid after a small change of the pixels or of the color type.
@@ -21,12 +27,6 @@ _COPIED = {
 }
 
 
-class _Chunk(NamedTuple):
-    type: bytes
-    whole: bytes
-    """Length, type, data and checksum."""
-
-
 def is_16_bit(data: bytes) -> bool:
     """Whether a PNG file stores 16 bits per channel (Pillow silently reduces it to 8)."""
     return data[24] == 16
@@ -34,15 +34,33 @@ def is_16_bit(data: bytes) -> bool:
 
 def exif(data: bytes) -> bytes:
     """The EXIF block of a PNG file, before or after its pixels; empty if there is none."""
-    return next((chunk.whole[8:-4] for chunk in _chunks(data) if chunk.type == b"eXIf"), b"")
+    return next((whole[8:-4] for type_, whole in _chunks(data) if type_ == b"eXIf"), b"")
 
 
-def copied_chunks(data: bytes) -> bytes:
+def decode_16_bit(data: bytes) -> np.ndarray:
+    """The pixels of a PNG file that stores 16 bits per channel."""
+    levels: np.ndarray = imagecodecs.png_decode(data)
+    return levels
+
+
+def encode(photo: Photo, quick: bool) -> bytes:
+    """A PNG file with the chunks of a PNG file, or the metadata of another; `quick` compresses less."""
+    chunks = _copied_chunks(photo.data) if photo.format == "PNG" else _new_chunks(Metadata.of(photo.data))
+    data = bytes(imagecodecs.png_encode(planes(photo), level=1 if quick else None))
+    header, *pixels = (whole for type_, whole in _chunks(data) if type_ in _PIXELS)
+    return b"".join([data[:8], header, chunks, *pixels])
+
+
+def _copied_chunks(data: bytes) -> bytes:
     """The chunks that a changed copy of a file keeps, including unknown chunks marked as safe to copy."""
-    return b"".join(c.whole for c in _chunks(data) if c.type in _COPIED or (c.type not in _PIXELS and c.type[3] & 32))
+    return b"".join(whole for type_, whole in _chunks(data) if type_ in _COPIED or _is_safe_to_copy(type_))
 
 
-def new_chunks(metadata: Metadata) -> bytes:
+def _is_safe_to_copy(type_: bytes) -> bool:
+    return type_ not in _PIXELS and bool(type_[3] & 32)
+
+
+def _new_chunks(metadata: Metadata) -> bytes:
     """Chunks for the metadata of a file of another format."""
     made = []
     if metadata.icc:
@@ -59,16 +77,10 @@ def new_chunks(metadata: Metadata) -> bytes:
     )
 
 
-def write(planes: np.ndarray, chunks: bytes, quick: bool) -> bytes:
-    """A PNG file of (H, W) or (H, W, 2 to 4) pixels with these chunks."""
-    data = bytes(imagecodecs.png_encode(planes, level=1 if quick else None))
-    header, *pixels = (chunk.whole for chunk in _chunks(data) if chunk.type in _PIXELS)
-    return b"".join(chain([data[:8], header, chunks], pixels))
-
-
-def _chunks(data: bytes) -> Iterator[_Chunk]:
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The type of each chunk, and all its bytes: length, type, data and checksum."""
     position = 8
     while position + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, position)
-        yield _Chunk(data[position + 4 : position + 8], data[position : position + 12 + length])
+        yield data[position + 4 : position + 8], data[position : position + 12 + length]
         position += 12 + length

@@ -1,15 +1,21 @@
-"""Read and write TIFF with tifffile, with tags copied as they are."""
+"""TIFF, with tifffile; tags are copied as they are."""
 
 from __future__ import annotations
 
 import struct
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tifffile
+from PIL import Image
 
-from homing.photo._ifd import COMPRESSION, Directory
-from homing.photo._metadata import CMYK, LAYOUT, Metadata, is_tiff
+from homing.photo._metadata import CMYK, COMPRESSION, ICC, LAYOUT, Directory, Metadata, is_tiff
+from homing.photo._pillow import image_planes
+from homing.photo._pixels import Decoding, Header, is_cmyk, planes, stored, straight
+
+if TYPE_CHECKING:
+    from homing.photo.photo import Photo
 
 _GRAY_ON_WHITE, _GRAY, _RGB = 0, 1, 2
 _ASSOCIATED, _UNASSOCIATED = 1, 2
@@ -17,8 +23,28 @@ _SEPARATE = 2
 _LOSSLESS = {1: None, 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits", 50000: "zstd"}
 
 
-def is_plain(page: tifffile.TiffPage) -> bool:
-    """Whether `planes` supports a page: gray, RGB or CMYK of 8 or 16 bits."""
+def header(data: bytes, name: str) -> Header:  # noqa: ARG001
+    """The first page's size, and the number of pages."""
+    with tifffile.TiffFile(BytesIO(data)) as file:
+        page = file.pages.first
+        return Header("TIFF", (int(page.imagewidth), int(page.imagelength)), len(file.pages))
+
+
+def decode(data: bytes, name: str) -> Decoding:
+    """The first page, with tifffile, which keeps 16 bits; palette, 1 bit and YCbCr with Pillow."""
+    with tifffile.TiffFile(BytesIO(data)) as file:
+        page, tags = file.pages.first, Directory.read(data)
+        if _is_plain(page):
+            levels = _levels(page)
+        else:
+            with Image.open(BytesIO(data), formats=["TIFF"]) as image:
+                # Pillow turns TIFF files upright when it loads them.
+                levels = stored(image_planes(image, name), tags.orientation())
+        return Decoding(levels, page.photometric == CMYK, tags.orientation(), tags.value(ICC))
+
+
+def _is_plain(page: tifffile.TiffPage) -> bool:
+    """Whether `_levels` supports a page: gray, RGB or CMYK of 8 or 16 bits."""
     return (
         page.photometric in (_GRAY_ON_WHITE, _GRAY, _RGB, CMYK)
         and (page.bitspersample, page.dtype) in ((8, np.uint8), (16, np.uint16))
@@ -28,7 +54,7 @@ def is_plain(page: tifffile.TiffPage) -> bool:
     )
 
 
-def planes(page: tifffile.TiffPage) -> np.ndarray:
+def _levels(page: tifffile.TiffPage) -> np.ndarray:
     """(H, W, 1 to 5): gray, RGB or CMYK, and alpha if an extra channel is marked as alpha."""
     levels: np.ndarray = page.asarray()
     if page.planarconfig == _SEPARATE and page.samplesperpixel > 1:
@@ -36,26 +62,23 @@ def planes(page: tifffile.TiffPage) -> np.ndarray:
     levels = levels.reshape(page.imagelength, page.imagewidth, page.samplesperpixel)
     colors = {_RGB: 3, CMYK: 4}.get(page.photometric, 1)
     color, extra = levels[..., :colors], levels[..., colors:]
-    white = np.iinfo(levels.dtype).max
     if page.photometric == _GRAY_ON_WHITE:
-        color = white - color
+        color = np.iinfo(levels.dtype).max - color
     kinds = [int(kind) for kind in page.extrasamples][: extra.shape[2]]
     index = next((i for i, kind in enumerate(kinds) if kind in (_ASSOCIATED, _UNASSOCIATED)), None)
     if index is None:
         return color
     alpha = extra[..., index, None]
     if kinds[index] == _ASSOCIATED:
-        color = np.rint(color * (white / np.maximum(alpha, 1))).clip(0, white).astype(levels.dtype)
+        color = straight(color, alpha)
     return np.concatenate([color, alpha], axis=2)
 
 
-def write(original: bytes, levels: np.ndarray, alpha: bool, cmyk_profile: bytes | None) -> bytes:
-    """A TIFF file of (H, W) or (H, W, 2 to 5) pixels with the tags of an original file of any format.
-
-    `cmyk_profile` is the color profile of CMYK pixels.
-    """
-    colors = (levels.shape[2] if levels.ndim == 3 else 1) - alpha
-    tags, compression = _tags(original, cmyk_profile)
+def encode(photo: Photo) -> bytes:
+    """A TIFF file with the tags of the original file, whatever its format."""
+    levels = planes(photo)
+    colors = photo.stored_pixels.shape[2]
+    tags, compression = _tags(photo.data, photo.icc if is_cmyk(photo) else None)
     buffer = BytesIO()
     tifffile.imwrite(
         buffer,
@@ -63,7 +86,7 @@ def write(original: bytes, levels: np.ndarray, alpha: bool, cmyk_profile: bytes 
         byteorder=tags.order,
         photometric={1: "minisblack", 3: "rgb", 4: "separated"}[colors],
         planarconfig="contig" if levels.ndim == 3 else None,
-        extrasamples=["unassalpha"] if alpha else None,
+        extrasamples=["unassalpha"] if photo.alpha is not None else None,
         compression=compression,
         predictor=compression in ("lzw", "deflate", "zstd"),
         metadata=None,

@@ -10,9 +10,10 @@ import tifffile
 from PIL import Image, JpegImagePlugin, PngImagePlugin
 
 from homing._io.files import format_size
+from homing._io.paths import one_line
 from homing.errors import PhotoError
 from homing.photo import _heif, _png
-from homing.photo._errors import DECODE_ERRORS, reason
+from homing.photo._codecs import DECODE_ERRORS
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
 
 _GROWTH = 1.5  # larger files than this factor times the original are reported
@@ -52,7 +53,7 @@ def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
     try:
         old, new = _header(before, name), _header(after, name)
     except (PhotoError, *DECODE_ERRORS) as error:  # a note must not cost a photo that could be released
-        return [f"the differences from the original are not known: {reason(error)}."]
+        return [f"the differences from the original are not known: {one_line(error)}."]
     changes = [*_pixel_changes(old, new), *_coding_changes(old, new), *_losses(old, new)]
     if len(after) <= _GROWTH * len(before):
         return changes
@@ -94,11 +95,7 @@ def _losses(old: _Header, new: _Header) -> Iterator[str]:
         yield f"{lost} was dropped."
     if old.pictures > new.pictures:
         count = old.pictures - new.pictures
-        yield (
-            "1 other picture in the file was dropped."
-            if count == 1
-            else (f"{count} other pictures in the file were dropped.")
-        )
+        yield f"{count} other picture{' in the file was' if count == 1 else 's in the file were'} dropped."
     for lost in sorted(set(old.auxiliary) - set(new.auxiliary)):
         yield f"{lost} {'were' if lost == _LAYERS else 'was'} dropped."
 
@@ -110,17 +107,20 @@ def _header(data: bytes, name: str) -> _Header:
 
 
 def _heif_header(data: bytes, name: str) -> _Header:
-    header = _heif.header(data, name)
+    file, primary = _heif.open_file(data, name)
+    mode, metadata = primary.mode.partition(";")[0].replace("I", "L"), Metadata.of(data)
+    depth = ("depth map",) if primary.info["depth_images"] else ()
+    gain = ("HDR gain map",) if any("gainmap" in kind for kind in primary.info["aux"]) else ()
     return _Header(
         format="HEIC",
-        kind=_KINDS.get(header.mode, _RGB),
-        bits=header.bits,
-        alpha=header.mode in ("LA", "RGBA", "RGBa"),
-        icc=bool(header.metadata.icc),
-        metadata=_metadata(header.metadata),
-        pictures=header.pictures,
-        auxiliary=tuple(header.auxiliary),
-        chroma=header.chroma,
+        kind=_KINDS.get(mode, _RGB),
+        bits=primary.info["bit_depth"],
+        alpha=mode in ("LA", "RGBA", "RGBa"),
+        icc=bool(metadata.icc),
+        metadata=_metadata(metadata),
+        pictures=len(file),
+        auxiliary=depth + gain,
+        chroma=primary.info.get("chroma"),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from homing.photo import _color
-from homing.photo._encode import is_lossless
+from homing.photo._codecs import is_lossless
+from homing.photo._pixels import to_8_bit
 from homing.photo.photo import Photo
 
 _FEW = 256
@@ -21,7 +21,7 @@ def graphic_kind(photo: Photo) -> str | None:
 
     A graphic has few colors, or, in a lossless file, almost all of its pixels are close to an exactly flat area.
     """
-    pixels = _color.to_8_bit(photo.stored_pixels) if photo.alpha is None else _visible_pixels(photo, photo.alpha)
+    pixels = to_8_bit(photo.stored_pixels) if photo.alpha is None else _visible_pixels(photo, photo.alpha)
     codes = _packed(pixels)
     gray = bool((pixels[..., :3] == pixels[..., :1]).all())  # of CMYK, too
     few = min(_FEW_GRAYS if gray else _FEW, codes.size // _PIXELS_PER_COLOR)
@@ -34,7 +34,7 @@ def graphic_kind(photo: Photo) -> str | None:
 
 def _visible_pixels(photo: Photo, alpha: np.ndarray) -> np.ndarray:
     """8-bit pixels in which all transparent pixels have the same color."""
-    pixels: np.ndarray = _color.to_8_bit(photo.stored_pixels).copy()
+    pixels: np.ndarray = to_8_bit(photo.stored_pixels).copy()
     pixels[alpha == 0] = 255
     return pixels
 

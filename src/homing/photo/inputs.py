@@ -14,15 +14,15 @@ from typing import Any, BinaryIO
 import imagecodecs
 import numpy as np
 import torch
+import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homing._io.paths import Address, Location, location
-from homing.errors import PhotoError
-from homing.photo._decode import SMALLEST, file_format
-from homing.photo._errors import DECODE_ERRORS, reason
-from homing.photo.formats import SUFFIXES, has_suffix_of, is_file_name
-from homing.photo.photo import Photo
+from homing._io.paths import Address, Location, location, one_line
+from homing.errors import PhotoError, ran_out_of_memory
+from homing.photo._codecs import DECODE_ERRORS, check_size, file_format
+from homing.photo.files import SUFFIXES, has_suffix_of, is_file_name
+from homing.photo.photo import Photo, read_file
 
 PhotoLike = str | Location | bytes | bytearray | memoryview | BinaryIO | Image.Image | np.ndarray | Tensor | Photo
 """One photo in any accepted form."""
@@ -125,6 +125,30 @@ def load_photo(photo: Location | MemoryPhoto) -> Photo:
     return photo.photo() if isinstance(photo, MemoryPhoto) else Photo.load(photo)
 
 
+@dataclass(frozen=True)
+class Square:
+    """Pixels of a photo as (3, side, side) bytes, whatever its aspect ratio, and the hash of the file."""
+
+    pixels: np.ndarray
+    sha256: bytes
+
+
+def read_square(path: Path, side: int) -> Square | PhotoError:
+    """Read a photo as a square, so that many fit in memory; the error if it cannot be read."""
+    try:
+        photo = Photo.decode(read_file(path), str(path))
+        square = F.interpolate(
+            photo.pixels()[None], (side, side), mode="bilinear", antialias=True, align_corners=False
+        )[0]
+        return Square((square * 255).round().clamp(0, 255).byte().numpy(), bytes.fromhex(photo.sha256))
+    except PhotoError as error:
+        return error
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        return PhotoError(f"{path}: too large for the available memory")
+
+
 def _refuse_empty(photos: Sequence[Location | MemoryPhoto]) -> list[Location | MemoryPhoto]:
     if not photos:
         raise PhotoError("no photos were given; one or several are accepted")
@@ -222,7 +246,7 @@ def _from_pil(image: Image.Image) -> MemoryPhoto:
         # Pillow writes the profile by itself, but not the orientation.
         image.save(written, "PNG", exif=image.getexif(), compress_level=1)
     except (*DECODE_ERRORS, ValueError) as error:
-        raise PhotoError(f"{name or 'PIL image'}: cannot be read: {reason(error)}") from error
+        raise PhotoError(f"{name or 'PIL image'}: cannot be read: {one_line(error)}") from error
     return MemoryPhoto(_base_name(name) if name else None, written.getvalue())
 
 
@@ -271,12 +295,6 @@ def check_unit_range(tensor: Tensor) -> None:
         raise PhotoError(
             f"got {_describe(tensor)} with values from {least:g} to {most:g}; floats in [0, 1] are accepted"
         )
-
-
-def check_size(width: int, height: int, name: str) -> None:
-    """Raise PhotoError if a photo is too small to recognize."""
-    if min(width, height) < SMALLEST:
-        raise PhotoError(f"{name}: too small to recognize: {width}×{height}, at least {SMALLEST}×{SMALLEST} is needed")
 
 
 def _base_name(path: str) -> str | None:

@@ -16,10 +16,10 @@ from torch import Tensor
 from homing._io.device import to_device, to_numpy
 from homing._io.paths import Location, location, printable
 from homing.errors import PhotoError
-from homing.photo import _color, _encode, _jpeg
-from homing.photo._decode import decode
-from homing.photo._orientation import stored, upright
-from homing.photo.formats import format_name
+from homing.photo._codecs import decode, encode
+from homing.photo._jpeg import JpegTables, jpeg_tables
+from homing.photo._pixels import CMYK_CHANNELS, is_srgb, stored, to_srgb, upright
+from homing.photo.files import format_name
 
 _MIN_UNCOVERED = 0.25  # limits the change of the inks to four times the visible change
 
@@ -90,7 +90,7 @@ class Photo:
 
         They are on `device`, by default the CPU, and are bitwise equal on every device.
         """
-        pixels = _to_unit_range(_color.to_srgb(self.stored_pixels, self.icc), device)
+        pixels = _to_unit_range(to_srgb(self.stored_pixels, self.icc), device)
         if self.alpha is not None:
             opacity = _to_unit_range(self.alpha[..., None], device)
             pixels = pixels * opacity + (1 - opacity)
@@ -113,7 +113,7 @@ class Photo:
         step = self.to_stored_orientation(change.detach().float())
         if self.stored_pixels.shape[2] == 1:
             step = _divide(step.sum(dim=0, keepdim=True), 3)
-        elif self.stored_pixels.shape[2] == _color.CMYK_CHANNELS:
+        elif self.stored_pixels.shape[2] == CMYK_CHANNELS:
             # Black ink covers the others, so the change of these is divided by 1 - black.
             uncovered = 1 - _to_unit_range(self.stored_pixels[..., 3:], change.device)
             step = torch.cat([-step / uncovered.clamp_(min=_MIN_UNCOVERED), torch.zeros_like(step[:1])])
@@ -135,14 +135,14 @@ class Photo:
         `finer` uses more bytes in lossy formats, so that less of a change is lost to rounding. `quick` compresses
         less but faster in the formats of `QUICK_FORMATS`; the pixels are equal.
         """
-        return _encode.encode(self, format_name(format or self.format), finer, quick)
+        return encode(self, format_name(format or self.format), finer, quick)
 
-    def jpeg_tables(self, format: str | None = None, finer: bool = False) -> _jpeg.JpegTables | None:
+    def jpeg_tables(self, format: str | None = None, finer: bool = False) -> JpegTables | None:
         """The JPEG tables that `encode` uses for a JPEG photo in sRGB; None for other photos and formats."""
         stays = format_name(format or self.format) == self.format == "JPEG"
-        if not stays or not _color.is_srgb(self.stored_pixels, self.icc):
+        if not stays or not is_srgb(self.stored_pixels, self.icc):
             return None
-        return _jpeg.jpeg_tables(self.data, self.stored_pixels.shape[2], finer)
+        return jpeg_tables(self.data, self.stored_pixels.shape[2], finer)
 
     @property
     def _max_level(self) -> int:
