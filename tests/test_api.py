@@ -73,7 +73,7 @@ def test_importing_homing_is_light() -> None:
 
 def test_packages_are_attributes_of_homing() -> None:
     code = (
-        "import homing; homing.objectives.CellMargin; homing.edits.parse; homing.edits.differentiable.random_edits;"
+        "import homing; homing.objectives.CellMargin; homing.edits.parse; homing.edits.random_edits;"
         "homing.perception.JND; homing.collection.migrate; homing.extractors.load; homing.collection.check"
     )
     subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from torch import nn
 from homing.activation import RECIPES, Recipe
 from homing.activation.eot import EDITS, eot_samples_of, random_edit
 from homing.activation.optimize import _gradient, optimize
-from homing.edits.differentiable import DIFFERENTIABLE_EDITS, Views, random_edits
+from homing.edits import KINDS, Views, random_edits
 from homing.errors import HomingError
 from homing.extractors import NetworkExtractor, describe_images
 from homing.objectives import Objective, objective_for
@@ -83,7 +83,7 @@ def test_each_copy_has_one_edit_most_often_a_geometric_one(inputs: Views) -> Non
     counts: dict[str, int] = dict.fromkeys(EDITS, 0)
 
     def counted(name: str):
-        def edit(views: Views, _strength: torch.Tensor, _generator: torch.Generator) -> Views:
+        def edit(views: Views, strength: torch.Tensor) -> Views:  # noqa: ARG001
             counts[name] += len(views)
             return views
 
@@ -91,7 +91,7 @@ def test_each_copy_has_one_edit_most_often_a_geometric_one(inputs: Views) -> Non
 
     with pytest.MonkeyPatch.context() as patch:
         for name in EDITS:
-            patch.setitem(DIFFERENTIABLE_EDITS, name, counted(name))
+            patch.setattr(KINDS[name], "views_function", counted(name))
         random_edit(inputs.repeat(500), np.random.default_rng(0))
     assert sum(counts.values()) == 4 * 500
     spatial, pixel = counts["rotation"] + counts["crop"], counts["blur"] + counts["jpeg"]

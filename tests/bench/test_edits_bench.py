@@ -10,8 +10,7 @@ from tests.bench.helpers import homing, skimage_photos
 
 from homing.bench.protocol import copies
 from homing.bench.scores import recall_intervals
-from homing.edits import parse
-from homing.edits.sweeps import SWEEPS
+from homing.edits import SWEEPS, parse
 from homing.errors import HomingError
 from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels

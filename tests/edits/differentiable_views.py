@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homing.edits.differentiable import Views
+from homing.edits import Views
 
 SIDE = 96
 

@@ -9,7 +9,7 @@ from PIL import Image, ImageFont
 
 import homing
 from homing.edits import parse
-from homing.edits.assets import DATA, PHRASES, draw_writing, emoji_count, emoji_picture, load_font, manifest
+from homing.edits._assets import DATA, draw_writing, emoji_count, emoji_picture, load_font, manifest, texts
 
 MISSING = "\U0010ffff"  # a character that no font has
 
@@ -43,9 +43,10 @@ def test_every_listed_character_is_in_its_font():
 
 
 def test_every_phrase_has_5_to_15_characters_of_every_latin_font():
-    assert len(set(PHRASES)) == len(PHRASES)
-    assert all(5 <= len(phrase) <= 15 for phrase in PHRASES)
-    characters = set("".join(PHRASES)) - {" "}
+    phrases = texts("phrases")
+    assert len(set(phrases)) == len(phrases)
+    assert all(5 <= len(phrase) <= 15 for phrase in phrases)
+    characters = set("".join(phrases)) - {" "}
     for file in manifest().latin:
         font = load_font(file, 24)
         without = glyph(font, MISSING)
@@ -58,7 +59,7 @@ def test_many_seeds_draw_many_fonts_and_texts():
     assert all(5 <= len(characters) <= 15 for characters, _ in samples)
     assert len({file for _, file in samples}) > 60
     assert len({characters for characters, _ in samples}) > 200
-    phrases = sum(characters in PHRASES for characters, _ in samples)
+    phrases = sum(characters in texts("phrases") for characters, _ in samples)
     assert 150 < phrases < 250
 
 

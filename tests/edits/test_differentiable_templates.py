@@ -7,9 +7,8 @@ from differentiable_views import SIDE, as_views, change, load, seed
 from PIL import Image
 from torch import Tensor
 
-from homing.edits import Edit
-from homing.edits.differentiable import DIFFERENTIABLE_EDITS, Views
-from homing.edits.disc import RANGES
+from homing.edits import KINDS, Edit, Views
+from homing.edits.mixed import RANGES
 
 
 def covered(black: Tensor, white: Tensor) -> float:
@@ -30,7 +29,7 @@ def test_overlays_cover_as_much_as_in_the_exact_edit(name):
         )
         every = torch.from_numpy(half).float()
         shares.append(
-            covered(*(DIFFERENTIABLE_EDITS[name](as_views(*[blank] * 120), every, seed()).pixels for blank in blanks))
+            covered(*(KINDS[name].edit_views(as_views(*[blank] * 120), every, seed()).pixels for blank in blanks))
         )
         assert shares[-1] == pytest.approx(exact, rel=0.25)
     assert shares[1] > 1.5 * shares[0]
@@ -42,12 +41,12 @@ def window(name: str, ratio: float, number: int) -> tuple[Tensor, tuple[slice, s
     canvases = torch.cat((photo, torch.zeros_like(photo), torch.ones_like(photo)))
     ratios = torch.tensor([ratio])
     seen, black, white = (
-        DIFFERENTIABLE_EDITS[name](Views(canvas[None], ratios), None, seed(number)).pixels[0] for canvas in canvases
+        KINDS[name].edit_views(Views(canvas[None], ratios), None, seed(number)).pixels[0] for canvas in canvases
     )
     shows = (white - black).amin(dim=0) > 0.99
     rows, columns = shows.any(dim=1).nonzero(), shows.any(dim=0).nonzero()
     box = slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-    return seen, box, DIFFERENTIABLE_EDITS[name](Views(photo, ratios), None, seed(number)).ratio.item()
+    return seen, box, KINDS[name].edit_views(Views(photo, ratios), None, seed(number)).ratio.item()
 
 
 @pytest.mark.parametrize("ratio", [0.6, 1.0, 1.8])
@@ -66,7 +65,7 @@ def test_frames_contain_the_whole_photo(name, ratio):
 def test_frames_look_like_the_exact_edits(name):
     image = load("china.jpg", 2 * SIDE, 2 * SIDE)
     exact = as_views(*(Edit(name)(image, seed=number) for number in range(250)))
-    result = DIFFERENTIABLE_EDITS[name](as_views(*[image] * 250), None, seed())
+    result = KINDS[name].edit_views(as_views(*[image] * 250), None, seed())
     assert result.ratio.mean().item() == pytest.approx(exact.ratio.mean().item(), rel=0.1)
     averages = result.pixels.mean(dim=0), exact.pixels.mean(dim=0)
     assert np.corrcoef(averages[0].flatten(), averages[1].flatten())[0, 1] > 0.9

@@ -5,7 +5,8 @@ import pytest
 from PIL import Image, ImageFont
 
 from homing.edits import parse
-from homing.edits.meme import CAPTIONS, wrap
+from homing.edits._assets import texts
+from homing.edits.overlay import wrap
 
 GREEN = (10, 120, 60)
 
@@ -32,7 +33,7 @@ def test_a_meme_has_black_words_on_a_white_bar(photo):
 @pytest.mark.parametrize("width", [60, 200, 2000])
 def test_wrapped_lines_fit_and_keep_every_word(width):
     font = ImageFont.load_default(size=20)
-    for caption in CAPTIONS:
+    for caption in texts("captions"):
         lines = wrap(caption, font, width)
         assert " ".join(lines) == " ".join(caption.split())
         assert all(font.getlength(line) <= width or " " not in line for line in lines)

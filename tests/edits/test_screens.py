@@ -7,7 +7,7 @@ from PIL import Image
 from homing.edits import parse
 from homing.edits.screens import SCREENS
 from homing.edits.screens.canvas import draw_theme
-from homing.edits.screens.icons import ICONS
+from homing.edits.screens.icons import icons
 
 MAGENTA = (255, 0, 255)
 SCREENSHOT = parse("screenshot")
@@ -84,7 +84,7 @@ def test_themes_are_light_or_dark_and_have_contrast():
 
 
 def test_icons_stay_in_the_unit_square():
-    for shapes in ICONS.values():
+    for shapes in icons().values():
         for shape, numbers in shapes:
             if shape in ("ring", "disc"):
                 x, y, radius = numbers

@@ -4,8 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from homing.edits import KINDS, parse
-from homing.edits.sweeps import SWEEPS
+from homing.edits import KINDS, SWEEPS, parse
 
 # First, last and step of each sweep in the paper's appendix; for blur, the taps of the kernel.
 PAPERS = {

@@ -12,8 +12,7 @@ import torch
 from tests.bench.helpers import homing, small_photos
 from torch import Tensor
 
-from homing.edits import parse
-from homing.edits.differentiable import Views
+from homing.edits import Views, parse
 from homing.errors import HomingError
 from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing.edits.differentiable import Ranges, Views, random_edits
+from homing.edits import Ranges, Views, random_edits
 
 EDITS: Ranges = {
     "brightness": (0.4, 2.4),

@@ -14,7 +14,7 @@ from torch import Tensor
 from homing._batching import map_by_shape
 from homing._io.device import to_device
 from homing._tensor_cache import cached_tensor
-from homing.edits.differentiable.jpeg import dct_matrix
+from homing.edits.jpeg import dct_matrix
 from homing.perception.quality import psnr_from_error
 from homing.photo import JpegTables, Photo
 

@@ -16,7 +16,7 @@ from homing._batching import map_by_shape
 from homing.activation.eot import EditFunction, eot_samples_of, random_edit
 from homing.activation.optimizers import make_optimizer
 from homing.activation.recipe import Recipe
-from homing.edits.differentiable import Views
+from homing.edits import Views
 from homing.extractors import Extractor
 from homing.extractors.base import batch_indices, default_batch_size, forward_fast
 from homing.objectives import Objective

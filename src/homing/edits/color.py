@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from PIL import Image, ImageEnhance
+from torch import Tensor
 
-from homing.edits.registry import edit
+from homing.edits._registry import edit
+from homing.edits._views import Views
+
+
+def luma(pixels: Tensor) -> Tensor:
+    """Luma (B, 1, S, S), with the weights of JPEG and Pillow."""
+    red, green, blue = pixels.chunk(3, dim=1)
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def _away_from(gray: Tensor, views: Views, strength: Tensor) -> Views:
+    return Views(gray + strength[:, None, None, None] * (views.pixels - gray), views.ratio)
 
 
 @edit("color", bounds=(0.0, 10.0), neutral=1.0)
@@ -13,16 +26,31 @@ def contrast(image: Image.Image, strength: float) -> Image.Image:
     return ImageEnhance.Contrast(image).enhance(strength)
 
 
+@contrast.differentiable
+def _contrast(views: Views, strength: Tensor) -> Views:
+    return _away_from(luma(views.pixels).mean(dim=(2, 3), keepdim=True), views, strength)
+
+
 @edit("color", bounds=(0.0, 10.0), neutral=1.0)
 def brightness(image: Image.Image, strength: float) -> Image.Image:
     """Multiply every value by the strength."""
     return ImageEnhance.Brightness(image).enhance(strength)
 
 
+@brightness.differentiable
+def _brightness(views: Views, strength: Tensor) -> Views:
+    return Views(views.pixels * strength[:, None, None, None], views.ratio)
+
+
 @edit("color", bounds=(0.0, 10.0), neutral=1.0)
 def saturation(image: Image.Image, strength: float) -> Image.Image:
     """Multiply the distance of every value from the pixel's own gray by the strength."""
     return ImageEnhance.Color(image).enhance(strength)
+
+
+@saturation.differentiable
+def _saturation(views: Views, strength: Tensor) -> Views:
+    return _away_from(luma(views.pixels), views, strength)
 
 
 @edit("color", bounds=(-0.5, 0.5), neutral=0.0)
@@ -33,7 +61,31 @@ def hue(image: Image.Image, strength: float) -> Image.Image:
     return Image.merge("HSV", (rotated, chroma, value)).convert("RGB")
 
 
+@hue.differentiable
+def _hue(views: Views, strength: Tensor) -> Views:
+    value = views.pixels.amax(dim=1, keepdim=True)
+    chroma = value - views.pixels.amin(dim=1, keepdim=True)
+    rotated = _sextant(views.pixels, value, chroma) + 6 * strength[:, None, None, None]
+    # Around the hue circle, a channel falls below the value by a ramp, a plateau and a ramp.
+    phases = [(rotated + start) % 6 for start in (5, 3, 1)]
+    falls = [torch.minimum(phase, 4 - phase).clamp(0, 1) for phase in phases]
+    return Views(value - chroma * torch.cat(falls, dim=1), views.ratio)
+
+
+def _sextant(pixels: Tensor, value: Tensor, chroma: Tensor) -> Tensor:
+    """Hue (B, 1, S, S) in sixths of the circle; arbitrary for gray."""
+    red, green, blue = pixels.chunk(3, dim=1)
+    span = torch.where(chroma > 0, chroma, 1)
+    near_red, near_green, near_blue = (green - blue) / span, (blue - red) / span + 2, (red - green) / span + 4
+    return torch.where(value == red, near_red, torch.where(value == green, near_green, near_blue))
+
+
 @edit("color")
 def grayscale(image: Image.Image) -> Image.Image:
     """Replace every pixel by its luma."""
     return image.convert("L").convert("RGB")
+
+
+@grayscale.differentiable
+def _grayscale(views: Views) -> Views:
+    return Views(luma(views.pixels).expand_as(views.pixels), views.ratio)

@@ -1,15 +1,26 @@
-"""Edits that draw an emoji or a text over a photo."""
+"""Edits that draw an emoji, a text or the caption of a meme over or above a photo."""
 
 from __future__ import annotations
 
-import numpy as np
-from PIL import Image, ImageDraw
+import math
 
-from homing.edits.assets import draw_emoji, draw_writing, load_font
-from homing.edits.registry import edit
+import numpy as np
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from homing.edits._assets import draw_emoji, draw_writing, load_font, texts
+from homing.edits._registry import edit
+from homing.edits._templates import draw_around, draw_over
+from homing.edits._views import Views
 
 SMALLEST = 6
 """Height of letters in pixels, at least: smaller ones cannot be read."""
+
+LEADING = 1.25
+"""Distance between lines of a caption, as a multiple of the font size."""
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 @edit("overlay", bounds=(0.01, 1.0))
@@ -29,6 +40,11 @@ def emoji(image: Image.Image, strength: float, rng: np.random.Generator) -> Imag
     result = image.copy()
     result.paste(picture.convert("RGB"), (left, top), mask)
     return result
+
+
+@emoji.differentiable
+def _emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    return draw_over("emoji", views, strength, generator)
 
 
 @edit("overlay", bounds=(0.01, 1.0))
@@ -55,3 +71,42 @@ def text(image: Image.Image, strength: float, rng: np.random.Generator) -> Image
         stroke_fill="black" if bright else "white",
     )
     return result
+
+
+@text.differentiable
+def _text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+    return draw_over("text", views, strength, generator)
+
+
+@edit("overlay")
+def meme(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Add a white bar with a bold black caption above the photo."""
+    size = max(6.0, min(image.width / 14, image.height / 5))  # smaller letters cannot be read
+    font = ImageFont.load_default(size=size)
+    lines = wrap(str(rng.choice(texts("captions"))), font, 0.92 * image.width)
+    bar = math.ceil((LEADING * len(lines) + 0.8) * size)
+    result = Image.new("RGB", (image.width, image.height + bar), "white")
+    draw = ImageDraw.Draw(result)
+    for number, line in enumerate(lines):
+        middle = (image.width / 2, (0.4 + LEADING * (number + 0.5)) * size)
+        # The built-in font has one weight; a stroke makes it bold.
+        draw.text(middle, line, fill="black", font=font, anchor="mm", stroke_width=size / 30, stroke_fill="black")
+    result.paste(image, (0, bar))
+    return result
+
+
+@meme.differentiable
+def _meme(views: Views, generator: torch.Generator) -> Views:
+    return draw_around("meme", views, generator)
+
+
+def wrap(text: str, font: Font, width: float) -> list[str]:
+    """Break a text into lines of at most this width; a wider word gets a line of its own."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and font.getlength(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

@@ -17,7 +17,7 @@ from torch import Tensor
 from homing._io.device import to_device
 from homing._io.files import create_memmap, write_atomically
 from homing._io.parallel import parallel_map
-from homing.edits.differentiable import DIFFERENTIABLE_EDITS, Views, random_edits
+from homing.edits import KINDS, Views, random_edits
 from homing.errors import HomingError, PhotoError
 from homing.photo import read_square
 from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
@@ -120,7 +120,7 @@ class Batches:
         generator = torch.Generator(self.device).manual_seed(int(rng.integers(2**62)))
         limits = [MIN_ORIGINAL_SIDE, -math.log(2), 0], [1, math.log(2), 1]
         side, ratio, mirrored = rng.uniform(*limits, (len(views), 3)).astype(np.float32).T.copy()
-        parts = DIFFERENTIABLE_EDITS["fragment"](views, to_device(side, self.device), generator)
+        parts = KINDS["fragment"].edit_views(views, to_device(side, self.device), generator)
         flipped = to_device(mirrored < 0.5, self.device)[:, None, None, None]
         return Views(torch.where(flipped, parts.pixels.flip(-1), parts.pixels), to_device(np.exp(ratio), self.device))
 

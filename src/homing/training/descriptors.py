@@ -16,7 +16,7 @@ from torch import Tensor
 
 from homing import __version__
 from homing._io.device import compile_on_gpu
-from homing.edits.differentiable import Ranges
+from homing.edits import Ranges
 from homing.extractors.descriptor_network import DescriptorNetwork, check_finite, trained_network, write_network
 from homing.training.data import Pairs, PhotoArray
 from homing.training.losses import RunningCentroids, koleo, nt_xent

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from homing._io.device import compile_on_gpu, to_device
-from homing.edits.differentiable import Views
+from homing.edits import Views
 from homing.extractors.descriptor_network import write_network
 from homing.perception import JND, jnd_map
 from homing.perception.quality import rms

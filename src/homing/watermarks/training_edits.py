@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from homing.edits.differentiable import Ranges, Views, random_edits
+from homing.edits import Ranges, Views, random_edits
 
 EDITS: Ranges = {
     "identity": None,

@@ -15,8 +15,7 @@ from homing.bench.protocol.progress import Progress
 from homing.bench.protocol.references import Neighbors, Probes
 from homing.bench.protocol.release import ReleaseResult
 from homing.bench.scores import Interval, RecallIntervals, rank_of, recall_at, recall_intervals
-from homing.edits import Edit
-from homing.edits.sweeps import SWEEPS
+from homing.edits import SWEEPS, Edit
 from homing.errors import HomingError, UnknownNameError
 
 

@@ -18,7 +18,7 @@ from homing.bench.protocol.report import (
     summary_line,
 )
 from homing.bench.results import CsvTable, Figure, Results, Table, colors
-from homing.edits.sweeps import SWEEPS
+from homing.edits import SWEEPS
 
 if TYPE_CHECKING:
     import matplotlib.axes

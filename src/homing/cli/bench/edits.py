@@ -54,7 +54,7 @@ def edits(
     """
     from homing.bench.benches.edits import EditsBench, run_edits_bench
     from homing.bench.benches.edits_results import results, terminal_table
-    from homing.edits.sweeps import SWEEPS
+    from homing.edits import SWEEPS
 
     check_out_folder(context, out)
     bench = EditsBench(

@@ -10,9 +10,8 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image, ImageDraw
 
-from homing.edits.assets import draw_emoji, load_font
-from homing.edits.screens.shapes import disc_mask, icon_mask, rounded_mask
-from homing.edits.screens.words import NAMES, SENTENCES
+from homing.edits._assets import draw_emoji, load_font, texts
+from homing.edits.screens.icons import disc_mask, icon_mask, rounded_mask
 
 LARGE = 60
 """Smallest radius without smooth edges: the masks of larger discs would fill the cache."""
@@ -49,10 +48,9 @@ def pick(rng: np.random.Generator, items: Sequence[Item]) -> Item:
     return items[int(rng.integers(len(items)))]
 
 
-def draw_theme(rng: np.random.Generator, *, dark: bool | None = None) -> Theme:
-    """Draw a light or a dark theme, each equally likely unless `dark` is given."""
-    if dark is None:
-        dark = bool(rng.random() < 0.5)
+def draw_theme(rng: np.random.Generator, dark_share: float = 0.5) -> Theme:
+    """Draw a light or a dark theme; this share of them is dark."""
+    dark = bool(rng.random() < dark_share)
     page, card = pick(rng, _DARK if dark else _LIGHT)
     font, bold = pick(rng, _FONTS)
     ink, faint, line = ("#f1f1f1", "#9a9da1", "#3a3b3d") if dark else ("#15171a", "#707479", "#dcdee1")
@@ -61,14 +59,15 @@ def draw_theme(rng: np.random.Generator, *, dark: bool | None = None) -> Theme:
 
 
 class Canvas:
-    """An empty screen of this size. Positions and sizes are in its pixels.
+    """An empty screen of a random theme and size. Positions and sizes are in its pixels.
 
     `slot` is the position of the photo: left, top, width and height.
     """
 
-    def __init__(self, width: int, height: int, theme: Theme, rng: np.random.Generator) -> None:
-        self.width, self.height, self.theme, self.rng = width, height, theme, rng
-        self._image = Image.new("RGB", (width, height), theme.page)
+    def __init__(self, rng: np.random.Generator, sizes: Sequence[tuple[int, int]], dark_share: float = 0.5) -> None:
+        self.rng, self.theme = rng, draw_theme(rng, dark_share)
+        self.width, self.height = pick(rng, sizes)
+        self._image = Image.new("RGB", (self.width, self.height), self.theme.page)
         self._draw = ImageDraw.Draw(self._image)
         self.slot: tuple[int, int, int, int] | None = None
         self._radius = 0
@@ -81,6 +80,22 @@ class Canvas:
         """Choose from `least` to `most` different items."""
         count = int(self.rng.integers(least, most, endpoint=True))
         return [items[index] for index in self.rng.permutation(len(items))[:count].tolist()]
+
+    def word(self, kind: str) -> str:
+        """Choose one of the bundled texts of a kind."""
+        return self.pick(texts(kind))
+
+    def integer(self, low: int, high: int) -> int:
+        """A random integer from `low` to below `high`."""
+        return int(self.rng.integers(low, high))
+
+    def uniform(self, low: float, high: float) -> float:
+        """A random number between `low` and `high`."""
+        return float(self.rng.uniform(low, high))
+
+    def clock(self) -> str:
+        """A random time of day."""
+        return f"{self.integer(0, 24)}:{self.integer(0, 60):02}"
 
     def happens(self, probability: float) -> bool:
         """True with this probability."""
@@ -155,7 +170,7 @@ class Canvas:
 
     def sentences(self, least: int, most: int) -> str:
         """From `least` to `most` random sentences."""
-        return " ".join(self.sample(SENTENCES, least, most))
+        return " ".join(self.sample(texts("sentences"), least, most))
 
     def icon(self, name: str, x: float, y: float, size: float, color: str | None = None) -> None:
         """Draw an icon around (x, y)."""
@@ -169,11 +184,11 @@ class Canvas:
 
     def avatar(self, x: float, y: float, radius: float) -> None:
         """Draw the round portrait of a user: an initial, a simple head or an emoji, on a random color."""
-        hue = int(self.rng.integers(360))
-        self.disc(x, y, radius, f"hsl({hue}, 45%, {int(self.rng.integers(35, 75))}%)")
-        kind = int(self.rng.integers(3))
+        hue = self.integer(0, 360)
+        self.disc(x, y, radius, f"hsl({hue}, 45%, {self.integer(35, 75)}%)")
+        kind = self.integer(0, 3)
         if kind == 0:
-            self.text(x, y, self.pick(NAMES)[0], radius, "white", bold=True, anchor="mm")
+            self.text(x, y, self.word("names")[0], radius, "white", bold=True, anchor="mm")
         elif kind == 1:
             skin, shirt = (f"hsl({(hue + turn) % 360}, 40%, {light}%)" for turn, light in ((20, 82), (180, 30)))
             corner, side = (round(x - radius), round(y - radius)), round(2 * radius)
@@ -190,12 +205,12 @@ class Canvas:
 
     def tile(self, left: float, top: float, width: float, height: float) -> None:
         """Draw a picture other than the photo: a small landscape of plain colors."""
-        hue = int(self.rng.integers(360))
-        self.box(left, top, width, height, f"hsl({hue}, {int(self.rng.integers(15, 60))}%, 72%)")
-        horizon = float(self.rng.uniform(0.4, 0.75)) * height
+        hue = self.integer(0, 360)
+        self.box(left, top, width, height, f"hsl({hue}, {self.integer(15, 60)}%, 72%)")
+        horizon = self.uniform(0.4, 0.75) * height
         self.box(left, top + horizon, width, height - horizon, f"hsl({(hue + 120) % 360}, 30%, 38%)")
         sun = 0.16 * min(width, height)
-        self.disc(left + float(self.rng.uniform(0.25, 0.75)) * width, top + 0.3 * height, sun, f"hsl({hue}, 60%, 90%)")
+        self.disc(left + self.uniform(0.25, 0.75) * width, top + 0.3 * height, sun, f"hsl({hue}, 60%, 90%)")
 
     def photo(self, left: float, top: float, width: float, height: float, *, radius: float = 0) -> None:
         """Reserve this rectangle for the photo."""

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from homing.edits.screens.canvas import Canvas, Theme, draw_theme, fit
-from homing.edits.screens.words import (
-    APPS,
-    COUNTS,
-    HANDLES,
-    HEADLINES,
-    NAMES,
-    REPLIES,
-    SECTIONS,
-    SENTENCES,
-    SITES,
-    WHEN,
-)
+from homing.edits._assets import texts
+from homing.edits.screens.canvas import Canvas, fit
 
 SIZES = ((360, 640), (360, 760), (375, 667), (390, 844), (412, 732), (414, 736), (414, 896))
 
 
-def _phone(rng: np.random.Generator, theme: Theme) -> Canvas:
+def _phone(rng: np.random.Generator, dark_share: float = 0.5) -> Canvas:
     """A phone with its status bar, 24 pixels high."""
-    screen = Canvas(*SIZES[int(rng.integers(len(SIZES)))], theme, rng)
-    screen.text(14, 13, f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 11, bold=True)
+    screen = Canvas(rng, SIZES, dark_share)
+    theme = screen.theme
+    screen.text(14, 13, screen.clock(), 11, bold=True)
     right = screen.width - 14
-    level = float(rng.uniform(0.2, 1.0))
+    level = screen.uniform(0.2, 1.0)
     screen.box(right - 22, 8, 20, 10, theme.page, radius=2, outline=theme.ink)
     screen.box(right - 20, 10, 16 * level, 6, theme.ink)
     for bar in range(4):
@@ -50,11 +40,10 @@ def _bottom_bar(screen: Canvas) -> float:
 
 def feed(rng: np.random.Generator, ratio: float) -> Canvas:
     """A social network: the photo as wide as the screen, likes and comments below."""
-    theme = draw_theme(rng)
-    screen = _phone(rng, theme)
-    width = screen.width
+    screen = _phone(rng)
+    theme, width = screen.theme, screen.width
     screen.box(0, 26, width, 44, theme.card)
-    screen.text(16, 48, screen.pick(APPS), 20, screen.pick((theme.ink, theme.accent)), bold=True)
+    screen.text(16, 48, screen.word("apps"), 20, screen.pick((theme.ink, theme.accent)), bold=True)
     screen.icons(("heart", "send") if screen.happens(0.5) else ("search", "menu"), width - 84, width - 4, 48, 20)
     y = 72.0
     if screen.happens(0.45):  # stories
@@ -63,18 +52,18 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
             screen.disc(x, y + 36, 31, theme.accent)
             screen.disc(x, y + 36, 29, theme.card)
             screen.avatar(x, y + 36, 26)
-            screen.text(x, y + 77, screen.pick(HANDLES)[:9], 9, theme.faint, anchor="mm")
+            screen.text(x, y + 77, screen.word("handles")[:9], 9, theme.faint, anchor="mm")
         y += 92
     screen.box(0, y, width, screen.height, theme.card)
     screen.box(0, y, width, 1, theme.line)
     screen.avatar(32, y + 28, 17)
-    name = screen.pick(HANDLES)
+    name = screen.word("handles")
     screen.text(58, y + 21, name, 13, bold=True)
-    screen.text(58, y + 37, screen.pick(WHEN), 11, theme.faint)
+    screen.text(58, y + 37, screen.word("when"), 11, theme.faint)
     screen.icon("dots", width - 22, y + 28, 16)
     y += 56
     if screen.happens(0.4):
-        y = screen.paragraph(14, y, width - 28, screen.pick(SENTENCES), 14) + 6
+        y = screen.paragraph(14, y, width - 28, screen.word("sentences"), 14) + 6
     inset = screen.pick((0, 0, 8, 12))
     wide, high = fit(ratio, width - 2 * inset, max(120, screen.height - y - 150))
     screen.box(inset, y, width - 2 * inset, high, theme.page)
@@ -85,14 +74,14 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("send", 102, y, 21)
     screen.icon("bookmark", width - 26, y, 21)
     y += 28
-    screen.text(14, y, f"{screen.pick(COUNTS)} likes", 13, bold=True)
+    screen.text(14, y, f"{screen.word('counts')} likes", 13, bold=True)
     y = screen.paragraph(14, y + 12, width - 28, f"{name}  {screen.sentences(1, 3)}", 13)
-    screen.text(14, y + 10, f"View all {int(rng.integers(3, 400))} comments", 12, theme.faint)
-    y = screen.paragraph(14, y + 24, width - 28, f"{screen.pick(HANDLES)}  {screen.pick(REPLIES)}", 13) + 14
+    screen.text(14, y + 10, f"View all {screen.integer(3, 400)} comments", 12, theme.faint)
+    y = screen.paragraph(14, y + 24, width - 28, f"{screen.word('handles')}  {screen.word('replies')}", 13) + 14
     if y < screen.height - 110:  # the next post
         screen.box(0, y, width, 1, theme.line)
         screen.avatar(32, y + 28, 17)
-        screen.text(58, y + 28, screen.pick(HANDLES), 13, bold=True)
+        screen.text(58, y + 28, screen.word("handles"), 13, bold=True)
         screen.tile(0, y + 56, width, 300)
     _bottom_bar(screen)
     return screen
@@ -100,57 +89,55 @@ def feed(rng: np.random.Generator, ratio: float) -> Canvas:
 
 def post(rng: np.random.Generator, ratio: float) -> Canvas:
     """A short message with the photo attached, and replies to it."""
-    theme = draw_theme(rng)
-    screen = _phone(rng, theme)
-    width = screen.width
+    screen = _phone(rng)
+    theme, width = screen.theme, screen.width
     screen.icon("arrow", 24, 48, 18)
-    screen.text(56, 48, screen.pick(("Post", "Thread", "Photo", screen.pick(NAMES))), 17, bold=True)
+    screen.text(56, 48, screen.pick(("Post", "Thread", "Photo", screen.word("names"))), 17, bold=True)
     screen.box(0, 70, width, 1, theme.line)
-    name, narrow = screen.pick(NAMES), screen.happens(0.5)
+    name, narrow = screen.word("names"), screen.happens(0.5)
     screen.avatar(36, 102, 22)
     long = screen.text(68, 94, name, 14, bold=True)
     if screen.happens(0.4):
         screen.disc(68 + long + 12, 94, 7, theme.accent)
         screen.icon("check", 68 + long + 12, 94, 8, "#ffffff")
-    screen.text(68, 112, f"@{screen.pick(HANDLES)} · {screen.pick(WHEN)}", 12, theme.faint)
+    screen.text(68, 112, f"@{screen.word('handles')} · {screen.word('when')}", 12, theme.faint)
     left = 68 if narrow else 16
     y = screen.paragraph(left, 132, width - left - 16, screen.sentences(1, 2), 15) + 8
     wide, high = fit(ratio, width - left - 16, max(140, screen.height - y - 190))
     screen.photo(left, y, wide, high, radius=screen.pick((0, 10, 16)))
     y += high + 20
     if screen.happens(0.5):
-        screen.text(left, y, f"{screen.pick(WHEN)} · {screen.pick(COUNTS)} Views", 12, theme.faint)
+        screen.text(left, y, f"{screen.word('when')} · {screen.word('counts')} Views", 12, theme.faint)
         y += 24
     for number, icon in enumerate(("comment", "repost", "heart", "share")):
         x = left + 12 + number * (width - left - 30) / 4
         screen.icon(icon, x, y, 16, theme.faint)
-        screen.text(x + 14, y, screen.pick(COUNTS), 11, theme.faint)
+        screen.text(x + 14, y, screen.word("counts"), 11, theme.faint)
     y += 24
     while y < screen.height - 50:
         screen.box(0, y, width, 1, theme.line)
         screen.avatar(36, y + 28, 18)
-        screen.text(64, y + 18, screen.pick(NAMES), 13, bold=True)
-        y = screen.paragraph(64, y + 28, width - 80, screen.pick(REPLIES), 13) + 22
+        screen.text(64, y + 18, screen.word("names"), 13, bold=True)
+        y = screen.paragraph(64, y + 28, width - 80, screen.word("replies"), 13) + 22
     _bottom_bar(screen)
     return screen
 
 
 def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     """A chat: messages in bubbles, and the photo as one of them."""
-    theme = draw_theme(rng)
-    screen = _phone(rng, theme)
-    width = screen.width
+    screen = _phone(rng)
+    theme, width = screen.theme, screen.width
     bar, ink = screen.pick(((theme.card, theme.ink), (theme.accent, "#ffffff")))
     screen.box(0, 26, width, 54, bar)
     screen.icon("back", 18, 53, 20, ink)
     screen.avatar(54, 53, 18)
-    screen.text(82, 45, screen.pick(NAMES), 15, ink, bold=True)
+    screen.text(82, 45, screen.word("names"), 15, ink, bold=True)
     screen.text(82, 63, screen.pick(("online", "last seen today", "typing…", "active now")), 11, ink)
     screen.icon("video", width - 60, 53, 20, ink)
     screen.icon("phone", width - 24, 53, 18, ink)
     y = 94.0
-    replies = screen.sample(REPLIES, len(REPLIES), len(REPLIES))
-    for _ in range(int(rng.integers(1, 4))):
+    replies = screen.sample(texts("replies"), len(texts("replies")), len(texts("replies")))
+    for _ in range(screen.integer(1, 4)):
         y = _bubble(screen, y, replies.pop(), mine=screen.happens(0.5)) + 8
     mine, border = screen.happens(0.5), screen.pick((0, 3, 3))
     wide, high = fit(ratio, screen.pick((0.62, 0.7, 0.78)) * width, max(150, screen.height - y - 190))
@@ -182,15 +169,14 @@ def _bubble(screen: Canvas, top: float, text: str, *, mine: bool) -> float:
 
 def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
     """The photo alone, as large as possible, with the controls of a gallery or a story."""
-    theme = draw_theme(rng, dark=bool(rng.random() < 0.8))
-    screen = _phone(rng, theme)
-    width, height = screen.width, screen.height
+    screen = _phone(rng, dark_share=0.8)
+    theme, width, height = screen.theme, screen.width, screen.height
     if screen.happens(0.4):  # a story
-        count = int(rng.integers(1, 7))
+        count = screen.integer(1, 7)
         for number in range(count):
             screen.box(8 + number * (width - 16) / count, 30, (width - 16) / count - 4, 2, theme.faint)
         screen.avatar(30, 56, 16)
-        screen.text(54, 56, f"{screen.pick(HANDLES)}  {screen.pick(WHEN)}", 13, bold=True)
+        screen.text(54, 56, f"{screen.word('handles')}  {screen.word('when')}", 13, bold=True)
         screen.icon("close", width - 24, 56, 16)
         bottom = height - 60
         screen.box(14, height - 48, width - 110, 36, theme.page, radius=18, outline=theme.faint)
@@ -198,8 +184,8 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.icons(("heart", "send"), width - 90, width - 6, height - 30, 22)
     else:
         screen.icon("arrow", 24, 52, 18)
-        screen.text(width / 2, 46, screen.pick(WHEN), 14, bold=True, anchor="mm")
-        screen.text(width / 2, 62, f"{int(rng.integers(24))}:{int(rng.integers(60)):02}", 11, theme.faint, anchor="mm")
+        screen.text(width / 2, 46, screen.word("when"), 14, bold=True, anchor="mm")
+        screen.text(width / 2, 62, screen.clock(), 11, theme.faint, anchor="mm")
         screen.icon("more", width - 24, 52, 18)
         bottom = height - 62
         if screen.happens(0.5):  # other photos
@@ -214,9 +200,8 @@ def viewer(rng: np.random.Generator, ratio: float) -> Canvas:
 
 def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     """A news page or a blog in a phone's browser."""
-    theme = draw_theme(rng)
-    screen = _phone(rng, theme)
-    width, site = screen.width, screen.pick(SITES)
+    screen = _phone(rng)
+    theme, width, site = screen.theme, screen.width, screen.word("sites")
     at_top = screen.happens(0.5)
     bar = 28 if at_top else screen.height - 48
     y = 78.0 if at_top else 34.0
@@ -225,12 +210,12 @@ def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("menu", 22, y + 20, 17)
     y += 52
     if screen.happens(0.5):
-        screen.text(16, y + 6, screen.pick(SECTIONS).upper(), 10, theme.accent, bold=True)
+        screen.text(16, y + 6, screen.word("sections").upper(), 10, theme.accent, bold=True)
         y += 20
     before = screen.happens(0.6)
     if before:
-        y = screen.paragraph(16, y, width - 32, screen.pick(HEADLINES), 22) + 8
-        screen.text(16, y + 4, f"By {screen.pick(NAMES)} · {screen.pick(WHEN)}", 11, theme.faint)
+        y = screen.paragraph(16, y, width - 32, screen.word("headlines"), 22) + 8
+        screen.text(16, y + 4, f"By {screen.word('names')} · {screen.word('when')}", 11, theme.faint)
         y += 22
     if screen.happens(0.4):
         y = screen.paragraph(16, y, width - 32, screen.sentences(1, 2), 14, theme.faint) + 10
@@ -238,10 +223,10 @@ def browser(rng: np.random.Generator, ratio: float) -> Canvas:
     wide, high = fit(ratio, width - 2 * inset, 0.5 * screen.height)
     screen.photo((width - wide) / 2, y, wide, high)
     y += high + 8
-    screen.text(16, y + 4, f"Photo: {screen.pick(NAMES)}", 9, theme.faint)
+    screen.text(16, y + 4, f"Photo: {screen.word('names')}", 9, theme.faint)
     y += 20
     if not before:
-        y = screen.paragraph(16, y, width - 32, screen.pick(HEADLINES), 22) + 10
+        y = screen.paragraph(16, y, width - 32, screen.word("headlines"), 22) + 10
     while y < screen.height:
         y = screen.paragraph(16, y, width - 32, screen.sentences(2, 4), 14) + 12
     screen.box(0, bar - 4, width, 52, theme.card)

@@ -6,28 +6,41 @@ import inspect
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
+import torch
 from PIL import Image
+from torch import Tensor
 
+from homing.edits._views import Views
 from homing.errors import HomingError, UnknownNameError
 
 Family = Literal["none", "color", "pixel", "spatial", "overlay", "mixed"]
-Function = TypeVar("Function", bound=Callable[..., Image.Image])
+ImageFunction = Callable[..., Image.Image]
+ViewsFunction = Callable[..., Views]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Kind:
-    """Properties of all edits of one name: the function and the strengths it accepts."""
+    """All edits of one name: the exact function, the strengths it accepts, and its differentiable version."""
 
     name: str
-    function: Callable[..., Image.Image]
+    function: ImageFunction
     family: Family
     bounds: tuple[float, float] | None
     neutral: float | None
     whole: bool
-    random: bool
+    views_function: ViewsFunction | None = None
+    """The differentiable version, if there is one."""
+
+    def __post_init__(self) -> None:
+        assert _takes(self.function, "strength") == (self.bounds is not None), self.name
+
+    @property
+    def random(self) -> bool:
+        """Whether the exact edit draws random numbers."""
+        return _takes(self.function, "rng")
 
     def check(self, strength: float | None) -> float | None:
         """Validate a strength and normalize its type: `int` for edits with whole strengths, else `float`."""
@@ -43,6 +56,43 @@ class Kind:
             raise HomingError(f"{expected}, got {strength}")
         return int(strength) if self.whole else float(strength)
 
+    def differentiable(self, function: ViewsFunction) -> ViewsFunction:
+        """Register a function as the differentiable version of this edit.
+
+        It takes `views` it must not change, then `strength` (B,) if the edit has one, and `generator`, on the device of
+        the views, if it draws anything. It may leave [0, 1]: the values are clamped afterwards.
+        """
+        assert self.views_function is None, self.name
+        assert _takes(function, "strength") == (self.bounds is not None), self.name
+        self.views_function = function
+        return function
+
+    def edit_views(self, views: Views, strength: Tensor | None, generator: torch.Generator) -> Views:
+        """Apply the differentiable version; new views of the same shape in [0, 1].
+
+        `strength` is (B,), or None for edits without one.
+        """
+        pixels = views.pixels
+        assert self.views_function is not None, f"edit '{self.name}' has no differentiable version"
+        assert pixels.ndim == 4 and pixels.shape[1:] == (3, views.side, views.side), tuple(pixels.shape)
+        assert views.ratio.shape == (len(views),), tuple(views.ratio.shape)
+        arguments: dict[str, Any] = {}
+        if self.bounds is not None:
+            assert strength is not None and strength.shape == (len(views),), self.name
+            arguments["strength"] = strength.to(pixels)
+        else:
+            assert strength is None, self.name
+        if _takes(self.views_function, "generator"):
+            arguments["generator"] = generator
+        # Half precision is too coarse for products of pixels and matrices.
+        with torch.autocast(pixels.device.type, enabled=False):
+            result = self.views_function(views, **arguments)
+        return Views(result.pixels.clamp(0, 1), result.ratio)
+
+
+def _takes(function: Callable[..., Any], parameter: str) -> bool:
+    return parameter in inspect.signature(function).parameters
+
 
 KINDS: dict[str, Kind] = {}
 """Every edit by name, in the order of registration."""
@@ -54,29 +104,19 @@ def edit(
     bounds: tuple[float, float] | None = None,
     neutral: float | None = None,
     whole: bool = False,
-) -> Callable[[Function], Function]:
+) -> Callable[[ImageFunction], Kind]:
     """Register a function as the edit of the function's name.
 
     The function takes an RGB image, which it must not change, then `strength` if the edit has `bounds`, and `rng` if it
     is random. At the `neutral` strength the function is not called and the copy keeps its pixels. `whole` strengths
-    are integers.
+    are integers. The function becomes a Kind, whose `differentiable` registers the version for batches.
     """
 
-    def register(function: Function) -> Function:
+    def register(function: ImageFunction) -> Kind:
         name = function.__name__
-        parameters = inspect.signature(function).parameters
-        assert ("strength" in parameters) == (bounds is not None), name
         assert name not in KINDS, name
-        KINDS[name] = Kind(
-            name=name,
-            function=function,
-            family=family,
-            bounds=bounds,
-            neutral=neutral,
-            whole=whole,
-            random="rng" in parameters,
-        )
-        return function
+        KINDS[name] = Kind(name=name, function=function, family=family, bounds=bounds, neutral=neutral, whole=whole)
+        return KINDS[name]
 
     return register
 
@@ -105,22 +145,15 @@ class Edit:
         """Apply the edit and return a new RGB image without metadata; equal seeds give equal pixels."""
         if image.mode != "RGB":
             raise HomingError(f"an edit needs an image of mode RGB, got {image.mode}; convert it first")
-        if self.strength is not None and self.strength == self.kind.neutral:
-            result = image.copy()
-        else:
-            result = self.kind.function(image, **self._arguments(seed))
-        # Pillow keeps some of the file's metadata in some cases; an orientation tag would rotate the copy again.
-        result.info = {}
-        return result
-
-    def _arguments(self, seed: int) -> dict[str, Any]:
-        arguments: dict[str, Any] = {}
-        if self.strength is not None:
-            arguments["strength"] = self.strength
+        arguments: dict[str, Any] = {} if self.strength is None else {"strength": self.strength}
         if self.kind.random:
             # The label is part of the seed, so that two edits of one photo use different random numbers.
             arguments["rng"] = np.random.default_rng([seed, zlib.crc32(self.label.encode())])
-        return arguments
+        neutral = self.strength is not None and self.strength == self.kind.neutral
+        result = image.copy() if neutral else self.kind.function(image, **arguments)
+        # Pillow keeps some of the file's metadata in some cases; an orientation tag would rotate the copy again.
+        result.info = {}
+        return result
 
 
 def parse(label: str) -> Edit:
@@ -144,3 +177,8 @@ def _kind(name: str) -> Kind:
 def identity(image: Image.Image) -> Image.Image:
     """Copy the photo unchanged."""
     return image.copy()
+
+
+@identity.differentiable
+def _identity(views: Views) -> Views:
+    return views

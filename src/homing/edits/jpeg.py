@@ -1,16 +1,19 @@
-"""Differentiable JPEG: the steps and tables of libjpeg, with straight-through rounding."""
+"""The JPEG edit; differentiable with the steps and tables of libjpeg, and straight-through rounding."""
 
 from __future__ import annotations
 
 import math
+from io import BytesIO
 
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from torch import Tensor
 
 from homing._tensor_cache import cached_tensor
-from homing.edits.differentiable.color import luma
-from homing.edits.differentiable.views import Views, differentiable_edit
+from homing.edits._registry import edit
+from homing.edits._views import Views
+from homing.edits.color import luma
 
 LUMINANCE_TABLE = (
     (16, 11, 10, 16, 24, 40, 51, 61),
@@ -35,8 +38,16 @@ CHROMINANCE_TABLE = (
 QuantizationTable = tuple[tuple[int, ...], ...]
 
 
-@differentiable_edit
-def jpeg(views: Views, strength: Tensor) -> Views:
+@edit("pixel", bounds=(1, 100), whole=True)
+def jpeg(image: Image.Image, strength: int) -> Image.Image:
+    """Encode as JPEG of this quality and decode again."""
+    file = BytesIO()
+    image.save(file, format="JPEG", quality=strength)
+    return Image.open(file).convert("RGB")
+
+
+@jpeg.differentiable
+def _jpeg(views: Views, strength: Tensor) -> Views:
     """Encode as JPEG of this quality, with chroma at half the resolution, and decode again."""
     levels = 255 * views.pixels
     if short := -views.side % 16:  # pad to whole blocks, as libjpeg does

@@ -1,6 +1,7 @@
-"""Differentiable text, emoji, meme and screenshot.
+"""Templates: drawings that differentiable edits lay over or around photos.
 
-The exact edits draw on blank images once; the differentiable edits composite these templates with photos.
+The exact edits text, emoji, meme and screenshot draw on blank images once; their differentiable versions composite
+these templates with photos.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from PIL import Image
 from torch import Tensor
 
 from homing._tensor_cache import cached_tensor
-from homing.edits import Edit
-from homing.edits.differentiable._warp import affine, warp
-from homing.edits.differentiable.views import Views, differentiable_edit
-from homing.edits.disc import RANGES
+from homing.edits._registry import Edit
+from homing.edits._views import Views, affine, warp
+from homing.edits.mixed import RANGES
 
 COUNT = 512
 """Number of templates of each edit: dozens nearly fit any photo and strength, too many for a network to memorize."""
@@ -48,13 +48,13 @@ class Templates:
     ratio: Tensor
     """(N,): the ratio of the whole drawing."""
 
-    fraction: Tensor | None
+    fraction: Tensor
     """(N,): the strength, from 0 at the lower end of its range to 1 at the upper one."""
 
     def choose(self, ratio: Tensor, fraction: Tensor | None, generator: torch.Generator) -> Tensor:
         """Index (B,) of a random template for each photo that nearly fits its ratio and strength."""
         misfit = (ratio.log()[:, None] - self.photo_ratio.log()).abs() / math.log(4)
-        if fraction is not None and self.fraction is not None:
+        if fraction is not None:
             misfit = misfit + (fraction[:, None] - self.fraction).abs()
         noise = torch.rand(misfit.shape, generator=generator, device=misfit.device)
         return (misfit + MISFIT_TOLERANCE * noise).argmin(dim=1)
@@ -64,53 +64,21 @@ class Templates:
         return (pixels * self.transparency[number].to(pixels) + self.color[number].to(pixels)) / 255
 
 
-def _choose_templates(
-    name: str, views: Views, strength: Tensor | None, generator: torch.Generator
-) -> tuple[Templates, Tensor]:
-    templates = draw_templates(name, views.side, views.pixels.device)
-    span = RANGES.get(name)
-    fraction = None
-    if strength is not None and span is not None:
-        fraction = (strength - span[0]) / (span[1] - span[0])
-    return templates, templates.choose(views.ratio, fraction, generator)
-
-
-def _overlay(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
+def draw_over(name: str, views: Views, strength: Tensor, generator: torch.Generator) -> Views:
     """Draw over the photos, which stay in place."""
-    templates, number = _choose_templates(name, views, strength, generator)
+    templates, span = draw_templates(name, views.side, views.pixels.device), RANGES[name]
+    assert span is not None, name
+    number = templates.choose(views.ratio, (strength - span[0]) / (span[1] - span[0]), generator)
     return Views(templates.composite(number, views.pixels), views.ratio)
 
 
-def _frame(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
+def draw_around(name: str, views: Views, generator: torch.Generator, samples: int = 1) -> Views:
     """Draw around the photos, which move into the window."""
-    templates, number = _choose_templates(name, views, None, generator)
+    templates = draw_templates(name, views.side, views.pixels.device)
+    number = templates.choose(views.ratio, None, generator)
     # `transparency` already fades at the window's border; black from outside would darken it twice.
     warped = warp(views.pixels, templates.window[number], outside="border", samples=samples)
     return Views(templates.composite(number, warped), templates.ratio[number])
-
-
-@differentiable_edit
-def text(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Write a text of about this fraction of the shorter side."""
-    return _overlay("text", views, strength, generator)
-
-
-@differentiable_edit
-def emoji(views: Views, strength: Tensor, generator: torch.Generator) -> Views:
-    """Paste an emoji of about this fraction of the height."""
-    return _overlay("emoji", views, strength, generator)
-
-
-@differentiable_edit
-def meme(views: Views, generator: torch.Generator) -> Views:
-    """Add a white bar with a caption above the photo."""
-    return _frame("meme", views, generator)
-
-
-@differentiable_edit
-def screenshot(views: Views, generator: torch.Generator) -> Views:
-    """Show the photo in the screen of an app."""
-    return _frame("screenshot", views, generator, samples=3)  # photos shrink to 0.3 of a screen's side
 
 
 @cached_tensor
@@ -138,7 +106,7 @@ def draw_templates(name: str, side: int, device: torch.device) -> Templates:
         window=_window_homographies(torch.tensor(boxes)).to(device),
         photo_ratio=torch.tensor(photo_ratios, dtype=torch.float32, device=device),
         ratio=torch.tensor(ratios, device=device),
-        fraction=None if span is None else torch.tensor(fractions, dtype=torch.float32, device=device),
+        fraction=torch.tensor(fractions, dtype=torch.float32, device=device),
     )
 
 
@@ -151,12 +119,8 @@ def _find_window(black: Image.Image, white: Image.Image) -> tuple[float, ...]:
     """Left, top, right and bottom of the window: where black and white photos give different pixels."""
     shows = (np.asarray(black) != np.asarray(white)).any(axis=2)
     columns, rows = np.flatnonzero(shows.any(axis=0)), np.flatnonzero(shows.any(axis=1))
-    return (
-        columns[0] / black.width,
-        rows[0] / black.height,
-        (columns[-1] + 1) / black.width,
-        (rows[-1] + 1) / black.height,
-    )
+    right, bottom = columns[-1] + 1, rows[-1] + 1
+    return columns[0] / black.width, rows[0] / black.height, right / black.width, bottom / black.height
 
 
 def _window_homographies(boxes: Tensor) -> Tensor:

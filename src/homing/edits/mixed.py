@@ -1,16 +1,19 @@
-"""Random edits of batches: one to four per photo, of different families, as in disc.py."""
+"""Random edits: sequences sampled as for the queries of the DISC copy detection set, on images and on batches."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
+from PIL import Image
 
 from homing._io.device import to_device
-from homing.edits.differentiable.views import DIFFERENTIABLE_EDITS, Views
-from homing.edits.disc import COUNTS
-from homing.edits.registry import KINDS
+from homing.edits._registry import KINDS, Edit, edit
+from homing.edits._views import Views
+
+COUNTS = (0.1, 0.2, 0.3, 0.4)
+"""Probabilities of one, two, three and four edits."""
 
 Ranges = Mapping[str, tuple[float, float] | None]
 """Edits by name, each with the range of its strength."""
@@ -18,8 +21,71 @@ Ranges = Mapping[str, tuple[float, float] | None]
 Weights = Mapping[str, float]
 """Relative frequencies of edits within their family, or of families; 1 where none is given."""
 
+RANGES: Ranges = {
+    "brightness": (0.1, 1.9),
+    "grayscale": None,
+    "saturation": (2.0, 5.0),
+    "emoji": (0.4, 0.8),
+    "text": (0.1, 0.3),
+    "blur": (5.0, 10.0),
+    "palette": (2, 16),
+    "jpeg": (5, 25),
+    "edges": None,
+    "pixelate": (0.2, 0.5),
+    "shuffle": (0.1, 0.3),
+    "fragment": (0.3, 0.6),
+    "flip": None,
+    "aspect": (0.5, 2.0),
+    "screenshot": None,
+    "pad": None,
+    "perspective": (30, 60),
+    "rotation": (-90, 90),
+}
+"""Edits that can be sampled, each with the range of its strength."""
+
 UNIFORM: Weights = {}
 CROPS = ("crop", "fragment")
+
+
+def _sort_key(name: str) -> tuple[bool, bool]:
+    """Crops come first, so that no overlay is cut off; the palette comes last and covers everything."""
+    return name not in CROPS, name == "palette"
+
+
+def _families(names: Iterable[str]) -> dict[str, list[str]]:
+    """The names of the edits of each family."""
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(KINDS[name].family, []).append(name)
+    return families
+
+
+def sample_edits(rng: np.random.Generator) -> tuple[Edit, ...]:
+    """Sample one to four edits of different families, in the order in which they are applied."""
+    families = _families(RANGES)
+    count = rng.choice(len(COUNTS), p=COUNTS) + 1
+    chosen = rng.choice(sorted(families), size=count, replace=False)
+    names = sorted((str(rng.choice(families[family])) for family in chosen), key=_sort_key)
+    return tuple(Edit(name, _draw_strength(name, rng)) for name in names)
+
+
+def _draw_strength(name: str, rng: np.random.Generator) -> float | None:
+    span = RANGES[name]
+    if span is None:
+        return None
+    low, high = span
+    if KINDS[name].whole:
+        return int(rng.integers(int(low), int(high), endpoint=True))
+    # Three decimals keep the labels short.
+    return round(rng.uniform(low, high), 3)
+
+
+@edit("mixed")
+def random(image: Image.Image, rng: np.random.Generator) -> Image.Image:
+    """Apply a sampled sequence of edits."""
+    for step in sample_edits(rng):
+        image = step(image, seed=int(rng.integers(2**32)))
+    return image
 
 
 def random_edits(
@@ -31,14 +97,12 @@ def random_edits(
     family_weights: Weights = UNIFORM,
     counts: Sequence[float] = COUNTS,
 ) -> Views:
-    """Apply random edits to each photo; photos of a batch share only the order of the edits.
+    """Apply random differentiable edits to each photo; photos of a batch share only the order of the edits.
 
-    `counts` are the probabilities of one edit, two, and so on. Crops come first, so that no overlay is cut off, and
-    palettes last, as in the exact edit.
+    `counts` are the probabilities of one edit, two, and so on.
     """
     chosen = _choose_edits(len(views.pixels), ranges, rng, edit_weights, family_weights, counts)
-    order = rng.permutation(list(ranges)).tolist()
-    order.sort(key=lambda name: (name not in CROPS, name == "palette"))
+    order = sorted(rng.permutation(list(ranges)).tolist(), key=_sort_key)
     device = views.pixels.device
     generator = torch.Generator(device).manual_seed(int(rng.integers(2**62)))
     for name in order:
@@ -48,7 +112,7 @@ def random_edits(
         rows = to_device(numbers, device)
         span = ranges[name]
         strength = None if span is None else to_device(_strengths(name, span, len(numbers), rng), device)
-        edited = DIFFERENTIABLE_EDITS[name](views[rows], strength, generator)
+        edited = KINDS[name].edit_views(views[rows], strength, generator)
         views = Views(views.pixels.index_copy(0, rows, edited.pixels), views.ratio.index_copy(0, rows, edited.ratio))
     return views
 
@@ -62,9 +126,7 @@ def _choose_edits(
     counts: Sequence[float],
 ) -> np.ndarray:
     """Names (count, families) of the edits of each photo, at most one per family; an empty string means none."""
-    members: dict[str, list[str]] = {}
-    for name in ranges:
-        members.setdefault(KINDS[name].family, []).append(name)
+    members = _families(ranges)
     names = np.stack(
         [rng.choice(family, count, p=_shares(family, edit_weights)) for family in members.values()], axis=1
     )

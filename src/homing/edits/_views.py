@@ -1,15 +1,51 @@
-"""Warps of batches by homographies.
+"""Views: photos as network inputs, and the linear maps that differentiable edits apply to them.
 
-Coordinates are relative to the center: the left and top borders are at -1, the right and bottom ones at 1.
+Homographies are in coordinates relative to the center: the left and top borders are at -1, the right and bottom ones at
+1.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Views:
+    """Photos as network inputs: (B, 3, S, S) squares in [0, 1].
+
+    `ratio` (B,) is each photo's width over its height before it was resized to a square.
+    """
+
+    pixels: Tensor
+    ratio: Tensor
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __getitem__(self, rows: slice | Tensor) -> Views:
+        return Views(self.pixels[rows], self.ratio[rows])
+
+    def repeat(self, times: int) -> Views:
+        """Repeat the whole batch this many times."""
+        return Views(self.pixels.repeat(times, 1, 1, 1), self.ratio.repeat(times))
+
+    @property
+    def side(self) -> int:
+        """Side of the squares in pixels."""
+        return self.pixels.shape[-1]
+
+
+def apply_separable(pixels: Tensor, matrices: Tensor) -> Tensor:
+    """Multiply the columns, then the rows, of (B, 3, S, S) by each photo's matrix of (B, S, S)."""
+    for _ in range(2):
+        # Stacked channels avoid a copy of the matrix per channel.
+        pixels = (pixels.flatten(1, 2) @ matrices.mT).view(pixels.shape).mT
+    return pixels
 
 
 def warp(

@@ -1,4 +1,4 @@
-"""Bundled emojis and fonts of the edits, in `data/`; built by tools/build_edit_assets.py."""
+"""Bundled emojis, fonts, texts and icons of the edits, in `data/`; tools/build_edit_assets.py builds the first two."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ def manifest() -> _Manifest:
     """Number of emojis by kind, files of Latin fonts, and the characters of each font of another script."""
     loaded = json.loads((DATA / "assets.json").read_text(encoding="utf-8"))
     return _Manifest(loaded["emojis"], tuple(loaded["latin"]), loaded["scripts"])
+
+
+@cache
+def texts(kind: str) -> list[str]:
+    """The texts of a kind in `data/texts.json`: phrases of 5 to 15 characters, captions, names, sentences, …."""
+    listed: list[str] = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))[kind]
+    return listed
 
 
 @cache
@@ -71,9 +78,9 @@ def draw_writing(rng: np.random.Generator) -> tuple[str, str]:
     Half of the texts are phrases in a Latin font, an eighth are random Latin letters, the others are random glyphs
     of another script.
     """
-    fonts, luck = manifest().latin, rng.random()
+    fonts, phrases, luck = manifest().latin, texts("phrases"), rng.random()
     if luck < 0.5:
-        return PHRASES[int(rng.integers(len(PHRASES)))], fonts[int(rng.integers(len(fonts)))]
+        return phrases[int(rng.integers(len(phrases)))], fonts[int(rng.integers(len(fonts)))]
     file, characters = fonts[int(rng.integers(len(fonts)))], string.ascii_letters + string.digits
     if luck >= 0.625:
         scripts = manifest().scripts
@@ -81,68 +88,3 @@ def draw_writing(rng: np.random.Generator) -> tuple[str, str]:
         characters = scripts[file]
     numbers = rng.integers(len(characters), size=rng.integers(5, 15, endpoint=True))
     return "".join(characters[number] for number in numbers), file
-
-
-PHRASES = (
-    "so true!!",
-    "best day ever",
-    "LOL what",
-    "I can't even",
-    "good vibes",
-    "me right now",
-    "summer 2024",
-    "Monday mood",
-    "no filter",
-    "too cute!",
-    "link in bio",
-    "swipe up",
-    "throwback",
-    "love this",
-    "WOW!!!",
-    "happy birthday",
-    "miss you all",
-    "for sale: $40",
-    "50% OFF today",
-    "@sunny.side",
-    "#wanderlust",
-    "© J. Moreau",
-    "sold out!",
-    "don't ask",
-    "weekend!",
-    "home again",
-    "part 2/3",
-    "wait for it…",
-    "what is this?",
-    "found him",
-    "bon appétit",
-    "à demain !",
-    "c'est la vie",
-    "très chic",
-    "¡qué bonito!",
-    "mañana más",
-    "feliz año",
-    "buenos días",
-    "te quiero",
-    "schöne Grüße",
-    "na endlich",
-    "Übermut",
-    "guten Morgen",
-    "ciao bella",
-    "che bello!",
-    "tutto bene",
-    "bom dia!",
-    "saudações",
-    "så fint",
-    "vær så god",
-    "hyvää päivää",
-    "proost!",
-    "12:45 PM",
-    "since 1987",
-    "DO NOT POST",
-    "EXCLUSIVE",
-    "breaking news",
-    "you & me",
-    "10/10 again",
-    "sample only",
-)
-"""Typical texts on photos, 5 to 15 characters each."""
