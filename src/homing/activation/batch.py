@@ -7,16 +7,14 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from homing.activation.coroutines import run_coroutines
 from homing.activation.optimize import optimize
 from homing.activation.recipe import Recipe
 from homing.activation.release_check import Activation, ReleaseCheck
-from homing.activation.requests import Evaluator
+from homing.activation.strength import ChangedPhoto
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe_images
 from homing.objectives import Objective, objective_for
-from homing.perception.quality import rms
 from homing.photo import Photo, graphic_kind
 
 _GRAPHIC = "a graphic ({}); the option graphics activates it"
@@ -48,20 +46,16 @@ def activate_batch(
     objective = objective_for(codebook, originals.to(extractor.device), recipe.objective)
     kinds = [None if graphics else graphic_kind(photo) for photo in photos]
     changes = _changes(loop, images, kinds, extractor=extractor, objective=objective, recipe=recipe)
-    change_rms_values = torch.stack([rms(change) for change in changes]).tolist()
-    evaluator = Evaluator(extractor, codebook, objective)
-    positions = evaluator.positions(originals, range(len(photos)))
-    per_photo = zip(photos, images, changes, change_rms_values, positions, codebook.encode(originals), strict=True)
-    checks = [
-        ReleaseCheck(photo, image, change, change_rms, position, code, evaluator, index, recipe, format)
-        for index, (photo, image, change, change_rms, position, code) in enumerate(per_photo)
-    ]
-    return run_coroutines(
-        [
-            check.run() if kind is None else check.unchanged(_GRAPHIC.format(kind))
-            for check, kind in zip(checks, kinds, strict=True)
-        ]
+    check = ReleaseCheck(
+        ChangedPhoto.batch(photos, images, changes, format),
+        originals,
+        extractor=extractor,
+        codebook=codebook,
+        objective=objective,
+        target_psnr=recipe.budget.psnr,
+        refusals=[kind and _GRAPHIC.format(kind) for kind in kinds],
     )
+    return check.run()
 
 
 def _changes(

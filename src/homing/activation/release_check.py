@@ -1,36 +1,29 @@
-"""The release check: write the changed photo, decode the file again, measure it, and accept or reject it."""
+"""The release check: write the changed photos, decode the files again, measure them, and accept or reject them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
+from homing._io.device import to_device
 from homing._io.files import report_write_errors, write_atomically
-from homing.activation.coroutines import Coroutine
-from homing.activation.jpeg_psnr import JpegPsnr
-from homing.activation.recipe import Recipe
-from homing.activation.requests import (
-    Candidate,
-    Evaluator,
-    IndexPosition,
-    LocateInIndex,
-    MeasureQuality,
-    PredictPsnr,
-    WriteCandidate,
-)
-from homing.activation.strength import write_at_psnr
+from homing.activation.strength import Candidate, ChangedPhoto, write_at_psnr, write_candidates
+from homing.codebooks import Codebook
 from homing.errors import PhotoError
+from homing.extractors import Extractor, describe_images
+from homing.objectives import Objective
 from homing.perception import Quality
-from homing.perception.quality import UNCHANGED
+from homing.perception.quality import UNCHANGED, measure_batch
 from homing.photo import QUICK_FORMATS, Photo, differences, format_name
 from homing.photo.files import SUFFIXES, has_suffix_of
 
@@ -78,136 +71,230 @@ class Activation:
             write_atomically(Path(path), self.data)
 
 
-@dataclass(frozen=True, eq=False)
-class ReleaseCheck:
-    """The release check of one photo.
+class IndexPosition(NamedTuple):
+    """Descriptor (D,), cell and loss of an image."""
 
-    Image and change (3, H, W) are on one device, on which they are measured.
-    """
+    descriptor: Tensor
+    cell: int
+    loss: float
 
-    photo: Photo
-    image: Tensor
-    change: Tensor
-    change_rms: float
-    """RMS of the change."""
-    original: IndexPosition
-    code: np.ndarray
-    evaluator: Evaluator
+
+@dataclass(eq=False)
+class _PhotoCheck:
+    """What the check knows of one photo: its last candidate, and why that is rejected."""
+
     index: int
     """Index of the photo in its batch."""
-    recipe: Recipe
-    format: str | None = None
-
-    def run(self) -> Coroutine[Activation]:
-        """The first candidate that lowers the loss within the budget, else the original photo."""
-        candidate: Candidate = yield from self._write_at_budget(finer=False)
-        position, before_writing = yield self._locate(candidate.decoded, self._before_writing(candidate.psnr))
-        rejection = self._rejection_reason(candidate, position)
-        if not rejection and self._gain(position) >= _MIN_GAIN_KEPT * self._gain(before_writing):
-            return (yield from self._accept(candidate, position, None))
-        finer = weaker = None
-        lossy: bool = yield from self._can_write_finer(candidate)
-        if lossy:
-            finer = "written with finer quantization, which keeps more of the change"
-            candidate = yield from self._write_at_budget(finer=True)
-            (position,) = yield self._locate(candidate.decoded)
-            rejection = self._rejection_reason(candidate, position)
-        full = candidate.strength
-        for share in _WEAKER:
-            if not rejection:
-                break
-            weaker = f"changed by {share:g} of what the budget allows"
-            candidate = yield self._write(finer=lossy)(share * full)
-            (position,) = yield self._locate(candidate.decoded)
-            rejection = self._rejection_reason(candidate, position)
-        if not rejection:
-            return (yield from self._accept(candidate, position, "; ".join(filter(None, (finer, weaker))) or None))
-        return (yield from self.unchanged(rejection))
-
-    def unchanged(self, reason: str) -> Coroutine[Activation]:
-        """The original photo in the requested format."""
-        if self.format is None:
-            return self._make_activation(self.photo.data, "unchanged", reason, UNCHANGED, self.original)
-        candidate: Candidate = yield self._write(finer=True, quick=False)(0.0)
-        quality: Quality = yield MeasureQuality(self.image, candidate.decoded)
-        return self._make_activation(candidate.data, "unchanged", reason, quality, self.original)
-
-    def _write_at_budget(self, *, finer: bool) -> Coroutine[Candidate]:
-        """Write at the strength whose file has the target PSNR, or at strength 1 without a target."""
-        predictor = (
-            None if self._target_psnr is None else JpegPsnr.of(self.photo, self.image, self.change, self.format, finer)
-        )
-        predict = None if predictor is None else partial(PredictPsnr, predictor)
-        return write_at_psnr(self._write(finer), self._target_psnr, self.change_rms, predict)
-
-    def _can_write_finer(self, candidate: Candidate) -> Coroutine[bool]:
-        """Whether finer quantization would keep more of the change than this candidate does."""
-        usual, finest = (self.photo.jpeg_tables(self.format, finer) for finer in (False, True))
-        if usual is not None:
-            return usual != finest
-        again: Candidate = yield self._write(finer=True)(candidate.strength)
-        return again.data != candidate.data
-
-    def _write(self, finer: bool, quick: bool = True) -> partial[WriteCandidate]:
-        """The request for a candidate, given a strength."""
-        return partial(WriteCandidate, self.photo, self.image, self.change, self.format, finer, quick=quick)
-
-    def _locate(self, *images: Tensor) -> LocateInIndex:
-        return LocateInIndex(self.evaluator, self.index, [self.evaluator.extractor.resize(image) for image in images])
+    changed: ChangedPhoto
+    original: IndexPosition
+    code: np.ndarray
+    rejection: str | None
+    """Why the photo cannot be released as activated; None if it can."""
+    candidate: Candidate = field(init=False)
+    position: IndexPosition = field(init=False)
+    """The position of the candidate, decoded again."""
+    share: float = 1.0
+    """The share of the strength that the budget allows."""
+    error: PhotoError | None = None
 
     @property
-    def _target_psnr(self) -> float | None:
-        """The PSNR of the budget, if it states one."""
-        return self.recipe.budget.psnr
+    def is_open(self) -> bool:
+        """Whether the last candidate is rejected, and another one may be tried."""
+        return self.rejection is not None and self.error is None
 
-    def _before_writing(self, psnr: float) -> Tensor:
-        """The changed image at this PSNR, without the rounding of a file."""
-        strength = 10 ** (-psnr / 20) / self.change_rms if self.change_rms else 0.0
-        return (self.image + strength * self.change).clamp(0, 1)
+    @property
+    def keeps_file(self) -> bool:
+        """Whether the photo's own file is released: it is rejected, and no other format is requested."""
+        return self.rejection is not None and self.changed.format is None
 
-    def _gain(self, position: IndexPosition) -> float:
+    @property
+    def needs_last_file(self) -> bool:
+        """Whether another file is released than the candidate: a smaller one, or the original in another format."""
+        format = format_name(self.changed.format or self.changed.photo.format)
+        return not (self.error or self.keeps_file) and (self.rejection is not None or format in QUICK_FORMATS)
+
+    def before_writing(self) -> Tensor:
+        """The changed image at the PSNR of the candidate, without the rounding of a file."""
+        rms = self.changed.change_rms
+        strength = 10 ** (-self.candidate.psnr / 20) / rms if rms else 0.0
+        return (self.changed.image + strength * self.changed.change).clamp(0, 1)
+
+    def gain(self, position: IndexPosition) -> float:
+        """The decrease of the loss from the original to this position."""
         return self.original.loss - position.loss
 
-    def _rejection_reason(self, candidate: Candidate, position: IndexPosition) -> str:
-        """Why this candidate cannot be released as activated; empty if it can."""
+    def activation(self, quality: Quality | None) -> Activation:
+        """The result: the candidate with this quality, or the photo's own file."""
+        photo, accepted = self.changed.photo, self.rejection is None
+        data = photo.data if self.keeps_file else self.candidate.data
+        now = self.position if accepted else self.original
+        return Activation(
+            sha256=photo.sha256,
+            data=data,
+            state="activated" if accepted else "unchanged",
+            reason=self._remark() if accepted else self.rejection,
+            quality=quality or UNCHANGED,
+            descriptor=self.original.descriptor.numpy(),
+            descriptor_after=now.descriptor.numpy() if accepted else None,
+            code=self.code,
+            bytes_before=len(photo.data),
+            notes=differences(photo.data, data, photo.name),
+            loss_before=self.original.loss,
+            loss_after=now.loss,
+        )
+
+    def _remark(self) -> str | None:
+        """How the candidate was written to be accepted."""
+        finer = ["written with finer quantization, which keeps more of the change"] * self.candidate.finer
+        weaker = [f"changed by {self.share:g} of what the budget allows"] * (self.share < 1)
+        return "; ".join(finer + weaker) or None
+
+
+class ReleaseCheck:
+    """The release check of a batch: in each round, all open photos are written, measured and located together.
+
+    The rounds: as strong as the budget allows; with finer quantization; with half and with a quarter of the strength.
+    """
+
+    def __init__(
+        self,
+        photos: Sequence[ChangedPhoto],
+        originals: Tensor,
+        *,
+        extractor: Extractor,
+        codebook: Codebook,
+        objective: Objective,
+        target_psnr: float | None,
+        refusals: Sequence[str | None],
+    ) -> None:
+        """`originals` are the descriptors (B, D). A photo with a refusal is released unchanged, for this reason."""
+        self._extractor, self._codebook, self._objective = extractor, codebook, objective
+        self._target_psnr = target_psnr
+        positions, codes = self._positions(originals, range(len(photos))), codebook.encode(originals)
+        per_photo = zip(photos, positions, codes, refusals, strict=True)
+        self._photos = [_PhotoCheck(index, *each) for index, each in enumerate(per_photo)]
+
+    def run(self) -> list[Activation | PhotoError]:
+        """The first candidate of each photo that lowers its loss within the budget, else the original photo."""
+        photos = [photo for photo in self._photos if photo.rejection is None]
+        lossy = _lossy(self._check_at_budget(photos))
+        self._check(lossy, self._write_at_budget(lossy, finer=True))
+        open_photos = [photo for photo in photos if photo.is_open]
+        full_strengths = {photo.index: photo.candidate.strength for photo in open_photos}
+        for share in _WEAKER:
+            for photo in open_photos:
+                photo.share = share
+            strengths = [share * full_strengths[photo.index] for photo in open_photos]
+            finer = [photo.candidate.finer for photo in open_photos]
+            self._check(open_photos, write_candidates(_changed(open_photos), strengths, finer))
+            open_photos = [photo for photo in open_photos if photo.is_open]
+        return self._results()
+
+    def _check_at_budget(self, photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
+        """The first round. Returns the photos that are rejected, or lost too much of their gain by being written."""
+        written = _keep(photos, self._write_at_budget(photos, finer=False))
+        decoded = (photo.candidate.decoded for photo in written)
+        before_writing = (photo.before_writing() for photo in written)
+        positions = self._locate([*written, *written], chain(decoded, before_writing))
+        after, before = positions[: len(written)], positions[len(written) :]
+        lost = []
+        for photo, now, ideal in zip(written, after, before, strict=True):
+            self._judge(photo, now)
+            if photo.rejection or photo.gain(now) < _MIN_GAIN_KEPT * photo.gain(ideal):
+                lost.append(photo)
+        return lost
+
+    def _write_at_budget(self, photos: Sequence[_PhotoCheck], *, finer: bool) -> list[Candidate | PhotoError]:
+        return write_at_psnr(_changed(photos), self._target_psnr, finer=finer)
+
+    def _check(self, photos: Sequence[_PhotoCheck], candidates: Sequence[Candidate | PhotoError]) -> None:
+        """Accept or reject the next candidates of these photos."""
+        written = _keep(photos, candidates)
+        positions = self._locate(written, (photo.candidate.decoded for photo in written))
+        for photo, position in zip(written, positions, strict=True):
+            self._judge(photo, position)
+
+    def _judge(self, photo: _PhotoCheck, position: IndexPosition) -> None:
+        """Accept or reject the candidate of a photo, which has this position."""
+        photo.position = position
+        photo.rejection = self._rejection_reason(photo.candidate, position, photo.original)
+
+    def _rejection_reason(self, candidate: Candidate, position: IndexPosition, original: IndexPosition) -> str | None:
+        """Why this candidate cannot be released as activated; None if it can."""
         if self._target_psnr is not None and candidate.psnr < self._target_psnr:
             return (
                 f"the written file has {candidate.psnr:.1f} dB, below the target of {self._target_psnr:g} dB; "
                 "try a lossless format such as PNG, or a lower PSNR"
             )
-        if position.cell != self.original.cell:
+        if position.cell != original.cell:
             return "the change moves it into another cell of the index"
-        if position.loss > self.original.loss - MIN_LOSS_DECREASE * abs(self.original.loss):
+        if position.loss > original.loss - MIN_LOSS_DECREASE * abs(original.loss):
             return "no change within the budget lowers its loss"
-        return ""
+        return None
 
-    def _accept(self, candidate: Candidate, position: IndexPosition, note: str | None) -> Coroutine[Activation]:
-        quality: Quality = yield MeasureQuality(self.image, candidate.decoded)
-        data = candidate.data
-        if format_name(self.format or self.photo.format) in QUICK_FORMATS:
-            smaller: Candidate = yield self._write(candidate.finer, quick=False)(candidate.strength)
-            data = smaller.data if torch.equal(smaller.decoded, candidate.decoded) else data
-        return self._make_activation(data, "activated", note, quality, position)
+    def _locate(self, photos: Sequence[_PhotoCheck], images: Iterable[Tensor]) -> list[IndexPosition]:
+        """The position of an image of each photo, described as one batch."""
+        if not photos:
+            return []
+        inputs = [self._extractor.resize(image) for image in images]
+        return self._positions(describe_images(self._extractor, inputs), [photo.index for photo in photos])
 
-    def _make_activation(
-        self,
-        data: bytes,
-        state: Literal["activated", "unchanged"],
-        reason: str | None,
-        quality: Quality,
-        now: IndexPosition,
-    ) -> Activation:
-        return Activation(
-            sha256=self.photo.sha256,
-            data=data,
-            state=state,
-            reason=reason,
-            quality=quality,
-            descriptor=self.original.descriptor.numpy(),
-            descriptor_after=now.descriptor.numpy() if state == "activated" else None,
-            code=self.code,
-            bytes_before=len(self.photo.data),
-            notes=differences(self.photo.data, data, self.photo.name),
-            loss_before=self.original.loss,
-            loss_after=now.loss,
+    def _positions(self, descriptors: Tensor, indices: Sequence[int]) -> list[IndexPosition]:
+        """The position of each of (N, D) descriptors, which belong to the photos with these batch indices."""
+        device = self._extractor.device
+        losses = self._objective.select(to_device(np.array(indices), device))(descriptors.to(device)).tolist()
+        per_photo = zip(descriptors, self._codebook.cells(descriptors).tolist(), losses, strict=True)
+        return [IndexPosition(*each) for each in per_photo]
+
+    def _results(self) -> list[Activation | PhotoError]:
+        """Write the last files, and measure what is released."""
+        rewritten = [photo for photo in self._photos if photo.needs_last_file]
+        strengths = [0.0 if photo.rejection else photo.candidate.strength for photo in rewritten]
+        finer = [bool(photo.rejection) or photo.candidate.finer for photo in rewritten]
+        files = write_candidates(_changed(rewritten), strengths, finer, quick=False)
+        for photo, file in zip(rewritten, files, strict=True):
+            if isinstance(file, PhotoError):
+                photo.error = file
+            elif photo.rejection:
+                photo.candidate = file  # the unchanged photo in the requested format
+            elif torch.equal(file.decoded, photo.candidate.decoded):
+                photo.candidate = photo.candidate._replace(data=file.data)  # a smaller file with the same pixels
+        released = [photo for photo in self._photos if not (photo.error or photo.keeps_file)]
+        qualities = measure_batch(
+            [photo.changed.image for photo in released], [photo.candidate.decoded for photo in released]
         )
+        measured = dict(zip((photo.index for photo in released), qualities, strict=True))
+        return [photo.error or photo.activation(measured.get(photo.index)) for photo in self._photos]
+
+
+def _changed(photos: Sequence[_PhotoCheck]) -> list[ChangedPhoto]:
+    return [photo.changed for photo in photos]
+
+
+def _keep(photos: Sequence[_PhotoCheck], candidates: Sequence[Candidate | PhotoError]) -> list[_PhotoCheck]:
+    """Note the candidate or the error of each photo. Returns the photos that have a candidate."""
+    for photo, candidate in zip(photos, candidates, strict=True):
+        if isinstance(candidate, PhotoError):
+            photo.error = candidate
+        else:
+            photo.candidate = candidate
+    return [photo for photo in photos if not photo.error]
+
+
+def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
+    """The photos whose files would keep more of the change with finer quantization."""
+    lossy, unsure = [], []
+    for photo in photos:
+        usual, finest = (photo.changed.photo.jpeg_tables(photo.changed.format, finer) for finer in (False, True))
+        if usual is None:
+            unsure.append(photo)
+        elif usual != finest:
+            lossy.append(photo)
+    # In other formats than JPEG only writing again can tell.
+    again = write_candidates(_changed(unsure), [photo.candidate.strength for photo in unsure], [True] * len(unsure))
+    for photo, file in zip(unsure, again, strict=True):
+        if isinstance(file, PhotoError):
+            photo.error = file
+        elif file.data != photo.candidate.data:
+            lossy.append(photo)
+    return lossy

@@ -1,90 +1,186 @@
-"""Search for the strength of a change whose written file has the target PSNR."""
+"""Write each photo at the strength whose file has the target PSNR: predict, write, measure, and narrow, in rounds."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from homing.activation.coroutines import Coroutine
-from homing.activation.requests import Candidate, PredictPsnr, WriteCandidate
+import torch
+from torch import Tensor
 
-_TOLERANCE = 0.1  # dB: how far a file may lie above the target PSNR
-_MAX_TRIALS = 8
-_PREDICTION_TOLERANCE = 0.1  # dB: a prediction this close is refined by the exponent below
+from homing._io.parallel import prefetch_map
+from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
+from homing.errors import PhotoError
+from homing.perception.quality import psnr_batch, rms
+from homing.photo import Photo, apply_changes
+
+_TOLERANCE = 0.1  # dB: how far a file may lie above the target PSNR, and a prediction from the middle of that range
+_MAX_ROUNDS = 8
 _MAX_STRENGTH = 2.0  # as a multiple of the change that the loop gave
 _ERROR_EXPONENT = 1.65  # the squared error of JPEG files grows with strength to this power; 2 without rounding
 _MIN_STRENGTH = 0.25  # of that change: a target that is missed here is never met
 
 
-class _Point(NamedTuple):
-    """Strength and PSNR of a written file; the file itself may be too large to keep."""
+@dataclass(frozen=True, eq=False)
+class ChangedPhoto:
+    """A photo and its change, to be written in a format, by default the photo's own.
+
+    Image and change (3, H, W) are on one device, on which files are measured.
+    """
+
+    photo: Photo
+    image: Tensor
+    change: Tensor
+    change_rms: float
+    """RMS of the change."""
+    format: str | None = None
+
+    @classmethod
+    def batch(
+        cls, photos: Sequence[Photo], images: Sequence[Tensor], changes: Sequence[Tensor], format: str | None = None
+    ) -> list[ChangedPhoto]:
+        """Photos with their images and changes; the device is synchronized once."""
+        change_rms = torch.stack([rms(change) for change in changes]).tolist()
+        return [cls(*each, format) for each in zip(photos, images, changes, change_rms, strict=True)]
+
+
+class Candidate(NamedTuple):
+    """One way to write a photo, measured on its bytes."""
+
+    data: bytes
+    decoded: Tensor
+    """The image decoded from `data`."""
+    strength: float
+    finer: bool
+    psnr: float
+
+
+class Point(NamedTuple):
+    """A strength, and the PSNR that was predicted or measured for it."""
 
     strength: float
     psnr: float
 
 
-def write_at_psnr(
-    write: Callable[[float], WriteCandidate],
-    target_psnr: float | None,
-    change_rms: float | None = None,
-    predict: Callable[[float], PredictPsnr] | None = None,
-) -> Coroutine[Candidate]:
-    """Write at the strength whose file has the target PSNR, or at strength 1 without a target.
+def write_candidates(
+    photos: Sequence[ChangedPhoto], strengths: Sequence[float], finer: Sequence[bool], *, quick: bool = True
+) -> list[Candidate | PhotoError]:
+    """Write photos with their changes scaled by `strengths`, decode the files again, and measure them.
 
-    `change_rms`, the RMS of the change, gives the first strength. `predict` requests a prediction of the PSNR of a
-    file, after which one file usually suffices.
+    `finer` and `quick` as in `Photo.encode`. A photo that cannot be written gives its error.
     """
-    best: Candidate
-    file: Candidate
+    changes = (strength * each.change for each, strength in zip(photos, strengths, strict=True))
+    changed = apply_changes([each.photo for each in photos], changes)
+
+    def write(position: int) -> tuple[bytes, Tensor] | PhotoError:
+        try:
+            data = changed[position].encode(photos[position].format, finer[position], quick)
+            return data, Photo.decode(data, changed[position].name).pixels(photos[position].image.device)
+        except PhotoError as error:
+            return error
+
+    threads = min(torch.get_num_threads(), len(photos))
+    positions = range(len(photos))
+    files = list(prefetch_map(write, positions, threads=threads) if threads > 1 else map(write, positions))
+    written = {position: file for position, file in enumerate(files) if not isinstance(file, PhotoError)}
+    psnrs = psnr_batch([photos[position].image for position in written], [decoded for _, decoded in written.values()])
+    candidates = {
+        position: Candidate(*file, strengths[position], finer[position], psnr)
+        for (position, file), psnr in zip(written.items(), psnrs, strict=True)
+    }
+    return [file if isinstance(file, PhotoError) else candidates[position] for position, file in enumerate(files)]
+
+
+def write_at_psnr(
+    photos: Sequence[ChangedPhoto], target_psnr: float | None, *, finer: bool = False
+) -> list[Candidate | PhotoError]:
+    """Write photos at the strength whose file has the target PSNR, or at strength 1 without a target.
+
+    Where the target cannot be met, the file that comes closest.
+    """
     if target_psnr is None:
-        best = yield write(1.0)
-        return best
-    first = min(math.sqrt(_mse(target_psnr)) / change_rms, _MAX_STRENGTH) if change_rms else 1.0
-    if predict and change_rms:
-        first = yield from _predicted_strength(predict, first, target_psnr + _TOLERANCE / 2)
-    best = file = yield write(first)
-    trials = [_Point(file.strength, file.psnr)]
-    while not 0 <= file.psnr - target_psnr <= _TOLERANCE and len(trials) < _MAX_TRIALS:
-        strength = _next_strength(trials, target_psnr + _TOLERANCE / 2)
-        if strength is None:
-            break
-        file = yield write(strength)
-        trials.append(_Point(file.strength, file.psnr))
-        best = min(best, file, key=lambda each: (each.psnr < target_psnr, abs(each.psnr - target_psnr)))
-    return best
+        return write_candidates(photos, [1.0] * len(photos), [finer] * len(photos))
+    strengths = predict_strengths(photos, target_psnr, finer=finer)
+    best: dict[int, Candidate] = {}
+    errors: dict[int, PhotoError] = {}
+    points: list[list[Point]] = [[] for _ in photos]
+    open_photos = list(range(len(photos)))
+    while open_photos:
+        files = write_candidates(
+            [photos[index] for index in open_photos],
+            [strengths[index] for index in open_photos],
+            [finer] * len(open_photos),
+        )
+        still_open = []
+        for index, file in zip(open_photos, files, strict=True):
+            if isinstance(file, PhotoError):
+                errors[index] = file
+                continue
+            points[index].append(Point(file.strength, file.psnr))
+            # A file that meets the target is better than one that does not.
+            best[index] = min(
+                (best.get(index, file), file),
+                key=lambda each: (each.psnr < target_psnr, abs(each.psnr - target_psnr)),
+            )
+            found = 0 <= file.psnr - target_psnr <= _TOLERANCE or len(points[index]) == _MAX_ROUNDS
+            strength = None if found else next_strength(points[index], target_psnr + _TOLERANCE / 2)
+            if strength is not None:
+                strengths[index] = strength
+                still_open.append(index)
+        open_photos = still_open
+    return [errors.get(index) or best[index] for index in range(len(photos))]
 
 
-def _predicted_strength(
-    predict: Callable[[float], PredictPsnr], strength: float, target_psnr: float
-) -> Coroutine[float]:
-    """The strength predicted to give the target PSNR; the search starts at `strength`."""
-    trials: list[_Point] = []
-    while len(trials) < _MAX_TRIALS:
-        trials.append(_Point(strength, (yield predict(strength))))
-        strength = _next_strength(trials, target_psnr) or strength
-        if strength == trials[-1].strength or abs(trials[-1].psnr - target_psnr) <= _PREDICTION_TOLERANCE:
-            break
-    return strength
+def predict_strengths(photos: Sequence[ChangedPhoto], target_psnr: float, *, finer: bool = False) -> list[float]:
+    """The strength to begin with: for JPEG that of a predicted PSNR, after which one file usually suffices."""
+    strengths = [first_strength(each.change_rms, target_psnr) for each in photos]
+    predictors = {
+        index: predictor
+        for index, each in enumerate(photos)
+        if each.change_rms and (predictor := JpegPsnr.of(each.photo, each.image, each.change, each.format, finer))
+    }
+    points: list[list[Point]] = [[] for _ in photos]
+    middle = target_psnr + _TOLERANCE / 2
+    open_photos = list(predictors)
+    while open_photos:
+        psnrs = predict_psnr([predictors[index] for index in open_photos], [strengths[index] for index in open_photos])
+        still_open = []
+        for index, psnr in zip(open_photos, psnrs, strict=True):
+            points[index].append(Point(strengths[index], psnr))
+            # A prediction that is close enough is refined once more: that costs nothing.
+            strength = next_strength(points[index], middle)
+            close = abs(psnr - middle) <= _TOLERANCE or len(points[index]) == _MAX_ROUNDS
+            if strength is not None:
+                strengths[index] = strength
+                still_open += [] if close or strength == points[index][-1].strength else [index]
+        open_photos = still_open
+    return strengths
 
 
-def _next_strength(trials: Sequence[_Point], target_psnr: float) -> float | None:
+def first_strength(change_rms: float, target_psnr: float) -> float:
+    """The strength at which a change with this RMS has the target PSNR, without rounding."""
+    return min(math.sqrt(_mse(target_psnr)) / change_rms, _MAX_STRENGTH) if change_rms else 1.0
+
+
+def next_strength(points: Sequence[Point], target_psnr: float) -> float | None:
     """The strength to try next for the target PSNR; None if no other can be better."""
-    # The nearest trial on either side: several strengths may round to the same file.
-    above = max((each for each in trials if each.psnr >= target_psnr), key=lambda each: each.strength, default=None)
-    below = min((each for each in trials if each.psnr < target_psnr), key=lambda each: each.strength, default=None)
+    # The nearest point on either side: several strengths may round to the same file.
+    above = max((each for each in points if each.psnr >= target_psnr), key=lambda each: each.strength, default=None)
+    below = min((each for each in points if each.psnr < target_psnr), key=lambda each: each.strength, default=None)
     if above is not None and below is not None:
-        # Between two trials the PSNR is about linear in the logarithm of the strength. Bisect if one trial was rounded
-        # away entirely, or if the last three trials lie on one side.
-        evenly = math.isfinite(above.psnr) and len({each.psnr < target_psnr for each in trials[-3:]}) > 1
+        # Between two points the PSNR is about linear in the logarithm of the strength. Bisect if one was rounded
+        # away entirely, or if the last three lie on one side.
+        evenly = math.isfinite(above.psnr) and len({each.psnr < target_psnr for each in points[-3:]}) > 1
         share = (above.psnr - target_psnr) / (above.psnr - below.psnr) if evenly else 0.5
         return float(above.strength * (below.strength / above.strength) ** share)
-    # Beyond the trials, the squared error is about that of writing alone plus slope · strength².
-    last = trials[-1]
+    # Beyond the points, the squared error is about that of writing alone plus slope · strength².
+    last = points[-1]
     error, squared = _mse(last.psnr), last.strength**2
     writing, exponent = 0.0, _ERROR_EXPONENT
-    if len(trials) > 1:
-        other = trials[-2]
+    if len(points) > 1:
+        other = points[-2]
         slope = (error - _mse(other.psnr)) / (squared - other.strength**2)
         writing, exponent = max(0.0, error - slope * squared), 2.0
     if writing >= _mse(target_psnr):

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from homing.activation.coroutines import Coroutine, run_coroutines
-from homing.activation.jpeg_psnr import JpegPsnr
-from homing.activation.requests import Candidate, MeasureQuality, PredictPsnr, WriteCandidate
-from homing.activation.strength import write_at_psnr
+from homing.activation.strength import Candidate, ChangedPhoto, write_at_psnr, write_candidates
 from homing.errors import PhotoError
 from homing.extractors import Extractor, describe_images
 from homing.perception import Budget, Quality
-from homing.perception.quality import UNCHANGED, rms
+from homing.perception.quality import UNCHANGED, measure_batch
 from homing.photo import QUICK_FORMATS, Photo
 from homing.watermarks.base import Watermark, identifier
 
@@ -43,37 +39,33 @@ def mark(photos: Sequence[Photo], *, watermark: Watermark, budget: Budget) -> li
         return []
     images = [photo.pixels() for photo in photos]
     messages = torch.stack([identifier(photo.sha256, watermark.decoder.dim) for photo in photos])
-    changes = watermark.changes(images, messages, budget)
-    change_rms = torch.stack([rms(change) for change in changes]).tolist()
-    per_photo = zip(photos, images, changes, change_rms, messages, strict=True)
-    return run_coroutines([_mark(*each, decoder=watermark.decoder, wanted=budget.psnr) for each in per_photo])
+    changed = ChangedPhoto.batch(photos, images, watermark.changes(images, messages, budget))
+    # With the photo's own tables and finer ones; the file whose weakest bit has the largest margin is kept.
+    usual, finer = (write_at_psnr(changed, budget.psnr, finer=finer) for finer in (False, True))
+    return [
+        _choose(*each, decoder=watermark.decoder, target_psnr=budget.psnr)
+        for each in zip(changed, messages, zip(usual, finer, strict=True), strict=True)
+    ]
 
 
-def _mark(
-    photo: Photo,
-    image: Tensor,
-    change: Tensor,
-    change_rms: float,
+def _choose(
+    changed: ChangedPhoto,
     message: Tensor,
+    candidates: Sequence[Candidate | PhotoError],
     *,
     decoder: Extractor,
-    wanted: float | None,
-) -> Coroutine[MarkedPhoto]:
-    """Write with the photo's own tables and finer ones; keep the file whose weakest bit has the largest margin."""
-    candidates: list[Candidate] = []
-    for finer in (False, True):
-        predictor = JpegPsnr.of(photo, image, change, finer=finer)
-        predict = None if predictor is None else partial(PredictPsnr, predictor)
-        candidates.append(
-            (
-                yield from write_at_psnr(
-                    partial(WriteCandidate, photo, image, change, None, finer), wanted, change_rms, predict
-                )
-            )
-        )
-    written = [candidate for candidate in candidates if wanted is None or candidate.psnr >= wanted]
+    target_psnr: float | None,
+) -> MarkedPhoto | PhotoError:
+    """The file to release: the one whose weakest bit has the largest margin, of those that meet the target."""
+    photo, written = changed.photo, []
+    for candidate in candidates:
+        if isinstance(candidate, PhotoError):
+            return candidate
+        if target_psnr is None or candidate.psnr >= target_psnr:
+            written.append(candidate)
     if not written:
-        return MarkedPhoto(photo, photo.data, "unchanged", f"no file reaches the target of {wanted:g} dB", UNCHANGED)
+        reason = f"no file reaches the target of {target_psnr:g} dB"
+        return MarkedPhoto(photo, photo.data, "unchanged", reason, UNCHANGED)
     # The margin of each bit decoded from a file; positive if the bit is right.
     margins = [
         torch.where(message, scores, -scores)
@@ -82,7 +74,10 @@ def _mark(
     best, bits = max(zip(written, margins, strict=True), key=lambda pair: float(pair[1].min()))
     right = int((bits > 0).sum())
     reason = None if right == len(message) else f"its file has {right} of {len(message)} bits right"
-    quality: Quality = yield MeasureQuality(image, best.decoded)
+    (quality,) = measure_batch([changed.image], [best.decoded])
     if photo.format in QUICK_FORMATS:
-        best = yield WriteCandidate(photo, image, change, None, best.finer, best.strength, quick=False)
+        (smaller,) = write_candidates([changed], [best.strength], [best.finer], quick=False)
+        if isinstance(smaller, PhotoError):
+            return smaller
+        best = smaller
     return MarkedPhoto(photo, best.data, "marked", reason, quality)

@@ -13,7 +13,7 @@ from typing import Any
 
 from homing import codebooks
 from homing._io.files import write_atomically
-from homing.activation.coroutines import run_coroutines
+from homing.activation.release_check import ReleaseCheck
 from homing.bench.benches.speed_loop import LoopConfig
 from homing.bench.demo import passive_and_released
 from homing.bench.protocol.config import PASSIVE
@@ -38,7 +38,7 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "describe": (describe_images,),
     "loop": (),  # timed where it is passed to the collection
     "pixel bound": (Budget.pixel_bound, Budget.pixel_bounds),
-    "write and check": (run_coroutines,),
+    "write and check": (ReleaseCheck.run,),
     "measure": (measure_batch,),
     "catalog": (
         *(Catalog.find, Catalog.find_released, Catalog.find_release, Catalog.plan_releases),
