@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, overload
 
@@ -14,7 +14,7 @@ from homing import codebooks, extractors
 from homing._io.paths import Location
 from homing.activation import Activation, Recipe, activate_batch, resolve_recipe
 from homing.activation.optimize import optimize
-from homing.activation.pipeline import batch_size_for, map_batches
+from homing.activation.pipeline import ReleasePipeline, batch_size_for
 from homing.codebooks import Codebook, CodebookLike
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor, ExtractorLike
@@ -85,8 +85,8 @@ def activate(
     given, chosen = as_photos(photos), resolve_recipe(recipe, psnr=psnr)
     net, book = _network_and_codebook(extractor, codebook)
     work = partial(activate_batch, extractor=net, codebook=book, recipe=chosen, format=format, graphics=graphics)
-    batches = map_batches(_load_each(given), work, batch_size_for(net.device))
-    by_position = {position: result for batch in batches for position, result in batch}
+    pipeline = ReleasePipeline(partial(_load, given), work, list, batch_size_for(net.device))
+    by_position: dict[int, Activation | PhotoError] = dict(pipeline.run(range(len(given))))
     results = [by_position[position] for position in range(len(given))]
     if not is_one_photo(photos):
         return results
@@ -186,12 +186,14 @@ def _checked_images(images: Tensor | Sequence[Tensor]) -> list[Tensor]:
     return given
 
 
-def _load_each(photos: Iterable[Location | MemoryPhoto]) -> Iterator[tuple[int, Photo | PhotoError]]:
-    for position, photo in enumerate(photos):
+def _load(photos: Sequence[Location | MemoryPhoto], positions: Sequence[int]) -> list[tuple[int, Photo | PhotoError]]:
+    loaded: list[tuple[int, Photo | PhotoError]] = []
+    for position in positions:
         try:
-            yield position, load_photo(photo)
+            loaded.append((position, load_photo(photos[position])))
         except PhotoError as error:
-            yield position, error
+            loaded.append((position, error))
+    return loaded
 
 
 def _network_and_codebook(extractor: ExtractorLike | None, codebook: CodebookLike | None) -> tuple[Extractor, Codebook]:

@@ -1,13 +1,15 @@
 """Batches of photos: size limits, order, concurrency and halving when memory runs out."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from homing.activation.pipeline import BatchSize, map_batches, split_into_batches
+from homing.activation.pipeline import BatchSize, PhotoFile, ReleasePipeline, split_into_batches
 from homing.errors import PhotoError
 from homing.photo import Photo
 
@@ -20,6 +22,13 @@ def names(photos: Sequence[Photo]) -> list[str]:
     return [each.name for each in photos]
 
 
+def run(
+    items: Iterable[tuple[object, object]], activate: Callable[[Sequence[Photo]], Sequence[object]], size: BatchSize
+) -> Iterator[list[Any]]:
+    """The batches that reach the sink of a pipeline whose source gives these items."""
+    return ReleasePipeline(list, activate, lambda batch: [list(batch)], size).run(items)
+
+
 def test_batches_are_limited_in_photos_and_pixels() -> None:
     sizes = [10, 10, 10, 40, 10, 10, 10, 10]  # pixels per side
     items = [(number, photo(str(number), side, side)) for number, side in enumerate(sizes)]
@@ -29,7 +38,7 @@ def test_batches_are_limited_in_photos_and_pixels() -> None:
 
 def test_results_keep_the_order_and_failed_photos_are_passed_through() -> None:
     items = [(0, photo("a")), (1, "done"), (2, photo("b")), (3, photo("c"))]
-    results = [pair for batch in map_batches(items, names, BatchSize(photos=2, pixels=10**6)) for pair in batch]
+    results = [pair for batch in run(items, names, BatchSize(photos=2, pixels=10**6)) for pair in batch]
     assert sorted(results) == [(0, "a"), (1, "done"), (2, "b"), (3, "c")]
     photos_alone = [pair for pair in results if pair[1] != "done"]
     assert photos_alone == [(0, "a"), (2, "b"), (3, "c")]
@@ -46,7 +55,7 @@ def test_two_batches_run_at_once_and_no_more_are_started() -> None:
         return names(photos)
 
     items = ((number, photo(str(number))) for number in range(4))
-    results = map_batches(items, activate_batch, size)
+    results = run(items, activate_batch, size)
     next(results)
     assert len(started) <= 3
     assert len(list(results)) == 3
@@ -64,7 +73,7 @@ def test_concurrent_batches_share_the_cores_and_a_single_batch_uses_all(photos: 
 
     try:
         items = [(number, photo(str(number))) for number in range(photos)]
-        assert len(list(map_batches(items, activate_batch, BatchSize(photos=1, pixels=10**6, threads=1)))) == photos
+        assert len(list(run(items, activate_batch, BatchSize(photos=1, pixels=10**6, threads=1)))) == photos
         assert seen == [threads] * photos
         assert torch.get_num_threads() == 2
     finally:
@@ -82,7 +91,7 @@ def test_a_batch_too_large_for_the_memory_is_halved(error: Exception) -> None:
         return names(photos)
 
     items = [(name, photo(name)) for name in ("a", "b", "huge", "c")]
-    ((*results,),) = map_batches(items, activate_batch, BatchSize(photos=4, pixels=10**6))
+    ((*results,),) = run(items, activate_batch, BatchSize(photos=4, pixels=10**6))
     assert tried == [4, 2, 2, 1, 1]
     by_name = dict(results)
     assert isinstance(by_name.pop("huge"), PhotoError)
@@ -94,4 +103,12 @@ def test_other_errors_are_raised() -> None:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        list(map_batches([(0, photo("a"))], activate_batch))
+        list(run([(0, photo("a"))], activate_batch, BatchSize(photos=4, pixels=10**6)))
+
+
+def test_a_file_that_is_no_photo_reaches_the_sink_as_its_error(photos: Path) -> None:
+    good = PhotoFile("good.png", (photos / "camera.png").read_bytes())
+    items = [("bad.jpg", PhotoFile("bad.jpg", b"hello")), ("good.png", good)]
+    results = dict(pair for batch in run(items, names, BatchSize(photos=4, pixels=10**6)) for pair in batch)
+    assert isinstance(results["bad.jpg"], PhotoError) and "bad.jpg" in str(results["bad.jpg"])
+    assert results["good.png"] == "good.png"

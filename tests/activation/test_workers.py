@@ -7,7 +7,8 @@ import torch
 
 from homing import Collection, codebooks
 from homing.activation import RECIPES, activate_batch
-from homing.activation.workers import ActivateFiles, EncodedPhoto, map_in_workers, use_processes
+from homing.activation.batch import WorkerActivation, use_processes
+from homing.activation.pipeline import PhotoFile, ReleasePipeline
 from homing.errors import PhotoError
 from homing.photo import Photo
 
@@ -16,16 +17,15 @@ FAST = RECIPES["homing-fast"]
 
 def test_workers_write_what_activate_writes(photos: Path, extractor) -> None:
     names = ("flower.jpg", "chelsea.png")
-    files = [EncodedPhoto(name, (photos / name).read_bytes()) for name in names]
+    files = [PhotoFile(name, (photos / name).read_bytes()) for name in names]
     items = [
         (files[0].name, files[0]),
-        ("bad", EncodedPhoto("bad.jpg", b"hello")),
+        ("bad", PhotoFile("bad.jpg", b"hello")),
         ("done", "before"),
         ("too", files[1]),
     ]
-    work = ActivateFiles(codebooks.load(extractor.name), FAST, None)
-    (results,) = map_in_workers(items, work)
-    by_name = dict(results)
+    work = WorkerActivation(codebooks.load(extractor.name), FAST)
+    by_name = dict(ReleasePipeline(list, work, list).run_in_processes(items))
     assert by_name["done"] == "before"
     assert isinstance(by_name["bad"], PhotoError) and "bad.jpg" in str(by_name["bad"])
     alone = activate_batch(
@@ -48,7 +48,7 @@ def test_processes_are_used_for_thousands_of_photos_and_a_gpu() -> None:
 def test_a_job_in_processes_gives_the_results_of_one_without(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.collection._release_job.use_processes", lambda *_: True)
+    monkeypatch.setattr("homing.collection.release.use_processes", lambda *_: True)
     (tmp_path / "in").mkdir()
     for name in ("flower.jpg", "rocket.jpg"):
         (tmp_path / "in" / name).write_bytes((photos / name).read_bytes())

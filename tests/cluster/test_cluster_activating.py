@@ -12,12 +12,12 @@ from tests.collection.tiny import RECIPES, tiny_photos
 from typer.testing import CliRunner
 
 from homing import cluster
-from homing.activation.workers import EncodedPhoto
+from homing.activation.pipeline import PhotoFile
 from homing.cli import app
-from homing.cluster import stages
+from homing.cluster import jobs
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection.release_steps import Task
+from homing.collection._job_files import Task
 from homing.photo import Photo, find_photos
 
 pytestmark = pytest.mark.usefixtures("ray")
@@ -84,9 +84,9 @@ def test_a_file_written_by_a_killed_worker_is_recognized(collection_path: Path, 
 
 def test_large_photos_are_decoded_where_they_are_activated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = tiny_photos(tmp_path / "photos", 3)
-    monkeypatch.setattr(stages, "_MAX_PIXEL_BYTES", 1)
-    items = [(Task(path, tmp_path / path.name), EncodedPhoto(str(path), path.read_bytes())) for path in paths]
-    assert [type(photo) for _, photo in stages.decode_tasks(items)] == [Photo, EncodedPhoto, EncodedPhoto]
+    monkeypatch.setattr(jobs, "_MAX_PIXEL_BYTES", 1)
+    items = [(Task(path, tmp_path / path.name), PhotoFile(str(path), path.read_bytes())) for path in paths]
+    assert [type(photo) for _, photo in jobs.decode_some(items)] == [Photo, PhotoFile, PhotoFile]
 
 
 def test_the_command_writes_another_format(collection_path: Path, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_activating_does_not_change_the_index(collection: Collection, photos: Pa
 
 
 def test_activating_again_does_nothing(collection: Collection, photos: Path, activated: Path, monkeypatch) -> None:
-    monkeypatch.setattr("homing.collection._release_job.activate_batch", None)  # calling it would raise
+    monkeypatch.setattr("homing.collection.release.activate_batch", _never)
     again = collection.activate([photos / "flower.jpg", photos / "camera.png"], activated, recipe="paper-fast")
     assert [(outcome.state, outcome.resumed) for outcome in again] == [("activated", True)] * 2
     assert all(outcome.psnr > 43 for outcome in again)
@@ -93,7 +93,7 @@ def test_a_crash_while_releasing_the_same_bytes_again_keeps_the_release(
     Image.new("RGBA", (64, 64), (9, 99, 200, 0)).save(tmp_path / "clear.png")
     collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper-fast")
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection.release_steps.write_file", _crash)
+        patch.setattr("homing.collection.release.write_file", _crash)
         with pytest.raises(KeyboardInterrupt):
             collection.activate(tmp_path / "clear.png", tmp_path / "out", recipe="paper")
     assert collection.info().unchanged == 1
@@ -119,7 +119,7 @@ def test_a_file_that_appears_during_activation_is_not_overwritten(
         (tmp_path / "out" / "flower.jpg").write_bytes(b"another file")
         return activate_batch(*arguments, **settings)
 
-    monkeypatch.setattr("homing.collection._release_job.activate_batch", slow)
+    monkeypatch.setattr("homing.collection.release.activate_batch", slow)
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     assert outcome.state == "failed"
     assert (tmp_path / "out" / "flower.jpg").read_bytes() == b"another file"
@@ -130,7 +130,7 @@ def test_other_spellings_of_the_output_folder(
     collection: Collection, photos: Path, activated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "link").symlink_to(activated)
-    monkeypatch.setattr("homing.collection._release_job.activate_batch", None)  # calling it would raise
+    monkeypatch.setattr("homing.collection.release.activate_batch", _never)
     for spelling in (tmp_path / "x" / ".." / "out", tmp_path / "link"):
         (tmp_path / "x").mkdir(exist_ok=True)
         (outcome,) = collection.activate(photos / "flower.jpg", spelling, recipe="paper-fast")
@@ -187,7 +187,7 @@ def test_only_the_photo_that_is_too_large_for_memory_fails(
         return torch.empty(2**55)  # raises PyTorch's out-of-memory error
 
     with monkeypatch.context() as patch:
-        patch.setattr("homing.collection._release_job.activate_batch", greedy)
+        patch.setattr("homing.collection.release.activate_batch", greedy)
         (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out")
     assert outcome.state == "failed"
     assert outcome.reason == "too large for the available memory"
@@ -200,6 +200,10 @@ def test_a_folder_at_the_target_path_is_named(collection: Collection, photos: Pa
     (outcome,) = collection.activate(photos / "flower.jpg", tmp_path / "out", recipe="paper-fast")
     assert outcome.state == "failed"
     assert "flower.jpg" in outcome.reason
+
+
+def _never(*_: object, **__: object) -> None:
+    pytest.fail("activated again")
 
 
 def _crash(*_: object, **__: object) -> None:

@@ -14,8 +14,8 @@ from homing.activation import RECIPES
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import BatchSize
 from homing.collection import Collection
-from homing.collection._release_job import ActivationJob
 from homing.collection.outcome import Outcome
+from homing.collection.release import release_photos
 from homing.photo import find_photos
 
 
@@ -34,7 +34,7 @@ def test_only_the_photo_that_cannot_be_written_fails(
         (tmp_path / "out" / "camera.png").write_bytes(b"another file")
         return activation.activate_batch(*arguments, **settings)
 
-    monkeypatch.setattr("homing.collection._release_job.activate_batch", slow)
+    monkeypatch.setattr("homing.collection.release.activate_batch", slow)
     outcomes = collection.activate(photos, tmp_path / "out", recipe="paper-fast")
     states = {Path(outcome.photo).name: outcome.state for outcome in outcomes}
     assert states.pop("camera.png") == "failed"
@@ -84,7 +84,7 @@ def test_only_the_default_loop_runs_batches_concurrently(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: bool
 ) -> None:
     monkeypatch.setattr(
-        "homing.collection._release_job.batch_size_for", lambda _: BatchSize(photos=1, pixels=1, concurrent=2)
+        "homing.collection.release.batch_size_for", lambda _: BatchSize(photos=1, pixels=1, concurrent=2)
     )
     running, most = threading.Semaphore(2), []
     both = threading.Barrier(2, timeout=120)  # two of four batches; never passed if they ran one after the other
@@ -98,9 +98,13 @@ def test_only_the_default_loop_runs_batches_concurrently(
             most.append(2 - running._value)
             return optimize(images, **settings)
 
-    job = ActivationJob(
-        collection, tmp_path / "out", RECIPES["paper-fast"], None, wraps(optimize)(loop) if engine else loop
+    outcomes = release_photos(
+        collection,
+        find_photos([photos]),
+        tmp_path / "out",
+        recipe=RECIPES["paper-fast"],
+        loop=wraps(optimize)(loop) if engine else loop,
+        on_outcome=lambda _: None,
     )
-    outcomes = job.run(find_photos([photos]), lambda _: None)
     assert [outcome.state for outcome in outcomes] == ["activated"] * 4
     assert engine or max(most) == 1

@@ -41,7 +41,7 @@ def test_the_same_photo_twice_is_one_reference(collection: Collection, photos: P
 def test_duplicates_far_apart_in_one_job_are_one_reference(
     collection: Collection, photos: Path, tmp_path: Path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
+    monkeypatch.setattr("homing.collection.add.BATCH", 1)
     for name in ("a.jpg", "b.jpg", "c.jpg"):
         shutil.copy(photos / "flower.jpg", tmp_path / name)
     states = [outcome.state for outcome in collection.add([tmp_path / "a.jpg", tmp_path / "b.jpg", tmp_path / "c.jpg"])]
@@ -115,7 +115,7 @@ def test_unreadable_photos_are_named_and_the_others_added(collection: Collection
 
 
 def test_an_interrupted_job_is_resumed(collection: Collection, photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("homing.collection._add_job.BATCH", 1)
+    monkeypatch.setattr("homing.collection.add.BATCH", 1)
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt

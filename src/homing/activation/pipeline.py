@@ -1,24 +1,44 @@
-"""Batches of photos: some are read and written while others are optimized, in bounded memory."""
+"""The one way from photos to released files: read, decode, activate and write, in bounded memory."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
-from homing._io.parallel import cores, prefetch_map
+from homing._io.parallel import cores, pipelined_map, prefetch_map, process_map
 from homing.errors import PhotoError, ran_out_of_memory
 from homing.photo import Photo
 
 Item = TypeVar("Item")
-Other = TypeVar("Other")
-Result = TypeVar("Result")
-ActivateBatch = Callable[[Sequence[Photo]], Sequence[Result | PhotoError]]
+Outcome = TypeVar("Outcome")
+Pair = tuple[Item, Any]
+"""An item, and what was made of it so far: its PhotoFile, its Photo, a result, or what the source gave instead."""
+ActivateBatch = Callable[[Sequence[Photo]], Sequence[Any]]
+"""The result for each photo of a batch, or a PhotoError."""
+
+_CHUNK_PHOTOS = 64  # photos sent to a worker process and activated together
+_CHUNK_BYTES = 16 * 2**20  # of their files
+_GPU_BYTES_PER_PROCESS = 8 * 2**30  # 256 images in the loop, a batch of photos, and CUDA itself
+
+
+@dataclass(frozen=True)
+class PhotoFile:
+    """The bytes of a photo's file, and the name that messages use for it."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -47,39 +67,91 @@ def batch_size_for(device: torch.device) -> BatchSize:
     return GPU_BATCH_SIZE if device.type == "cuda" else CPU_BATCH_SIZE
 
 
-def map_batches(
-    items: Iterable[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result], size: BatchSize = CPU_BATCH_SIZE
-) -> Iterator[list[tuple[Item, Result | PhotoError | Other]]]:
-    """Each item with the result of `activate_batch` for its photo; yields one list per batch.
+@dataclass(frozen=True)
+class ReleasePipeline(Generic[Item, Outcome]):
+    """Photos to released files. Jobs differ in where photos come from, what is done to them, and where they go.
 
-    An item that has something else than a photo is passed on in a list of its own. A batch that runs out of memory is
-    split in halves, down to single photos, which then give an error.
+    `source` reads the file of each item, a PhotoFile or Photo, or gives something else for an item that needs no
+    activation. `activate` gives a result for each photo of a batch. `sink` writes and records the results, and what
+    the source gave in place of files.
+
+    The pipeline runs in threads of this process (`run`), with worker processes (`run_in_processes`), or on many
+    machines (`homing.cluster`); for the latter two `activate` can be pickled.
     """
-    rest = split_into_batches(items, size)
-    first = list(islice(rest, 2))
-    with _torch_threads(size.threads if len(first) > 1 else None):
-        work = partial(run_batch, activate_batch=activate_batch)
-        yield from prefetch_map(work, chain(first, rest), threads=size.concurrent, persistent=size.persistent_threads)
+
+    source: Callable[[Sequence[Item]], Sequence[Pair[Item]]]
+    activate: ActivateBatch
+    sink: Callable[[Sequence[Pair[Item]]], Sequence[Outcome]]
+    size: BatchSize = CPU_BATCH_SIZE
+
+    def run(self, items: Iterable[Item]) -> Iterator[Outcome]:
+        """The outcomes. Photos are read and decoded ahead, and some batches are activated at the same time."""
+        decoded = prefetch_map(lambda item: decode(*self.source([item])[0]), items)
+        batches = split_into_batches(decoded, self.size)
+        first = list(islice(batches, 2))
+        with _torch_threads(self.size.threads if len(first) > 1 else None):
+            for batch in prefetch_map(
+                partial(_activate_or_halve, activate=self.activate),
+                chain(first, batches),
+                threads=self.size.concurrent,
+                persistent=self.size.persistent_threads,
+            ):
+                yield from self.sink(batch)
+
+    def run_in_processes(self, items: Iterable[Item]) -> Iterator[Outcome]:
+        """The outcomes. Worker processes decode and activate photos, for thousands of them on a GPU."""
+        files = prefetch_map(lambda item: self.source([item])[0], items)
+        modules = (__name__, self.activate.__module__, "homing.extractors.timm_models")  # the last takes longest
+        activated = process_map(self.activate_files, _chunks(files), modules=modules, processes=_max_processes())
+        # Batches finish so fast that waiting for the disk between them would halve the throughput.
+        for outcomes in pipelined_map(self.sink, activated):
+            yield from outcomes
+
+    @property
+    def activate_files(self) -> Callable[[Sequence[Pair[Item]]], list[Pair[Item]]]:
+        """A function that decodes and activates what the source gave, for other processes."""
+        return partial(_activate_files, activate=self.activate, size=self.size)
 
 
-@contextmanager
-def _torch_threads(count: int | None) -> Iterator[None]:
-    """Limit PyTorch to this many threads, or to fewer if the caller already set fewer."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(min(count or before, before))
+def _activate_files(pairs: Sequence[Pair[Item]], activate: ActivateBatch, size: BatchSize) -> list[Pair[Item]]:
+    decoded = (decode(*pair) for pair in pairs)
+    return [pair for batch in split_into_batches(decoded, size) for pair in _activate_or_halve(batch, activate)]
+
+
+def _activate_or_halve(batch: list[Pair[Item]], activate: ActivateBatch) -> list[Pair[Item]]:
+    """Each item of a batch with the result for its photo; a batch without photos is passed on.
+
+    A batch that runs out of memory is split in halves, down to single photos, which then give an error.
+    """
+    photos = [photo for _, photo in batch if isinstance(photo, Photo)]
+    if not photos:
+        return batch
     try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+        return list(zip((item for item, _ in batch), activate(photos), strict=True))
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+    if len(batch) == 1:
+        return [(batch[0][0], PhotoError(f"{photos[0].name}: too large for the available memory"))]
+    half = len(batch) // 2
+    return [*_activate_or_halve(batch[:half], activate), *_activate_or_halve(batch[half:], activate)]
 
 
-def split_into_batches(
-    items: Iterable[tuple[Item, Photo | Other]], size: BatchSize
-) -> Iterator[list[tuple[Item, Photo | Other]]]:
-    """Items grouped into batches; an item without a photo is a batch of its own."""
-    batch: list[tuple[Item, Photo | Other]] = []
+def decode(item: Item, file: Any) -> Pair[Item]:
+    """Decode the file of an item; a photo, and anything else, is passed on."""
+    if not isinstance(file, PhotoFile):
+        return item, file
+    try:
+        return item, Photo.decode(file.data, file.name)
+    except PhotoError as error:
+        return item, error
+
+
+def split_into_batches(pairs: Iterable[Pair[Item]], size: BatchSize) -> Iterator[list[Pair[Item]]]:
+    """Pairs grouped into batches; an item without a photo is a batch of its own."""
+    batch: list[Pair[Item]] = []
     pixels = 0
-    for item, photo in items:
+    for item, photo in pairs:
         if not isinstance(photo, Photo):
             yield [(item, photo)]
             continue
@@ -93,20 +165,34 @@ def split_into_batches(
         yield batch
 
 
-def run_batch(
-    batch: Sequence[tuple[Item, Photo | Other]], activate_batch: ActivateBatch[Result]
-) -> list[tuple[Item, Result | PhotoError | Other]]:
-    """The results of one batch, as `map_batches` gives them."""
-    others = [(item, photo) for item, photo in batch if not isinstance(photo, Photo)]
-    photos = [photo for _, photo in batch if isinstance(photo, Photo)]
-    if others:
-        return [*others]
+@contextmanager
+def _torch_threads(count: int | None) -> Iterator[None]:
+    """Limit PyTorch to this many threads, or to fewer if the caller already set fewer."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(min(count or before, before))
     try:
-        return list(zip((item for item, _ in batch), activate_batch(photos), strict=True))
-    except (MemoryError, RuntimeError) as error:
-        if not ran_out_of_memory(error):
-            raise
-    if len(batch) == 1:
-        return [(batch[0][0], PhotoError(f"{photos[0].name}: too large for the available memory"))]
-    half = len(batch) // 2
-    return [*run_batch(batch[:half], activate_batch), *run_batch(batch[half:], activate_batch)]
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _max_processes() -> int:
+    """One process per core, limited by the memory of the GPU."""
+    if not torch.cuda.is_available():
+        return cores()
+    free, _ = torch.cuda.mem_get_info()
+    return max(1, min(cores(), free // _GPU_BYTES_PER_PROCESS))
+
+
+def _chunks(pairs: Iterable[Pair[Item]]) -> Iterator[list[Pair[Item]]]:
+    """Pairs in chunks that are small enough to be sent to a worker process."""
+    chunk: list[Pair[Item]] = []
+    size = 0
+    for item, file in pairs:
+        chunk.append((item, file))
+        size += len(file.data) if isinstance(file, PhotoFile) else 0
+        if len(chunk) == _CHUNK_PHOTOS or size > _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

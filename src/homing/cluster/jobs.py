@@ -1,4 +1,4 @@
-"""The two cluster jobs, and the stages that photos pass through.
+"""The two cluster jobs: the stages that photos pass through, and the catalog actor.
 
     add         list -> read -> decode -> describe -> record -> report
                           |                             |
@@ -9,27 +9,45 @@
 Workers are long-lived and hold the network. Without GPUs, each worker has a core and runs all stages except record.
 With GPUs, separate tasks read, decode and write, on any machine. The driver lists, records and reports. Photos that are
 already known or released leave the pipeline after they are read.
+
+The catalog actor, on the driver's machine, makes a lock across machines unnecessary, for every storage. All its methods
+are idempotent, so that Ray can restart it and repeat unanswered calls if it is killed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar, cast
 
+from homing._extras import load_extra
 from homing._io.paths import Address, Location, location, stored_path
 from homing.activation import Recipe
-from homing.activation.workers import ActivateFiles, should_compile
-from homing.cluster import stages
-from homing.cluster.catalog_actor import open_catalog_actor
+from homing.activation.batch import WorkerActivation, cached_extractor, should_compile
+from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, PhotoFile, decode
 from homing.cluster.ray_pipeline import Stage, Throughput, run
 from homing.cluster.resources import Resources
+from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection.add_steps import PhotoAdder
-from homing.collection.release_steps import ReleaseWriter, release, tasks_for
+from homing.collection._job_files import Task, tasks_for
+from homing.collection.add import (
+    DecodedPhoto,
+    DescribedPhoto,
+    NewReferences,
+    decode_photo,
+    describe_photos,
+    read_photos,
+)
+from homing.collection.release import ReleaseRecords, release_pipeline, settings_of
 from homing.errors import HomingError
-from homing.photo import FoundPhoto, format_name
+from homing.photo import FoundPhoto, Photo, format_name
 
 OutcomeCallback = Callable[[Outcome], None]
+Handler = TypeVar("Handler")
+
+_MAX_PIXEL_BYTES = 64 * 2**20  # bytes of decoded photos per batch; the worker decodes the rest
 
 
 def add(
@@ -46,16 +64,16 @@ def add(
     """
     where, photos = stored_path(location(collection)), [_shareable(item.path) for item in found]
     with Collection.open(where) as opened, opened.lock_for_writing(), (resources or Resources()).start() as workers:
-        book = opened.codebook
-        book.check(opened.extractor)
-        with open_catalog_actor(where, PhotoAdder) as handler:
-            flow = [
-                Stage("read", partial(stages.read, handler=handler), resource="io"),
-                Stage("decode", partial(stages.decode, network_name=book.extractor), resource="cpu"),
-                Stage("describe", stages.Describe(book, workers.device), resource="network"),
-                Stage("record", handler.record, resource="driver"),
+        codebook = opened.codebook
+        codebook.check(opened.extractor)
+        with open_catalog_actor(where, NewReferences) as records:
+            stages = [
+                Stage("read", partial(read_photos, records=records), resource="io"),
+                Stage("decode", partial(_decode_to_inputs, network_name=codebook.extractor), resource="cpu"),
+                Stage("describe", _Describe(codebook, workers.device), resource="network"),
+                Stage("record", records.record, resource="driver"),
             ]
-            return run(photos, flow, workers, on_outcome)
+            return run(photos, stages, workers, on_outcome)
 
 
 def activate(
@@ -75,26 +93,23 @@ def activate(
     """
     where, target = stored_path(location(collection)), _shareable(location(out))
     photos = [FoundPhoto(_shareable(item.path), item.name) for item in found]
-    written = format_name(format) if format else None
+    format = format_name(format) if format else None
     with Collection.open(where) as opened, opened.lock_for_writing():
-        tasks = tasks_for(photos, target, written, opened)
-        book = opened.codebook
-        book.check(opened.extractor)
-        with (
-            (resources or Resources()).start() as workers,
-            open_catalog_actor(
-                where, partial(ReleaseWriter, recipe=recipe, format=written, graphics=graphics)
-            ) as handler,
-        ):
+        tasks = tasks_for(photos, target, format, opened.root)
+        codebook = opened.codebook
+        codebook.check(opened.extractor)
+        handler = partial(ReleaseRecords, settings=settings_of(recipe, format, graphics))
+        with (resources or Resources()).start() as workers, open_catalog_actor(where, handler) as records:
             compiled = should_compile(len(tasks), recipe)
-            work = ActivateFiles(book, recipe, written, compiled, workers.device, graphics)
-            flow = [
-                Stage("read", partial(stages.read_tasks, handler=handler), resource="io"),
-                Stage("decode", stages.decode_tasks, resource="cpu"),
-                Stage("activate", work, resource="network"),
-                Stage("write", partial(release, releases=handler), resource="io"),
+            work = WorkerActivation(codebook, recipe, format, graphics, compiled, workers.device)
+            pipeline = release_pipeline(records, work, GPU_BATCH_SIZE if workers.gpus else CPU_BATCH_SIZE)
+            stages = [
+                Stage("read", pipeline.source, resource="io"),
+                Stage("decode", decode_some, resource="cpu"),
+                Stage("activate", pipeline.activate_files, resource="network"),
+                Stage("write", pipeline.sink, resource="io"),
             ]
-            return run(tasks, flow, workers, on_outcome)
+            return run(tasks, stages, workers, on_outcome)
 
 
 def _shareable(where: Location) -> Location:
@@ -104,3 +119,87 @@ def _shareable(where: Location) -> Location:
             raise HomingError(f"{where} is in the memory of one process, which other processes cannot reach")
         return where
     return location(stored_path(where))
+
+
+def _decode_to_inputs(photos: Sequence[tuple[Location, PhotoFile]], network_name: str) -> list[DecodedPhoto | Outcome]:
+    """Decode photos to inputs of the network."""
+    extractor = cached_extractor(network_name, "cpu")
+    return [decode_photo(*photo, lambda opened: extractor.resize(opened.pixels())) for photo in photos]
+
+
+@dataclass(frozen=True)
+class _Describe:
+    """Computes descriptors and codes with the codebook's extractor."""
+
+    codebook: Codebook
+    device: str | None
+
+    def __call__(self, photos: Sequence[DecodedPhoto]) -> list[DescribedPhoto]:
+        """Describe a batch."""
+        extractor = cached_extractor(self.codebook.extractor, self.device)
+        self.codebook.check(extractor)
+        return describe_photos(photos, extractor, self.codebook)
+
+
+def decode_some(pairs: Sequence[tuple[Task, PhotoFile]]) -> list[tuple[Task, Any]]:
+    """Decode photos up to the size limit of a batch; the rest stay encoded."""
+    decoded: list[tuple[Task, Any]] = []
+    size = 0
+    for task, file in pairs:
+        pair = decode(task, file) if size < _MAX_PIXEL_BYTES else (task, file)
+        size += pair[1].stored_pixels.nbytes if isinstance(pair[1], Photo) else 0
+        decoded.append(pair)
+    return decoded
+
+
+class CatalogActor:
+    """Opens the collection and forwards calls to a handler."""
+
+    def __init__(self, collection: str, handler: Callable[[Collection], Any]) -> None:
+        self._collection = Collection.open(collection)
+        self._handler = handler(self._collection)
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the handler."""
+        return getattr(self._handler, method)(*arguments)
+
+    def close(self) -> None:
+        """Close the catalog."""
+        self._collection.close()
+
+
+class _RemoteHandler:
+    """Proxy of the handler for workers: forwards method calls to the actor; returns results and raises errors."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):  # looked up by pickle before the actor is set
+            raise AttributeError(method)
+        return partial(self._call, method)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        ray = load_extra("ray", "ray")
+        try:
+            return ray.get(self._actor.call.remote(method, *arguments))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from error
+
+
+@contextmanager
+def open_catalog_actor(collection: str, handler: Callable[[Collection], Handler]) -> Iterator[Handler]:
+    """Start a catalog actor with a handler of the collection; yields a proxy of the handler."""
+    ray = load_extra("ray", "ray")
+    strategies = load_extra("ray.util.scheduling_strategies", "ray")
+    driver_node = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    actor = (
+        ray.remote(CatalogActor)
+        .options(num_cpus=0, max_restarts=-1, max_task_retries=-1, scheduling_strategy=driver_node)
+        .remote(collection, handler)
+    )
+    try:
+        yield cast(Handler, _RemoteHandler(actor))
+        ray.get(actor.close.remote())
+    finally:
+        ray.kill(actor)

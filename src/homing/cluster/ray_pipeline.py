@@ -69,11 +69,15 @@ class _Batch:
         started = time.perf_counter()
         results = stage.function(self.items) if self.items else []
         took = Throughput(stage.name, len(self.items), time.perf_counter() - started)
-        return _Batch(
-            [item for item in results if not isinstance(item, Outcome)],
-            [*self.outcomes, *(item for item in results if isinstance(item, Outcome))],
-            [*self.took, took],
-        )
+        finished = [outcome for each in results if (outcome := _outcome_of(each)) is not None]
+        remaining = [each for each in results if _outcome_of(each) is None]
+        return _Batch(remaining, [*self.outcomes, *finished], [*self.took, took])
+
+
+def _outcome_of(result: Any) -> Outcome | None:
+    """The outcome of a photo that a stage has finished, alone or in a pair; None if the next stage takes it."""
+    last = result[-1] if isinstance(result, tuple) else result
+    return last if isinstance(last, Outcome) else None
 
 
 def run(

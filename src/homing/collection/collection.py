@@ -13,17 +13,17 @@ from homing import codebooks, extractors
 from homing._io.paths import Location, location
 from homing.activation import Recipe, resolve_recipe
 from homing.codebooks import CodebookLike
-from homing.collection._add_job import add_photos
 from homing.collection._export import import_folder
-from homing.collection._release_job import ActivationJob
+from homing.collection._job_files import passive_photos, still_passive
 from homing.collection._remove import Selection, remove_references, select_references
 from homing.collection._search import run_search, search_settings
-from homing.collection._sources import passive_photos, still_passive
+from homing.collection.add import add_photos
 from homing.collection.base import BaseCollection
 from homing.collection.folder import create_folder, open_folder
 from homing.collection.lance.folder import create_lance, is_lance, open_lance
 from homing.collection.outcome import Outcome
 from homing.collection.query_variants import describe_queries
+from homing.collection.release import release_photos
 from homing.collection.results import SearchResult, SearchSettings
 from homing.collection.synced_index import retry_if_removed
 from homing.collection.uploads import delete_uploads, files_of
@@ -142,9 +142,17 @@ class Collection(BaseCollection):
         unless `graphics` is true.
         """
         chosen, given = resolve_recipe(recipe, psnr=psnr), as_photos(photos)
-        job = ActivationJob(self, location(out), chosen, format, processes=processes, graphics=graphics)
         with self.lock_for_writing(), files_of(given, self.uploads, self.storage) as found:
-            return job.run(found, on_outcome or _ignore)
+            return release_photos(
+                self,
+                found,
+                location(out),
+                recipe=chosen,
+                format=format,
+                graphics=graphics,
+                processes=processes,
+                on_outcome=on_outcome or _ignore,
+            )
 
     def activate_passive(
         self,
@@ -165,10 +173,19 @@ class Collection(BaseCollection):
         chosen = resolve_recipe(recipe, psnr=psnr)
         with self.lock_for_writing():
             found, expected = passive_photos(self.storage)
-            job = ActivationJob(
-                self, location(out), chosen, format, expected=expected, processes=processes, graphics=graphics
-            )
-            outcomes = job.run(found, on_outcome or _ignore) if found else []
+            outcomes = []
+            if found:
+                outcomes = release_photos(
+                    self,
+                    found,
+                    location(out),
+                    recipe=chosen,
+                    format=format,
+                    graphics=graphics,
+                    processes=processes,
+                    expected=expected,
+                    on_outcome=on_outcome or _ignore,
+                )
             for outcome in still_passive(self.storage, expected, outcomes):
                 (on_outcome or _ignore)(outcome)
                 outcomes.append(outcome)

@@ -64,8 +64,8 @@ def _choose(
         if target_psnr is None or candidate.psnr >= target_psnr:
             written.append(candidate)
     if not written:
-        reason = f"no file reaches the target of {target_psnr:g} dB"
-        return MarkedPhoto(photo, photo.data, "unchanged", reason, UNCHANGED)
+        missed = f"no file reaches the target of {target_psnr:g} dB"
+        return MarkedPhoto(photo, photo.data, "unchanged", missed, UNCHANGED)
     # The margin of each bit decoded from a file; positive if the bit is right.
     margins = [
         torch.where(message, scores, -scores)

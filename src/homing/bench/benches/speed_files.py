@@ -22,8 +22,8 @@ from homing.bench.retrieval import Probes, recall, search_copies
 from homing.bench.stopwatch import Stopwatch
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection._release_job import ActivationJob
 from homing.collection.catalog import Catalog
+from homing.collection.release import release_photos
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
@@ -142,9 +142,15 @@ def _release(
     ):
         started = time.perf_counter()
         loop = stopwatch.timed("loop", config.loop)
-        job = ActivationJob(collection, folder / "released", config.recipe, None, loop)
         with collection.lock_for_writing():
-            outcomes = job.run(find_photos([photos]), lambda _: advance())
+            outcomes = release_photos(
+                collection,
+                find_photos([photos]),
+                folder / "released",
+                recipe=config.recipe,
+                loop=loop,
+                on_outcome=lambda _: advance(),
+            )
         return outcomes, time.perf_counter() - started
 
 

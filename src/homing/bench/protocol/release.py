@@ -8,21 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 from homing import __version__
 from homing._io.files import report_write_errors, write_atomically
-from homing._io.parallel import prefetch_map
 from homing.activation import Recipe, activate_batch
-from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, batch_size_for, map_batches
+from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
 from homing.bench.protocol.cache import file_state
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor
 from homing.perception import Quality
-from homing.photo import Photo
+from homing.photo import Photo, read_file
 
 _QUALITY = {field.name for field in fields(Quality)}
 
@@ -112,23 +110,14 @@ def release_modified(
     `key` identifies everything that affects the result; a folder written with another key is written again.
     """
     for original in originals:
-        if (
-            not (folder / original.source).resolve().is_relative_to(folder.resolve())
-        ):  # it could overwrite the photo itself
+        target = (folder / original.source).resolve()
+        if not target.is_relative_to(folder.resolve()):  # it could overwrite the photo itself
             raise HomingError(f"{original.source} would be written outside of {folder}")
     log = _Log(folder, f"{__version__} {key}")
     remaining = [original for original in originals if not log.is_current(original)]
     for _ in range(len(originals) - len(remaining)):
         advance()
-    started = time.perf_counter()
-    for original, result in chain.from_iterable(map_batches(prefetch_map(_load, remaining), modify, size)):
-        if not isinstance(result, PhotoError):
-            target = folder / original.source
-            with report_write_errors(target):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(target, result.data)
-        log.add(original, result, time.perf_counter() - started)
-        started = time.perf_counter()
+    for _ in ReleasePipeline(source=_read, activate=modify, sink=log.write, size=size).run(remaining):
         advance()
     release_result = ReleaseResult([], [], [], sum(log.entry(original)["seconds"] for original in originals))
     for original in originals:
@@ -150,6 +139,7 @@ class _Log:
         self._path = folder.with_name(f"{folder.name}.jsonl")  # next to the folder of photos, not inside
         self._folder = folder
         self._entries: dict[str, dict[str, Any]] = {}
+        self._last = time.perf_counter()  # when the previous photo was finished
         with report_write_errors(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             first, *lines = list(self._lines()) or [None]
@@ -169,8 +159,20 @@ class _Log:
         """The log entry of a photo."""
         return self._entries[original.source]
 
-    def add(self, original: ReleasedPhoto, result: ModifiedPhoto | PhotoError, seconds: float) -> None:
-        """Log the result of a photo."""
+    def write(self, batch: Sequence[tuple[ReleasedPhoto, ModifiedPhoto | PhotoError]]) -> list[ReleasedPhoto]:
+        """Write the files of a batch, and log the result of each photo."""
+        for original, result in batch:
+            if not isinstance(result, PhotoError):
+                target = self._folder / original.source
+                with report_write_errors(target):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    write_atomically(target, result.data)
+            self._add(original, result)
+        return [original for original, _ in batch]
+
+    def _add(self, original: ReleasedPhoto, result: ModifiedPhoto | PhotoError) -> None:
+        now = time.perf_counter()
+        seconds, self._last = now - self._last, now
         entry: dict[str, Any] = {"source": original.source, "photo": file_state(original.file), "seconds": seconds}
         if isinstance(result, PhotoError):
             entry |= {"state": "failed", "reason": str(result)}
@@ -201,8 +203,11 @@ def _is_valid_entry(entry: Any) -> bool:
     return isinstance(quality, dict) and set(quality) == _QUALITY and {"state", "photo", "file"} <= set(entry)
 
 
-def _load(original: ReleasedPhoto) -> tuple[ReleasedPhoto, Photo | PhotoError]:
-    try:
-        return original, Photo.load(original.file)
-    except PhotoError as error:
-        return original, error
+def _read(originals: Sequence[ReleasedPhoto]) -> list[tuple[ReleasedPhoto, PhotoFile | PhotoError]]:
+    pairs: list[tuple[ReleasedPhoto, PhotoFile | PhotoError]] = []
+    for original in originals:
+        try:
+            pairs.append((original, PhotoFile(str(original.file), read_file(original.file))))
+        except PhotoError as error:
+            pairs.append((original, error))
+    return pairs

@@ -1,0 +1,214 @@
+"""Add photos as references: read and look up, decode, describe and record, on one machine or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from threading import Lock, RLock
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch import Tensor
+
+from homing._io.parallel import prefetch_map
+from homing._io.paths import Location, stored_path
+from homing.activation.pipeline import PhotoFile
+from homing.codebooks import Codebook
+from homing.collection._job_files import update_moved_source
+from homing.collection.outcome import Outcome, failed
+from homing.collection.references import NewPhotos
+from homing.collection.storage import Storage
+from homing.errors import CollectionError, PhotoError, ran_out_of_memory
+from homing.extractors import Extractor, describe_images
+from homing.photo import FoundPhoto, Photo, read_file
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+BATCH = 16  # larger batches are no faster on a CPU, and each photo in a batch takes about 30 MB
+_READ_THREADS = 16  # files of a batch that are read at once
+
+
+@dataclass(frozen=True)
+class DecodedPhoto:
+    """A new photo at the network's input size, small enough to queue for its batch."""
+
+    path: Location
+    sha256: str
+    network_input: Tensor
+
+
+@dataclass(frozen=True)
+class DescribedPhoto:
+    """A new photo as it is recorded."""
+
+    path: Location
+    sha256: str
+    code: np.ndarray
+    descriptor: np.ndarray
+
+
+def add_photos(
+    collection: Collection,
+    found: Sequence[FoundPhoto[Location]],
+    on_outcome: Callable[[Outcome], None],
+    *,
+    replace: bool = False,
+) -> list[Outcome]:
+    """Index photos, and report each one once it is on disk. The caller holds the lock.
+
+    `replace` removes the references that were added from the same paths before.
+    """
+    records, extractor = NewReferences(collection, replace=replace), collection.extractor
+    resize_lock = Lock()  # photos are decoded in parallel, but resizing takes many times more memory
+
+    def resize(photo: Photo) -> Tensor:
+        with resize_lock:
+            return extractor.resize(photo.pixels())
+
+    def prepare(item: FoundPhoto[Location]) -> DecodedPhoto | Outcome:
+        (read,) = read_photos([item.path], records)
+        return read if isinstance(read, Outcome) else decode_photo(*read, resize)
+
+    def outcomes() -> Iterator[Outcome]:
+        batch: list[DecodedPhoto] = []
+        for each in prefetch_map(prepare, found):
+            if isinstance(each, Outcome):
+                yield each
+                continue
+            batch.append(each)
+            if len(batch) == BATCH:
+                yield from records.record(describe_photos(batch, extractor, collection.codebook))
+                batch = []
+        if batch:
+            yield from records.record(describe_photos(batch, extractor, collection.codebook))
+
+    reported = []
+    for outcome in outcomes():
+        on_outcome(outcome)
+        reported.append(outcome)
+    return reported
+
+
+def read_photos(paths: Sequence[Location], records: NewReferences) -> list[tuple[Location, PhotoFile] | Outcome]:
+    """The files of photos that are not known yet; the others have their outcome."""
+    threads = min(_READ_THREADS, len(paths))
+    read = list(prefetch_map(_read, paths, threads=threads) if threads > 1 else map(_read, paths))
+    files = [(path, file) for path, file in zip(paths, read, strict=True) if isinstance(file, PhotoFile)]
+    known = iter(records.look_up([(path, file.sha256) for path, file in files]))
+    return [
+        file if isinstance(file, Outcome) else next(known) or (path, file)
+        for path, file in zip(paths, read, strict=True)
+    ]
+
+
+def _read(path: Location) -> PhotoFile | Outcome:
+    try:
+        return PhotoFile(str(path), read_file(path))
+    except PhotoError as error:
+        return failed(path, error)
+
+
+def decode_photo(path: Location, file: PhotoFile, resize: Callable[[Photo], Tensor]) -> DecodedPhoto | Outcome:
+    """Decode a photo and convert it to the network's input with `resize`."""
+    try:
+        return DecodedPhoto(path, file.sha256, resize(Photo.decode(file.data, file.name)))
+    except PhotoError as error:
+        return failed(path, error)
+    except (MemoryError, RuntimeError) as error:
+        if not ran_out_of_memory(error):
+            raise
+        return failed(path, PhotoError("too large for the available memory"))
+
+
+def describe_photos(photos: Sequence[DecodedPhoto], extractor: Extractor, codebook: Codebook) -> list[DescribedPhoto]:
+    """Compute the descriptors and codes of a batch."""
+    descriptors = describe_images(extractor, [photo.network_input for photo in photos])
+    rows = zip(photos, codebook.encode(descriptors), descriptors.numpy(), strict=True)
+    return [DescribedPhoto(photo.path, photo.sha256, code, descriptor) for photo, code, descriptor in rows]
+
+
+class NewReferences:
+    """What a job looks up and records of references. One job uses one instance for all its photos."""
+
+    def __init__(self, collection: Collection, *, replace: bool = False) -> None:
+        """`replace` removes the references that were added from a photo's path before."""
+        self._collection, self._storage = collection, collection.storage
+        self._replace_tracker = _ReplaceTracker(self._storage) if replace else None
+
+    def look_up(self, photos: Sequence[tuple[Location, str]]) -> list[Outcome | None]:
+        """The outcome of each photo that is already known by its hash; None for new photos."""
+        return [self._look_up(path, sha256) for path, sha256 in photos]
+
+    def _look_up(self, path: Location, sha256: str) -> Outcome | None:
+        try:
+            number = self._replace_tracker.find(sha256, path) if self._replace_tracker else self._storage.find(sha256)
+            if number is not None:
+                return self._known(number, path, sha256)
+            if self._storage.find_released(sha256) is not None:
+                return Outcome(photo=str(path), state="known")
+        except CollectionError as error:
+            return failed(path, error)
+        return None
+
+    def _known(self, number: int, path: Location, sha256: str) -> Outcome:
+        """Outcome of a photo that is already a reference: added from this path, another path, or one that is gone."""
+        if (before := update_moved_source(self._storage, number, path)) is not None:
+            return Outcome(photo=str(path), state="moved", moved_from=str(before))
+        source, _ = self._storage.source_and_state(number)
+        if self._replace_tracker is not None and source == stored_path(path):
+            with self._replace_tracker.lock:
+                others = self._replace_tracker.outdated(path, sha256)
+                if others:
+                    self._storage.remove(others)
+                    return Outcome(photo=str(path), state="replaced")
+        return Outcome(photo=str(path), state="known")
+
+    def record(self, photos: Sequence[DescribedPhoto]) -> list[Outcome]:
+        """Record new photos. They are on disk when this returns."""
+        new = NewPhotos(
+            [photo.sha256 for photo in photos],
+            [stored_path(photo.path) for photo in photos],
+            np.stack([photo.code for photo in photos]),
+            np.stack([photo.descriptor for photo in photos]),
+        )
+        try:
+            with self._replace_tracker.lock if self._replace_tracker else nullcontext():
+                before = [
+                    self._replace_tracker.outdated(photo.path, photo.sha256) if self._replace_tracker else []
+                    for photo in photos
+                ]
+                ids = self._collection.record(new, replaces=[number for numbers in before for number in numbers])
+        except CollectionError as error:
+            return [failed(photo.path, error) for photo in photos]
+        return [
+            Outcome(photo=str(photo.path), state="known" if number is None else "replaced" if numbers else "added")
+            for photo, number, numbers in zip(photos, ids, before, strict=True)
+        ]
+
+
+class _ReplaceTracker:
+    """Finds the references that a job may replace. A photo of the input is never replaced, even under a new name."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._seen: dict[str, str] = {}
+        self.lock = RLock()  # lookups run in threads ahead of the replacement: held from the lookup until the removal
+
+    def find(self, sha256: str, path: Location) -> int | None:
+        """The reference with this hash, if there is one. The job sees it at this path and does not remove it."""
+        with self.lock:
+            self._seen.setdefault(sha256, stored_path(path))
+            return self._storage.find(sha256)
+
+    def outdated(self, path: Location, sha256: str) -> list[int]:
+        """The references added from this path with another hash. The sources of moved photos are updated."""
+        source, outdated = stored_path(path), []
+        for number, known in self._storage.find_by_source(source):
+            if known in self._seen:
+                if self._seen[known] != source:
+                    self._storage.update_source(number, source, self._seen[known])
+            elif known != sha256:
+                outdated.append(number)
+        return outdated

@@ -1,0 +1,312 @@
+"""Release photos: read and look up, activate, plan, write and confirm, on one machine or a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from inspect import unwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from homing._io.parallel import prefetch_map
+from homing._io.paths import Address, Location, path_exists, stored_path, write_file
+from homing.activation import Activation, Recipe, activate_batch
+from homing.activation.batch import Loop, WorkerActivation, should_compile, use_processes
+from homing.activation.optimize import optimize
+from homing.activation.pipeline import ActivateBatch, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
+from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
+from homing.collection.outcome import Outcome, failed
+from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow
+from homing.errors import CollectionError, PhotoError
+from homing.photo import FoundPhoto, differences, format_name, read_file
+
+if TYPE_CHECKING:
+    from homing.collection.collection import Collection
+
+_READ_THREADS = 16  # files of a batch that are read at once
+
+
+def release_photos(
+    collection: Collection,
+    found: Sequence[FoundPhoto[Location]],
+    out: Location,
+    *,
+    recipe: Recipe,
+    format: str | None = None,
+    graphics: bool = False,
+    processes: bool = False,
+    loop: Loop = optimize,
+    expected: Mapping[Location, Container[str]] | None = None,
+    on_outcome: Callable[[Outcome], None],
+) -> list[Outcome]:
+    """Release photos into one folder, and report each one once its file is on disk.
+
+    `loop` replaces the optimization loop, for comparisons; its recipe must have a distinct name. `expected` maps each
+    photo to the hashes that its file may have. The caller holds the lock.
+    """
+    format = format_name(format) if format else None
+    tasks = tasks_for(found, out, format, collection.root)
+    records = ReleaseRecords(collection, settings_of(recipe, format, graphics), expected)
+    extractor, codebook = collection.extractor, collection.codebook
+    size = batch_size_for(extractor.device)
+    # Workers load the network by its name and run the default loop.
+    can_use_workers = processes and loop is optimize and not collection.has_custom_extractor
+    if can_use_workers and use_processes(len(tasks), extractor.device):
+        work = WorkerActivation(codebook, recipe, format, graphics, should_compile(len(tasks), recipe))
+        outcomes = release_pipeline(records, work, size).run_in_processes(tasks)
+    else:
+        if unwrap(loop) is not optimize:  # a loop that is compared with ours runs one batch at a time
+            size = replace(size, concurrent=1, threads=None)
+        activate = partial(
+            activate_batch,
+            extractor=extractor,
+            codebook=codebook,
+            recipe=recipe,
+            format=format,
+            loop=loop,
+            graphics=graphics,
+        )
+        outcomes = release_pipeline(records, activate, size).run(tasks)
+    reported = []
+    for outcome in outcomes:
+        on_outcome(outcome)
+        reported.append(outcome)
+    return reported
+
+
+def release_pipeline(
+    records: ReleaseRecords, activate: ActivateBatch, size: BatchSize
+) -> ReleasePipeline[Task, Outcome]:
+    """The pipeline from the files of photos to their released files and records."""
+    return ReleasePipeline(
+        source=partial(read_tasks, records=records),
+        activate=activate,
+        sink=partial(write_releases, records=records),
+        size=size,
+    )
+
+
+def settings_of(recipe: Recipe, format: str | None, graphics: bool) -> str:
+    """Everything that a released file depends on, as it is recorded with it."""
+    settings = {field.name: getattr(recipe, field.name) for field in fields(recipe) if field.name != "summary"}
+    return f"{settings} {format}{' graphics' if graphics else ''}"
+
+
+class ReleaseRecords:
+    """What a job looks up and records of releases. One job uses one instance for all its photos."""
+
+    def __init__(
+        self, collection: Collection, settings: str, expected: Mapping[Location, Container[str]] | None = None
+    ) -> None:
+        """`settings` are those of the job; `expected` maps each photo to the hashes that its file may have."""
+        self._collection, self._storage = collection, collection.storage
+        self._settings, self._expected = settings, expected or {}
+
+    def look_up(self, photos: Sequence[tuple[Task, str, str | None]]) -> list[tuple[Task, Outcome | None]]:
+        """Look up tasks by the hashes of their photo and target. Gives the outcome of those that need no activation."""
+        return [self._look_up(*photo) for photo in photos]
+
+    def _look_up(self, task: Task, sha256: str, target_sha256: str | None) -> tuple[Task, Outcome | None]:
+        try:
+            if task.path in self._expected and sha256 not in self._expected[task.path]:
+                raise PhotoError(f"{task.path}: {SOURCE_CHANGED}")
+            number = self._storage.find(sha256)
+            if number is not None and (before := update_moved_source(self._storage, number, task.path)) is not None:
+                task = replace(task, moved_from=before)
+            return task, self._already_released(number, sha256, task, target_sha256)
+        except (PhotoError, CollectionError) as error:
+            return task, failed(task.path, error)
+
+    def _already_released(
+        self, number: int | None, sha256: str, task: Task, target_sha256: str | None
+    ) -> Outcome | None:
+        """The outcome of an earlier run, if it is valid. Raises an error if the target was not written by homing."""
+        if number is None and (original := self._storage.find_released(sha256)) is not None:
+            source, _ = self._storage.source_and_state(original)
+            raise PhotoError(f"{task.path}: is the released version of {source} already; release it as it is")
+        if target_sha256 is None:
+            return None
+        row = self._release(number, _stored_target(task.target), target_sha256) if number is not None else None
+        if number is None or row is None:
+            raise CollectionError(f"{task.path}: {task.target} exists and was not written for this photo; move it away")
+        if row.recipe != self._settings:
+            return None
+        self._storage.confirm_releases([(number, row)])
+        return replace(_outcome(task, row), resumed=True)
+
+    def plan(
+        self, photos: NewPhotos, releases: Sequence[ReleaseRow], descriptors: Sequence[np.ndarray | None]
+    ) -> list[ReleaseEntry]:
+        """Record photos that are no references yet, and the planned release of each.
+
+        `descriptors` are those of the released files; None where it is that of the original.
+        """
+        if any(self._storage.find(sha256) is None for sha256 in photos.hashes):
+            self._collection.record(photos)
+        entries = []
+        for sha256, row in zip(photos.hashes, releases, strict=True):
+            number = self._storage.find(sha256)
+            assert number is not None
+            entries.append((number, row._replace(recipe=self._settings)))
+        self._storage.plan_releases(entries, descriptors)
+        return entries
+
+    def is_own_release(self, photo: int, path: str, sha256: str) -> bool:
+        """Whether this photo has a planned or written release with this path and hash."""
+        return self._release(photo, path, sha256) is not None
+
+    def _release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
+        # The hash alone is enough: the whole output folder may have been moved.
+        return self._storage.find_release(photo, path, sha256) or self._storage.find_release(photo, None, sha256)
+
+    def confirm(self, releases: Sequence[ReleaseEntry]) -> None:
+        """Mark planned files as written."""
+        self._storage.confirm_releases(releases)
+
+
+def read_tasks(tasks: Sequence[Task], records: ReleaseRecords) -> list[tuple[Task, PhotoFile | Outcome]]:
+    """The source of a release: the files of photos, or the outcomes of those that need no activation."""
+    threads = min(_READ_THREADS, len(tasks))
+    read = list(prefetch_map(_read, tasks, threads=threads) if threads > 1 else map(_read, tasks))
+    files = {task: each for task, each in zip(tasks, read, strict=True) if not isinstance(each, Outcome)}
+    found = records.look_up([(task, file.sha256, target_sha256) for task, (file, target_sha256) in files.items()])
+    looked_up = dict(zip(files, found, strict=True))
+    pairs: list[tuple[Task, PhotoFile | Outcome]] = []
+    for task, each in zip(tasks, read, strict=True):
+        if isinstance(each, Outcome):
+            pairs.append((task, each))
+            continue
+        known, outcome = looked_up[task]
+        pairs.append((known, each[0] if outcome is None else _finished(known, each[0], outcome)))
+    return pairs
+
+
+def _read(task: Task) -> tuple[PhotoFile, str | None] | Outcome:
+    """The file of a photo, and the hash of the existing file at its target."""
+    try:
+        return PhotoFile(str(task.path), read_file(task.path)), _target_sha256(task)
+    except (PhotoError, CollectionError) as error:
+        return failed(task.path, error)
+
+
+def _target_sha256(task: Task) -> str | None:
+    """The hash of the file at a target. Empty if it is not a file, None if it does not exist."""
+    try:
+        if not path_exists(task.target):
+            return None
+        return hashlib.sha256(read_file(task.target)).hexdigest() if task.target.is_file() else ""
+    except OSError as error:
+        raise CollectionError(f"{task.path}: cannot read {task.target}: {error.strerror}") from error
+
+
+def _finished(task: Task, file: PhotoFile, outcome: Outcome) -> Outcome:
+    """The outcome of a photo that is not activated; that of an earlier job with file sizes and notes."""
+    if outcome.resumed:
+        try:
+            released = read_file(task.target)
+            notes = differences(file.data, released, outcome.photo)
+        except PhotoError as error:
+            return failed(task.path, error)
+        outcome = replace(outcome, bytes_before=len(file.data), bytes_after=len(released), notes=notes)
+    return _with_move(task, outcome)
+
+
+def write_releases(
+    batch: Sequence[tuple[Task, Activation | PhotoError | Outcome]], records: ReleaseRecords
+) -> list[Outcome]:
+    """The sink of a release: write references, plans, files and confirmations, in this order.
+
+    Each step is one transaction for the whole batch; after a crash the next run completes them. A photo whose file
+    cannot be written fails alone.
+    """
+    activated = {task: result for task, result in batch if isinstance(result, Activation)}
+    outcomes = {
+        task: failed(task.path, result) if isinstance(result, PhotoError) else result
+        for task, result in batch
+        if not isinstance(result, Activation)
+    }
+    try:
+        entries = _plan(activated, records) if activated else []
+        planned = [(task, activated[task], entry) for task, entry in zip(activated, entries, strict=True)]
+        # In threads, because each write waits for the disk.
+        written = dict(zip(activated, prefetch_map(lambda each: _write(*each, records), planned), strict=True))
+        outcomes |= written
+        done = [entry for task, _, entry in planned if written[task].state != "failed"]
+        if done:
+            records.confirm(done)
+    except CollectionError as error:
+        outcomes |= {task: failed(task.path, error) for task in activated}
+    return [_with_move(task, outcomes[task]) for task, _ in batch]
+
+
+def _plan(activated: Mapping[Task, Activation], records: ReleaseRecords) -> list[ReleaseEntry]:
+    """Record the references, and the files that are about to be written."""
+    results = list(activated.values())
+    photos = NewPhotos(
+        [each.sha256 for each in results],
+        [stored_path(task.path) for task in activated],
+        np.stack([each.code for each in results]),
+        np.stack([each.descriptor for each in results]),
+    )
+    releases = [
+        ReleaseRow(
+            state=each.state,
+            path=_stored_target(task.target),
+            sha256=hashlib.sha256(each.data).hexdigest(),
+            recipe="",  # filled in by `ReleaseRecords.plan`
+            psnr=each.quality.psnr,
+            ssim=each.quality.ssim,
+            linf=each.quality.linf,
+            reason=each.reason,
+        )
+        for task, each in activated.items()
+    ]
+    return records.plan(photos, releases, [each.descriptor_after for each in results])
+
+
+def _write(task: Task, activation: Activation, planned: ReleaseEntry, records: ReleaseRecords) -> Outcome:
+    """Write the file of one photo. Only an earlier release of the same photo may be overwritten."""
+    number, row = planned
+    try:
+        target_sha256 = _target_sha256(task)
+        is_ours = target_sha256 is not None and records.is_own_release(number, row.path, target_sha256)
+        write_file(task.target, activation.data, new=not is_ours)
+    except (PhotoError, CollectionError) as error:
+        return failed(task.path, error)
+    except OSError as error:
+        return failed(task.path, CollectionError(f"{task.path}: cannot write {task.target}: {error.strerror}"))
+    return replace(
+        _outcome(task, row),
+        overwrote=is_ours and target_sha256 != row.sha256,
+        bytes_before=activation.bytes_before,
+        bytes_after=len(activation.data),
+        notes=activation.notes,
+    )
+
+
+def _outcome(task: Task, row: ReleaseRow) -> Outcome:
+    return Outcome(
+        photo=str(task.path),
+        state=row.state,
+        released=str(task.target),
+        psnr=row.psnr,
+        ssim=row.ssim,
+        linf=row.linf,
+        reason=row.reason,
+    )
+
+
+def _with_move(task: Task, outcome: Outcome) -> Outcome:
+    return replace(outcome, moved_from=None if task.moved_from is None else str(task.moved_from))
+
+
+def _stored_target(target: Location) -> str:
+    """The canonical path of a released file, independent of how its folder is spelled."""
+    if isinstance(target, Address):
+        return str(target)
+    return str(Path(os.path.realpath(target.parent)) / target.name)
