@@ -10,7 +10,7 @@ import homing
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
     ["errors"],
-    ["_batching", "_extras", "_options", "_tensor_cache"],
+    ["_extras", "_options", "_tensors"],
     ["alignment"],
     ["_io"],
     ["photo", "edits"],

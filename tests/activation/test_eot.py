@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from homing.activation import RECIPES, Recipe
-from homing.activation.eot import EDITS, eot_samples_of, random_edit
-from homing.activation.optimize import _gradient, optimize
+from homing.activation.optimize import EDITS, _gradient, eot_samples_of, optimize, random_edit
 from homing.edits import KINDS, Views, random_edits
 from homing.errors import HomingError
 from homing.extractors import NetworkExtractor, describe_images

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tests.photo.photo_files import exif, wide_gamut
 
-from homing import _batching
+from homing import _tensors
 from homing.activation import RECIPES, activate_batch, jpeg_psnr
 from homing.activation.jpeg_psnr import JpegPsnr, predict_psnr
 from homing.perception import JND, measure
@@ -72,7 +72,7 @@ def test_predictions_do_not_depend_on_the_batch(flower: Photo, name: str, monkey
     images = [photo.pixels() for photo in photos]
     predictors = [JpegPsnr.of(photo, image, _random_change(image)) for photo, image in zip(photos, images, strict=True)]
     alone = [predict_psnr([each], [0.8])[0] for each in predictors]
-    monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
+    monkeypatch.setattr(_tensors, "_stack_size", lambda *_: 3)
     assert predict_psnr(predictors, [0.8] * 4) == pytest.approx(alone, abs=0.03)
 
 

@@ -17,7 +17,7 @@ from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import describe_images
 from homing.perception import JND, Linf, measure
-from homing.perception.lpips import load_lpips
+from homing.perception.quality import load_lpips
 from homing.photo import Photo
 
 pytestmark = pytest.mark.slow

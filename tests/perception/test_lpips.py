@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from homing.errors import HomingError
-from homing.perception.lpips import load_lpips
+from homing.perception.quality import load_lpips
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning:torchvision")  # from the authors' code

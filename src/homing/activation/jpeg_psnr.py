@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._batching import map_by_shape
 from homing._io.device import to_device
-from homing._tensor_cache import cached_tensor
+from homing._tensors import cached_tensor, map_by_shape
 from homing.edits.jpeg import dct_matrix
 from homing.perception.quality import psnr_from_error
 from homing.photo import JpegTables, Photo

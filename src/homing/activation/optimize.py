@@ -1,9 +1,12 @@
-"""The one loop: gradient descent on pixels, under a budget. Tensors in, tensors out."""
+"""The one loop: gradient descent on pixels, under a budget. Tensors in, tensors out.
+
+Expectation over transformations (EOT): each step averages the loss over the photo and edited copies of it.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -12,18 +15,42 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._batching import map_by_shape
-from homing.activation.eot import EditFunction, eot_samples_of, random_edit
+from homing._tensors import map_by_shape
 from homing.activation.optimizers import make_optimizer
 from homing.activation.recipe import Recipe
-from homing.edits import Views
+from homing.edits import Ranges, Views, random_edits
 from homing.extractors import Extractor
 from homing.extractors.base import batch_indices, default_batch_size, forward_fast
 from homing.objectives import Objective
 from homing.perception.budgets import is_grayscale
 
+EDITS: Ranges = {
+    "brightness": (0.4, 2.4),
+    "contrast": (0.4, 2.4),
+    "saturation": (0.5, 2.0),
+    "hue": (-0.25, 0.25),
+    "blur": (0.3, 2.0),
+    "jpeg": (30, 90),
+    "rotation": (-90, 90),
+    "crop": (0.35, 0.8),
+}
+"""The edits of EOT samples, at the network's input size; somewhat stronger than in the paper's table."""
+
+EDIT_WEIGHTS = {"rotation": 4.0, "crop": 3.0}
+"""Relative frequency of an edit within its family (default 1): most lost copies are rotated or cropped."""
+
+FAMILY_WEIGHTS = {"spatial": 4.0, "pixel": 0.3}
+"""Relative frequency of a family (default 1): robustness to the other families covers blur and JPEG as well."""
+
+EditFunction = Callable[[Views, np.random.Generator], Views]
+
 _SEED = 0
 _gpu_lock = threading.Lock()  # two loops on one GPU are no faster than one, and take twice the memory
+
+
+def random_edit(views: Views, rng: np.random.Generator) -> Views:
+    """One random edit of each view; robustness to single edits also covers combinations of them."""
+    return random_edits(views, EDITS, rng, edit_weights=EDIT_WEIGHTS, family_weights=FAMILY_WEIGHTS, counts=(1.0,))
 
 
 @dataclass(frozen=True)
@@ -119,6 +146,21 @@ def _gradient(
         samples.backward(leaf.grad)  # type: ignore[no-untyped-call]
     assert pixels.grad is not None
     return pixels.grad
+
+
+def eot_samples_of(
+    inputs: Views, count: int, at_once: int, rng: np.random.Generator, edit: EditFunction
+) -> Iterator[Tensor]:
+    """Batches (n·B, 3, S, S) of `count` views of each of B inputs, at most `at_once` views per batch.
+
+    The first view is the input itself; every other view has its own random edit.
+    """
+    for start in range(0, count, at_once):
+        count_now = min(count - start, at_once)
+        plain = [inputs.pixels] if start == 0 else []
+        copies = count_now - len(plain)
+        samples = [edit(inputs.repeat(copies), rng).pixels] if copies else []
+        yield torch.cat([*plain, *samples]) if samples else inputs.pixels
 
 
 def _resize(image: Tensor, height: int, width: int | None = None) -> Tensor:

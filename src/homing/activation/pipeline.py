@@ -73,7 +73,7 @@ class ReleasePipeline(Generic[Item, Outcome]):
 
     `source` reads the file of each item, a PhotoFile or Photo, or gives something else for an item that needs no
     activation. `activate` gives a result for each photo of a batch. `sink` writes and records the results, and what
-    the source gave in place of files.
+    the source gave instead of files.
 
     The pipeline runs in threads of this process (`run`), with worker processes (`run_in_processes`), or on many
     machines (`homing.cluster`); for the latter two `activate` can be pickled.

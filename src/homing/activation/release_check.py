@@ -199,7 +199,7 @@ class ReleaseCheck:
         after, before = positions[: len(written)], positions[len(written) :]
         lost = []
         for photo, now, ideal in zip(written, after, before, strict=True):
-            self._judge(photo, now)
+            self._decide(photo, now)
             if photo.rejection or photo.gain(now) < _MIN_GAIN_KEPT * photo.gain(ideal):
                 lost.append(photo)
         return lost
@@ -212,9 +212,9 @@ class ReleaseCheck:
         written = _keep(photos, candidates)
         positions = self._locate(written, (photo.candidate.decoded for photo in written))
         for photo, position in zip(written, positions, strict=True):
-            self._judge(photo, position)
+            self._decide(photo, position)
 
-    def _judge(self, photo: _PhotoCheck, position: IndexPosition) -> None:
+    def _decide(self, photo: _PhotoCheck, position: IndexPosition) -> None:
         """Accept or reject the candidate of a photo, which has this position."""
         photo.position = position
         photo.rejection = self._rejection_reason(photo.candidate, position, photo.original)

@@ -114,7 +114,7 @@ def compare(
     from homing._io.files import prepare_output_file
     from homing.imaging import comparison, save_png
     from homing.perception import measure
-    from homing.perception.lpips import load_lpips
+    from homing.perception.quality import load_lpips
     from homing.photo import Photo
 
     if out is not None and out.exists() and any(out.samefile(photo) for photo in (original, released)):

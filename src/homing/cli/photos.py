@@ -54,8 +54,10 @@ def add(
     from homing.collection import Collection
     from homing.photo import find_photos
 
-    with Collection.open(collection) as opened, count_outcomes("Adding", len(find_photos(photos)), ADDED) as tally:
-        outcomes = opened.add(photos, replace=replace, on_outcome=tally.count)
+    with Collection.open(collection) as opened:
+        found = find_photos(photos)
+        with count_outcomes("Adding", len(found), ADDED) as tally:
+            outcomes = opened.add(found, replace=replace, on_outcome=tally.count)
     print_outcomes(tally, outcomes, json)
     tally.exit()
 
@@ -97,10 +99,11 @@ def activate(
         raise HomingError("give either photos to activate or --state passive (all that are not activated yet)")
     keywords = prepare_activation(options, report) | {"processes": True}
     with Collection.open(collection) as opened:
-        total = len(find_photos(photos)) if photos else opened.info().passive
+        found = find_photos(photos or [])
+        total = len(found) if photos else opened.info().passive
         with count_outcomes("Activating", total, ACTIVATED) as tally:
             if photos:
-                outcomes = opened.activate(photos, out, on_outcome=tally.count, **keywords)
+                outcomes = opened.activate(found, out, on_outcome=tally.count, **keywords)
             else:
                 outcomes = opened.activate_passive(out, on_outcome=tally.count, **keywords)
     if report is not None:

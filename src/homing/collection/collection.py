@@ -26,10 +26,10 @@ from homing.collection.query_variants import describe_queries
 from homing.collection.release import release_photos
 from homing.collection.results import SearchResult, SearchSettings
 from homing.collection.synced_index import retry_if_removed
-from homing.collection.uploads import delete_uploads, files_of
+from homing.collection.uploads import as_given, delete_uploads, files_of
 from homing.errors import HomingError
 from homing.extractors import Extractor, ExtractorLike
-from homing.photo import PhotoLike, PhotosLike, as_photos
+from homing.photo import FoundPhoto, PhotoLike, PhotosLike, as_photos
 from homing.photo.inputs import is_one_photo
 
 ReferenceSelector = int | str | Location
@@ -106,22 +106,26 @@ class Collection(BaseCollection):
         return cls.open(path, extractor=extractor)
 
     def add(
-        self, photos: PhotosLike, *, replace: bool = False, on_outcome: OutcomeCallback | None = None
+        self,
+        photos: PhotosLike | list[FoundPhoto[Location]],
+        *,
+        replace: bool = False,
+        on_outcome: OutcomeCallback | None = None,
     ) -> list[Outcome]:
         """Index photos and folders of photos without changing them. `on_outcome` is called with each outcome at once.
 
         Photos are paths, addresses, files or images in memory, arrays, tensors, or lists of these; see
-        `homing.PhotoLike`. Photos in memory are stored in the collection's folder `uploads`, named by their key in a
-        dict, their file name, or their hash. With `replace`, a photo replaces the one that was added from the same
-        path before.
+        `homing.PhotoLike`; or what `homing.photo.find_photos` found. Photos in memory are stored in the collection's
+        folder `uploads`, named by their key in a dict, their file name, or their hash. With `replace`, a photo replaces
+        the one that was added from the same path before.
         """
-        given = as_photos(photos)
+        given = as_given(photos)
         with self.lock_for_writing(), files_of(given, self.uploads, self.storage) as found:
             return add_photos(self, found, on_outcome or _ignore, replace=replace)
 
     def activate(
         self,
-        photos: PhotosLike,
+        photos: PhotosLike | list[FoundPhoto[Location]],
         out: str | Location,
         *,
         recipe: str | Recipe = "homing",
@@ -141,7 +145,7 @@ class Collection(BaseCollection):
         it needs `if __name__ == "__main__"`. Graphics (logos, screenshots of text, line art) are released unchanged
         unless `graphics` is true.
         """
-        chosen, given = resolve_recipe(recipe, psnr=psnr), as_photos(photos)
+        chosen, given = resolve_recipe(recipe, psnr=psnr), as_given(photos)
         with self.lock_for_writing(), files_of(given, self.uploads, self.storage) as found:
             return release_photos(
                 self,

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from homing._io.files import fsync_folder, make_folder, write_atomically
 from homing._io.paths import Address, Location, is_inside, location
@@ -22,7 +22,7 @@ from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
 from homing.errors import CollectionError
-from homing.photo import FoundPhoto, MemoryPhoto, find_photos
+from homing.photo import FoundPhoto, MemoryPhoto, as_photos, find_photos
 from homing.photo.files import each_once
 
 _HASH = "[0-9a-f]{64}"
@@ -135,24 +135,29 @@ class UploadStore:
         return self._own_paths.sub("", text).replace(str(self._root), "the collection")
 
 
+def as_given(photos: Any) -> Sequence[Location | MemoryPhoto | FoundPhoto[Location]]:
+    """The photos that `Collection.add` accepts, in order. What `find_photos` found is not listed again."""
+    if isinstance(photos, list) and photos and all(isinstance(photo, FoundPhoto) for photo in photos):
+        return photos
+    return as_photos(photos)
+
+
 @contextmanager
 def files_of(
-    photos: Sequence[Location | MemoryPhoto], uploads: UploadStore, catalog: Storage
+    photos: Sequence[Location | MemoryPhoto | FoundPhoto[Location]], uploads: UploadStore, catalog: Storage
 ) -> Iterator[list[FoundPhoto[Location]]]:
     """The files of photos and folders, for a job that adds them as references.
 
     Photos in memory are stored in the uploads first. Those that did not become references are deleted afterwards.
     """
     in_memory = [photo for photo in photos if isinstance(photo, MemoryPhoto)]
-    found = each_once(
-        item
-        for photo in photos
-        for item in (
-            [FoundPhoto(uploads.path_of(photo), Path(photo.name))]
-            if isinstance(photo, MemoryPhoto)
-            else find_photos([photo])
-        )
-    )
+    found: list[FoundPhoto[Location]] = []
+    for photo in photos:
+        if isinstance(photo, MemoryPhoto):
+            found.append(FoundPhoto(uploads.path_of(photo), Path(photo.name)))
+        else:
+            found += [photo] if isinstance(photo, FoundPhoto) else find_photos([photo])
+    found = each_once(found)
     if not in_memory:
         yield found
         return

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homing._tensor_cache import cached_tensor
+from homing._tensors import cached_tensor
 from homing.edits._registry import Edit
 from homing.edits._views import Views, affine, warp
 from homing.edits.mixed import RANGES

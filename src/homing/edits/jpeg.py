@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from homing._tensor_cache import cached_tensor
+from homing._tensors import cached_tensor
 from homing.edits._registry import edit
 from homing.edits._views import Views
 from homing.edits.color import luma

@@ -9,7 +9,7 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from homing._tensor_cache import cached_tensor
+from homing._tensors import cached_tensor
 from homing.edits._registry import edit
 from homing.edits._views import Views, affine, apply_separable, homographies_between, scaling, warp
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from homing._tensor_cache import cached_tensor
+from homing._tensors import cached_tensor
 from homing.errors import HomingError, UnknownNameError
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
 from homing.perception.quality import rms

@@ -1,22 +1,29 @@
-"""Quality metrics of a changed photo: PSNR, SSIM and the largest change of a pixel."""
+"""Quality metrics of a changed photo: PSNR, SSIM, the largest change of a pixel, and LPIPS."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._batching import map_by_shape
+from homing._extras import load_extra
+from homing._io.device import default_device
+from homing._tensors import map_by_shape
 from homing.errors import HomingError
 
 _RADIUS, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels
 _STABILIZERS = (0.01**2, 0.03**2)
 # Pixels per band; on a CPU the intermediate results of a band fit in the cache.
 _BAND, _BAND_ON_GPU = 48_000, 8_000_000
+
+Distance = Callable[[Tensor, Tensor], float]
 
 
 @dataclass(frozen=True)
@@ -125,3 +132,34 @@ def _similarity(first: Tensor, second: Tensor) -> Tensor:
     covariance = products.sub_(both).mul_(2).add_(_STABILIZERS[1])
     variance = squares.sub_(squared).add_(_STABILIZERS[1])
     return both.mul_(2).add_(_STABILIZERS[0]).mul_(covariance).div_(squared.add_(_STABILIZERS[0]).mul_(variance))
+
+
+def load_lpips() -> Distance:
+    """Load LPIPS with AlexNet: a function of two (3, H, W) images of one size, 0 if they are equal.
+
+    LPIPS (Zhang et al., 2018) is a learned distance; it needs the extra `lpips`.
+    """
+    lpips = load_extra("lpips", extra="lpips")
+    from torchvision.models import AlexNet_Weights
+
+    address = AlexNet_Weights.DEFAULT.url
+    file = Path(torch.hub.get_dir(), "checkpoints", Path(address).name)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="torchvision")  # lpips uses a deprecated argument
+            network = lpips.LPIPS(net="alex", verbose=False).to(default_device())
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise HomingError(
+            f"LPIPS needs AlexNet's weights, which could not be downloaded: {reason}; "
+            f"download {address} on a connected machine and put it at {file}"
+        ) from error
+    except (RuntimeError, EOFError, UnpicklingError) as error:
+        raise HomingError(f"AlexNet's weights, which LPIPS needs, are damaged; remove {file}") from error
+
+    def distance(first: Tensor, second: Tensor) -> float:
+        with torch.inference_mode():
+            pair = (image[None].to(default_device()) for image in (first, second))
+            return float(network(*pair, normalize=True))
+
+    return distance

@@ -18,7 +18,7 @@ from homing.bench.scores import Interval, Spread, precision_recall, rank_of, rec
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
 from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
-from homing.perception.lpips import Distance, load_lpips
+from homing.perception.quality import Distance, load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
 NEAREST = 10  # references that a search returns, for the µAP

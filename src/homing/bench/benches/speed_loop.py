@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from homing import codebooks, extractors
-from homing._batching import map_by_shape
 from homing._io.device import memory_in_use
+from homing._tensors import map_by_shape
 from homing.activation import RECIPES, Recipe
 from homing.activation.batch import Loop
 from homing.activation.optimize import NetworkInputs, gradient_descent, optimize

@@ -7,7 +7,7 @@ import numpy as np
 from homing.bench.protocol.cache import CachedArray, cache_key, file_state
 from homing.bench.protocol.config import CodebookRun
 from homing.bench.protocol.release import ReleaseResult
-from homing.perception.lpips import Distance
+from homing.perception.quality import Distance
 from homing.photo import Photo
 
 

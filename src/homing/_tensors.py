@@ -1,12 +1,17 @@
-"""Process images of one size together, in one call per size."""
+"""Tensors: images of one size are processed together, and constants are made once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 _MAX_PIXELS = 8_000_000  # per stack
 
@@ -51,3 +56,17 @@ def _rounded_up(shape: torch.Size, size_multiple: int) -> torch.Size:
 def _stack_size(pixels: int, device: torch.device) -> int:
     """The number of images per stack: 1 on a CPU, where a single image fits the caches better."""
     return max(1, _MAX_PIXELS // pixels) if device.type == "cuda" else 1
+
+
+def cached_tensor(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Cache a function's results per arguments, computed outside of inference mode.
+
+    A tensor made in inference mode cannot take part in a gradient. Copying constants to a GPU again blocks the host.
+    """
+
+    @wraps(function)
+    def make(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with torch.inference_mode(False):
+            return function(*args, **kwargs)
+
+    return cast("Callable[Arguments, Result]", cache(make))

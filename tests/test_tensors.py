@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
-from homing import _batching
-from homing._batching import map_by_shape
+from homing import _tensors
+from homing._tensors import map_by_shape
 from homing.activation import RECIPES, activate_batch
 from homing.perception import BUDGETS
 from homing.perception.quality import measure, measure_batch
@@ -21,7 +21,7 @@ in_stacks_of_three = pytest.mark.usefixtures("three_per_stack")
 @pytest.fixture
 def three_per_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stacks of at most three images, as on a GPU."""
-    monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
+    monkeypatch.setattr(_tensors, "_stack_size", lambda *_: 3)
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_batch_gives_the_files_of_single_photos(
     recipe = dataclasses.replace(RECIPES["homing-fast"], steps=1)
     settings = {"extractor": extractor, "codebook": codebook, "recipe": recipe}
     alone = [activate_batch([photo], **settings)[0] for photo in two_sizes]
-    monkeypatch.setattr(_batching, "_stack_size", lambda *_: 3)
+    monkeypatch.setattr(_tensors, "_stack_size", lambda *_: 3)
     together = activate_batch(two_sizes, **settings)
     for one, other in zip(alone, together, strict=True):
         assert (one.state, one.reason) == (other.state, other.reason)
