@@ -1,6 +1,7 @@
 """The docs are complete, and their commands, names and figures are valid."""
 
 import json
+import pkgutil
 import re
 import runpy
 import shlex
@@ -300,3 +301,10 @@ def test_files_named_in_the_docs_exist() -> None:
             r"\b((?:tests|tools|benchmarks|examples|src)/[\w./-]+\.(?:py|toml|ipynb))", page.read_text()
         ):
             assert (ROOT / name).is_file() or Path(name).stem in ("mynet", "mine"), f"{page.name}: {name}"
+
+
+def test_the_ways_of_activate_and_search_name_functions() -> None:
+    ways = re.findall(r"^\d+\. `homing\.([\w.]+)`", (ROOT / "docs/explanation/design.md").read_text(), re.MULTILINE)
+    assert len(ways) == 20
+    for way in ways:
+        assert callable(pkgutil.resolve_name(f"homing.{way}")), way
