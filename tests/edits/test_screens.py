@@ -5,9 +5,9 @@ import pytest
 from PIL import Image
 
 from homing.edits import parse
+from homing.edits._assets import icons
 from homing.edits.screens import SCREENS
 from homing.edits.screens.canvas import draw_theme
-from homing.edits.screens.icons import icons
 
 MAGENTA = (255, 0, 255)
 SCREENSHOT = parse("screenshot")

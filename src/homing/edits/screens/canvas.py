@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image, ImageDraw
 
-from homing.edits._assets import draw_emoji, load_font, texts
-from homing.edits.screens.icons import disc_mask, icon_mask, rounded_mask
+from homing.edits._assets import SUPERSAMPLING, draw_emoji, icon_mask, load_font, texts
 
 LARGE = 60
 """Smallest radius without smooth edges: the masks of larger discs would fill the cache."""
@@ -122,7 +121,7 @@ class Canvas:
         if radius:
             for x in (area[0], area[2] - 2 * radius):
                 for y in (area[1], area[3] - 2 * radius):
-                    self._image.paste(fill, (x, y), disc_mask(2 * radius))
+                    self._image.paste(fill, (x, y), _disc_mask(2 * radius))
         self._rectangle(area[0] + radius, area[1], area[2] - radius, area[3], fill)
         self._rectangle(area[0], area[1] + radius, area[2], area[3] - radius, fill)
 
@@ -135,7 +134,7 @@ class Canvas:
         if radius >= LARGE:
             self._draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
         else:
-            self._image.paste(fill, (round(x - radius), round(y - radius)), disc_mask(round(2 * radius)))
+            self._image.paste(fill, (round(x - radius), round(y - radius)), _disc_mask(round(2 * radius)))
 
     def text(
         self,
@@ -224,7 +223,7 @@ class Canvas:
         left, top, width, height = self.slot
         small = photo.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=3.0)
         if self._radius:
-            self._image.paste(small, (left, top), rounded_mask(width, height, self._radius))
+            self._image.paste(small, (left, top), _rounded_mask(width, height, self._radius))
         else:
             self._image.paste(small, (left, top))
         return self._image
@@ -238,3 +237,24 @@ def _advance(font: str, size: int, word: str) -> float:
 def fit(ratio: float, width: float, height: float) -> tuple[float, float]:
     """The largest width and height of this ratio within these."""
     return min(width, height * ratio), min(height, width / ratio)
+
+
+@lru_cache(maxsize=256)
+def _disc_mask(diameter: int) -> Image.Image:
+    """A disc that fills its square."""
+    side = SUPERSAMPLING * max(1, diameter)
+    mask = Image.new("L", (side, side))
+    ImageDraw.Draw(mask).ellipse((0, 0, side - 1, side - 1), fill=255)
+    return mask.reduce(SUPERSAMPLING)
+
+
+def _rounded_mask(width: int, height: int, radius: int) -> Image.Image:
+    """A rectangle with round corners of at most this radius."""
+    radius = min(radius, width // 2, height // 2)
+    mask = Image.new("L", (width, height), 255)
+    corner = _disc_mask(2 * radius)
+    for x in (0, radius):
+        for y in (0, radius):
+            part = corner.crop((x, y, x + radius, y + radius))
+            mask.paste(part, (x and width - radius, y and height - radius))
+    return mask

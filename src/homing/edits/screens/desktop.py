@@ -108,9 +108,8 @@ def network(rng: np.random.Generator, ratio: float) -> Canvas:
     wide, high = fit(ratio, column - screen.pick((0, 32)), height - y - screen.pick((16, 60, 100)))
     screen.photo(left + (column - wide) / 2, y, wide, high)
     y += high
-    screen.text(
-        left + 16, y + 18, f"{screen.word('counts')} likes  ·  {screen.word('counts')} comments", 12, theme.faint
-    )
+    counts = f"{screen.word('counts')} likes  ·  {screen.word('counts')} comments"
+    screen.text(left + 16, y + 18, counts, 12, theme.faint)
     for number, (icon, label) in enumerate((("heart", "Like"), ("comment", "Comment"), ("share", "Share"))):
         x = left + (number + 0.4) * column / 3
         screen.icon(icon, x, y + 48, 17, theme.faint)
@@ -165,9 +164,8 @@ def window(rng: np.random.Generator, ratio: float) -> Canvas:
             screen.text(left + 16 + 64 * number, top + 42, menu, 12)
     foot = screen.pick((0, 28))
     if foot:
-        screen.text(
-            inside + 14, top + down - 14, f"{screen.word('counts')} KB   {screen.integer(20, 100)} %", 11, theme.faint
-        )
+        size = f"{screen.word('counts')} KB   {screen.integer(20, 100)} %"
+        screen.text(inside + 14, top + down - 14, size, 11, theme.faint)
     space, tall = across - (inside - left) - screen.pick((0, 24, 80)), down - 64 - foot
     wide, high = fit(ratio, space, tall)
     middle = (inside + left + across) / 2
@@ -220,10 +218,8 @@ def message(rng: np.random.Generator, ratio: float) -> Canvas:
     for name in screen.sample(texts("names"), 0, 2):
         screen.avatar(side + 38, y + 18, 18)
         screen.text(left, y + 8, name, 14, bold=True)
-        y = (
-            screen.paragraph(left, y + 20, width - left - 40, screen.pick(texts("replies") + texts("sentences")), 14)
-            + 16
-        )
+        reply = screen.pick(texts("replies") + texts("sentences"))
+        y = screen.paragraph(left, y + 20, width - left - 40, reply, 14) + 16
     screen.avatar(side + 38, y + 18, 18)
     long = screen.text(left, y + 8, screen.word("names"), 14, bold=True)
     screen.text(left + long + 10, y + 9, screen.word("when"), 11, theme.faint)
@@ -236,7 +232,6 @@ def message(rng: np.random.Generator, ratio: float) -> Canvas:
         screen.emoji(left + 16 + 54 * number, y + 12, 15)
         screen.text(left + 34 + 54 * number, y + 12, str(screen.integer(1, 30)), 11, anchor="mm")
     screen.box(side + 20, height - 56, width - side - 40, 42, theme.card, radius=8, outline=theme.line)
-    screen.text(
-        side + 40, height - 35, screen.pick(("Write a message…", "Reply to all", "Message #general")), 14, theme.faint
-    )
+    prompt = screen.pick(("Write a message…", "Reply to all", "Message #general"))
+    screen.text(side + 40, height - 35, prompt, 14, theme.faint)
     return screen

@@ -26,16 +26,13 @@ def _phone(rng: np.random.Generator, dark_share: float = 0.5) -> Canvas:
     return screen
 
 
-def _bottom_bar(screen: Canvas) -> float:
-    """Draw a row of icons at the bottom. Returns the y where it begins."""
+def _bottom_bar(screen: Canvas) -> None:
+    """Draw a row of icons at the bottom."""
     top = screen.height - 50
     screen.box(0, top, screen.width, 50, screen.theme.card)
     screen.box(0, top, screen.width, 1, screen.theme.line)
-    last = screen.pick(("person", "menu", "mail"))
-    screen.icons(
-        ("home", "search", screen.pick(("plus", "camera", "video")), "bell", last), 0, screen.width, top + 24, 21
-    )
-    return top
+    last, middle = screen.pick(("person", "menu", "mail")), screen.pick(("plus", "camera", "video"))
+    screen.icons(("home", "search", middle, "bell", last), 0, screen.width, top + 24, 21)
 
 
 def feed(rng: np.random.Generator, ratio: float) -> Canvas:
@@ -136,7 +133,8 @@ def chat(rng: np.random.Generator, ratio: float) -> Canvas:
     screen.icon("video", width - 60, 53, 20, ink)
     screen.icon("phone", width - 24, 53, 18, ink)
     y = 94.0
-    replies = screen.sample(texts("replies"), len(texts("replies")), len(texts("replies")))
+    count = len(texts("replies"))
+    replies = screen.sample(texts("replies"), count, count)
     for _ in range(screen.integer(1, 4)):
         y = _bubble(screen, y, replies.pop(), mine=screen.happens(0.5)) + 8
     mine, border = screen.happens(0.5), screen.pick((0, 3, 3))
