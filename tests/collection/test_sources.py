@@ -7,6 +7,7 @@ import pytest
 
 from homing.collection import Collection
 from homing.errors import HomingError
+from homing.photo import find_photos
 
 
 def states(outcomes: list) -> list[str]:
@@ -165,3 +166,13 @@ def test_sources_without_a_common_folder_are_rejected(collection: Collection, fo
     collection.storage.update_source(1, collection.storage.source_and_state(1)[0], "elsewhere:/photo.jpg")
     with pytest.raises(HomingError, match="no common folder"):
         collection.activate_passive(tmp_path / "out")
+
+
+def test_a_folder_that_was_listed_is_not_listed_again(collection: Collection, folder: Path, tmp_path: Path) -> None:
+    found = find_photos([folder])
+    shutil.copy(folder / "flower.jpg", folder / "later.jpg")
+    assert states(collection.add(found)) == ["added"] * 4
+    released = collection.activate(found, tmp_path / "out", recipe="paper-fast")
+    assert sorted(str(Path(str(each.released)).relative_to(tmp_path / "out")) for each in released) == sorted(
+        str(each.name) for each in found
+    )
