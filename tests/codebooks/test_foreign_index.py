@@ -23,6 +23,9 @@ DIM = 32
 SPECS = [
     *("PQ8x4", "OPQ4,PQ4x4", "IVF16,PQ8x4", "OPQ4,IVF16,PQ4x4", "IVF16,Flat", "IVF16,SQ8", "IVF16,RQ4x4", "SQ8"),
     *("IVF16,PQ8x4fs", "PQ8x4fs", "LSH", "RaBitQ", "IVF16,RaBitQ", "HNSW16,Flat", "RQ4x4", "PCA16,IVF16,Flat"),
+    *("ITQ16,LSH", "L2norm,PQ8x4", "L2norm,IVF16,PQ8x4", "RR16,PQ4x4", "OPQ4_16,IVF16,PQ4x4", "IMI2x4,PQ8x4"),
+    *("LSQ4x4", "PRQ2x2x4", "PLSQ2x2x4", "IVF16,LSQ4x4", "IVF16,PRQ2x2x4", "IVF16,PLSQ2x2x4"),
+    *("HNSW16,PQ8x4", "HNSW16,SQ8", "HNSW16,RaBitQ"),
 ]
 
 
@@ -38,7 +41,10 @@ def faiss_index(spec: str, vectors: int = 0, metric: int = faiss.METRIC_L2) -> f
     index = faiss.index_factory(DIM, spec, metric)
     index.train(descriptors(1000).numpy())
     if vectors:
-        index.add(descriptors(vectors, seed=1).numpy())
+        rows = descriptors(vectors, seed=1).numpy()
+        # Codes of LSQ depend on the batch; homing encodes one descriptor at a time.
+        for part in np.split(rows, vectors) if "LSQ" in spec else [rows]:
+            index.add(part)
     return index
 
 
@@ -55,6 +61,7 @@ def test_a_search_finds_what_faiss_finds_in_the_index(spec: str, network: Networ
     if hasattr(index, "hnsw"):
         index.hnsw.efSearch = EF_SEARCH
     book = imported(index, network)
+    assert book.spec == spec.replace("HNSW16,Flat", "HNSW16")
     assert index.ntotal == 300
     assert book.new_faiss().ntotal == 0
     ours = FaissIndex(book)
@@ -119,6 +126,26 @@ def test_other_extractors_need_descriptors(network: NetworkExtractor) -> None:
         Codebook.from_faiss(faiss_index("PQ8x4"), extractor=network)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    ["IVF16,PQ8x4fsr", "LSH64r", "RQ1x6_3x4", "IVF16,RQ4x4_Nqint8", "PCAW16,LSH", "ITQ16,LSH", "L2norm,IVF16,PQ8x4"],
+)
+def test_the_spec_is_the_factory_string(spec: str, network: NetworkExtractor) -> None:
+    assert imported(faiss_index(spec), network).spec == spec
+
+
+def test_a_transform_without_a_factory_string_is_given_by_its_class(network: NetworkExtractor, tmp_path: Path) -> None:
+    faiss.write_index(faiss_index("OPQ4,PQ4x4"), str(tmp_path / "opq.faiss"))  # written as a plain matrix
+    assert imported(tmp_path / "opq.faiss", network).spec == "LinearTransform32,PQ4x4"
+
+
+def sharded() -> faiss.Index:
+    """An index that FAISS cannot write."""
+    shards = faiss.IndexShards(DIM)
+    shards.add_shard(faiss.IndexFlatL2(DIM))
+    return shards
+
+
 def untrained() -> faiss.Index:
     return faiss.index_factory(DIM, "IVF16,PQ8x4")
 
@@ -128,6 +155,7 @@ def untrained() -> faiss.Index:
     [
         (untrained, "is not trained; call index.train"),
         (lambda: faiss_index("IVF16,Flat", metric=faiss.METRIC_INNER_PRODUCT), "does not compare by L2 distance"),
+        (sharded, "FAISS cannot copy 'IndexShards': "),
         (lambda: faiss.IndexBinaryFlat(DIM), "binary indexes are not supported; supported are PQ, SQ"),
         (lambda: faiss_index("PQ4x4,RFlat"), "is of an unsupported family"),
         (lambda: faiss_index("NSG16", vectors=200), "is of an unsupported family"),

@@ -8,11 +8,11 @@ from typing import Any
 import faiss
 import numpy as np
 import torch
-from faiss.contrib.factory_tools import reverse_index_factory
 from torch import Tensor
 
 from homing.codebooks.bundled import available, bundled_distractors, load
 from homing.codebooks.codebook import Codebook
+from homing.codebooks.factory_string import factory_string
 from homing.codebooks.faiss_training import refuse_one_code
 from homing.codebooks.null_distribution import NullDistribution, PairDistances
 from homing.codebooks.quantizer import SUPPORTED_FAMILIES, Quantizer
@@ -31,12 +31,13 @@ def import_index(
     if isinstance(index, str | Path):
         name = name or Path(index).stem
         index = _read(Path(index))
-    emptied = _without_vectors(index)
+    trained = _trained_index(index)  # FAISS frees it together with `index`
+    emptied = _without_vectors(trained)
     if emptied.d != extractor.dim:
         raise CodebookError(
             f"the index has {emptied.d} dimensions, descriptors of extractor '{extractor.name}' have {extractor.dim}"
         )
-    spec = _factory_string(emptied)
+    spec = factory_string(trained)  # of the original: a copy has lost the kind of some transforms
     quantizer = Quantizer(emptied, spec)
     _check_metrics(quantizer)
     rows = None if descriptors is None else _check_descriptors(descriptors, extractor)
@@ -59,8 +60,8 @@ def _read(path: Path) -> Any:
         raise CodebookError(f"{path} is not a FAISS index of float vectors: {error}") from error
 
 
-def _without_vectors(index: Any) -> Any:
-    """A copy of an index without its vectors. The index must be trained, and in CPU memory."""
+def _trained_index(index: Any) -> Any:
+    """The index below its ids, if it is trained and in CPU memory."""
     if type(index).__name__.startswith("GpuIndex"):
         raise CodebookError("the index is on a GPU; pass faiss.index_gpu_to_cpu(index)")
     if isinstance(index, faiss.IndexBinary):
@@ -69,25 +70,26 @@ def _without_vectors(index: Any) -> Any:
         raise CodebookError(f"index must be a faiss.Index or the path of a file of one, got {type(index).__name__}")
     index = faiss.downcast_index(index)
     if isinstance(index, faiss.IndexIDMap):
-        return _without_vectors(index.index)
+        return _trained_index(index.index)
     if not index.is_trained:
         raise CodebookError("the index is not trained; call index.train(descriptors) first")
     ivf: Any = faiss.try_extract_index_ivf(index)
     if ivf is not None and isinstance(faiss.downcast_InvertedLists(ivf.invlists), faiss.OnDiskInvertedLists):
         raise CodebookError("the inverted lists of the index are on disk; pass the trained index without its vectors")
-    emptied: Any = faiss.clone_index(index)
-    emptied.reset()
+    return index
+
+
+def _without_vectors(index: Any) -> Any:
+    """A copy of an index without its vectors."""
+    try:
+        # Through bytes: faiss.clone_index knows fewer transforms.
+        emptied: Any = faiss.deserialize_index(faiss.serialize_index(index))
+        emptied.reset()
+    except RuntimeError as error:
+        raise CodebookError(f"FAISS cannot copy '{factory_string(index)}': {error}") from error
     if (ivf := faiss.try_extract_index_ivf(emptied)) is not None:
         ivf.set_direct_map_type(faiss.DirectMap.NoMap)  # type: ignore[attr-defined]
     return emptied
-
-
-def _factory_string(index: Any) -> str:
-    """The factory string of an index, or its class where FAISS cannot tell the string."""
-    try:
-        return str(reverse_index_factory(index))
-    except (NotImplementedError, KeyError, AssertionError):
-        return type(index).__name__
 
 
 def _check_metrics(quantizer: Quantizer) -> None:
