@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from homing import reports
 from homing.cli import app
+from homing.cli._jobs import Tally
 from homing.collection import Outcome
 from homing.errors import HomingError
 from homing.imaging import render_page
@@ -56,9 +57,27 @@ def test_only_photos_with_remarks_get_a_line(job: tuple[Path, str]) -> None:
     assert not any("<b>cat&.png" in line for line in lines)
     (failed,) = (line for line in lines if "broken.jpg" in line)
     (unchanged,) = (line for line in lines if "blank.png" in line)
-    (note,) = (line for line in lines if line.startswith("note "))
+    (note,) = (line for line in lines if "small.webp" in line)
     assert failed.startswith("failed    ") and unchanged.startswith("unchanged ")
-    assert re.fullmatch(rf"note      {re.escape(str(folder / 'photos' / 'small.webp'))}: WEBP grew from .* to .*", note)
+    photo = re.escape(str(folder / "photos" / "small.webp"))
+    assert re.fullmatch(rf"activated {photo}: written with .* of the change\. WebP grew from .* to .*\.", note)
+
+
+def test_a_photo_with_a_reason_and_notes_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Tally({}).reporter(lambda: None)
+    reason, notes = "written with finer quantization", ["AVIF grew from 1 KB to 3 KB.", "EXIF was dropped."]
+    quality = {"psnr": 44.0, "ssim": 1.0, "linf": 3.0}
+    for resumed in (False, True):
+        report(Outcome(photo="a", state="activated", reason=reason, notes=notes, resumed=resumed, **quality))
+        report(Outcome(photo="b", state="activated", reason=reason, resumed=resumed, **quality))
+        report(Outcome(photo="c", state="activated", notes=notes, resumed=resumed, **quality))
+        report(Outcome(photo="d", state="activated", resumed=resumed, **quality))
+    lines = [
+        f"activated a: {reason}. {' '.join(notes)}",
+        f"activated b: {reason}",
+        f"note      c: {' '.join(notes)}",
+    ]
+    assert capsys.readouterr().err.splitlines() == lines * 2
 
 
 def test_json_has_sizes_and_notes(outcomes: list[Outcome]) -> None:

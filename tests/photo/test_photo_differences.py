@@ -56,15 +56,43 @@ def test_reason_of_growth_if_the_coding_is_kept() -> None:
     assert note.endswith(": the change adds detail, which compresses badly.")
 
 
+@pytest.mark.parametrize(
+    ("format", "name", "quality"), [("WEBP", "WebP", 90), ("AVIF", "AVIF", 90), ("HEIC", "HEIC", 80)]
+)
+def test_a_file_of_low_quality_grows_because_of_the_quality_it_is_written_at(
+    format: str, name: str, quality: int
+) -> None:
+    data = saved(scene(), format, quality=30)
+    cause = f": it is written at quality {quality} of 100 or higher, and the change adds detail."
+    usual, finer = (_notes(data, finer=finer)[0] for finer in (False, True))
+    assert usual.startswith(f"{name} grew from ") and usual.endswith(cause)
+    assert finer.startswith(f"{name} grew from ") and finer.endswith(cause)
+
+
+def test_lossless_webp_grows_because_of_the_change() -> None:
+    data = saved(np.full((200, 200, 3), 100, np.uint8), "WEBP", lossless=True)
+    photo = Photo.decode(data, "a")
+    moved = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    (note,) = differences(data, changed.encode())
+    assert note.startswith("WebP grew") and note.endswith(": the change adds detail, which compresses badly.")
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+def test_notes_are_sentences(format: str) -> None:
+    deep = lossless(noise(40, 50, 4, dtype=np.uint16), "PNG")
+    for note in _notes(deep, format.lower()):
+        assert note[0] == note[0].upper() and note.endswith(".") and "WEBP" not in note
+
+
 def test_finer_jpeg() -> None:
     notes = _notes(saved(scene(), "JPEG", quality=75, subsampling=2), finer=True)
-    assert "written with finer quantization tables" in " ".join(notes)
-    assert "written with color at full resolution." in notes
+    assert "finer quantization tables" in " ".join(notes)
+    assert "Written with color at full resolution." in notes
 
 
 def test_progressive_to_baseline_jpeg() -> None:
     progressive, baseline = (saved(scene(), "JPEG", progressive=each) for each in (True, False))
-    assert differences(progressive, baseline) == ["progressive coding became baseline."]
+    assert differences(progressive, baseline) == ["Progressive coding became baseline."]
     assert _notes(progressive) == []
 
 
@@ -76,10 +104,10 @@ def test_cmyk_to_srgb() -> None:
 
 def test_lost_bits_alpha_and_profile() -> None:
     deep = lossless(noise(40, 50, 4, dtype=np.uint16), "PNG")
-    assert {"16 bits per channel became 8.", "transparent areas became white."} <= set(_notes(deep, "jpeg"))
+    assert {"16 bits per channel became 8.", "Transparent areas became white."} <= set(_notes(deep, "jpeg"))
     assert "16 bits per channel became 10." in _notes(deep, "heic")
     gray = saved(scene(), "PNG", "L", icc_profile=gray_profile())
-    assert any("gray became RGB" in note for note in _notes(gray, "bmp"))
+    assert any("gray became RGB" in note.lower().replace("rgb", "RGB") for note in _notes(gray, "bmp"))
 
 
 @pytest.mark.parametrize("bits", [10, 12])
@@ -100,22 +128,22 @@ def test_iptc_and_layers_of_tiff() -> None:
         assert "IPTC was dropped." in _notes(buffer.getvalue(), "jpeg")
     buffer = BytesIO()
     tifffile.imwrite(buffer, scene(), photometric="rgb", extratags=[(37724, 7, 64, bytes(64), True)])
-    assert _notes(buffer.getvalue()) == ["the Photoshop layers were dropped."]
+    assert _notes(buffer.getvalue()) == ["The Photoshop layers were dropped."]
 
 
 def test_text_of_png() -> None:
     text = PngInfo()
     text.add_text("Author", "Ann")
     assert _notes(saved(scene(), "PNG", pnginfo=text)) == []
-    assert "comment was dropped." in _notes(saved(scene(), "PNG", pnginfo=text), "bmp")
+    assert "Comment was dropped." in _notes(saved(scene(), "PNG", pnginfo=text), "bmp")
     xmp = PngInfo()
     xmp.add_itxt("XML:com.adobe.xmp", XMP.decode())
-    assert not any("comment" in note for note in _notes(saved(scene(), "PNG", pnginfo=xmp), "jpeg"))
+    assert not any("omment" in note for note in _notes(saved(scene(), "PNG", pnginfo=xmp), "jpeg"))
 
 
 def test_metadata_that_the_format_does_not_support() -> None:
     data = saved(scene(), "JPEG", exif=exif(1), xmp=XMP, comment=b"hello")
-    assert {"EXIF was dropped.", "XMP was dropped.", "comment was dropped."} <= set(_notes(data, "bmp"))
+    assert {"EXIF was dropped.", "XMP was dropped.", "Comment was dropped."} <= set(_notes(data, "bmp"))
     assert not any("dropped" in note for note in _notes(data))
 
 
@@ -134,4 +162,4 @@ def test_dropped_pictures() -> None:
 
 def test_a_header_that_cannot_be_read_is_a_note() -> None:
     (note,) = differences(saved(scene(), "PNG"), b"not a photo")
-    assert note.startswith("the differences from the original are not known: ")
+    assert note.startswith("The differences from the original are not known: ")

@@ -25,7 +25,7 @@ from homing.objectives import Objective
 from homing.perception import Quality
 from homing.perception.quality import UNCHANGED, measure_batch
 from homing.photo import QUICK_FORMATS, Photo, differences, format_name
-from homing.photo.files import SUFFIXES, has_suffix_of
+from homing.photo.files import SUFFIXES, display_format, has_suffix_of
 
 MIN_LOSS_DECREASE = 1e-3  # relative decrease required of the loss: more than rounding errors of the network
 _WEAKER = (0.5, 0.25)
@@ -64,8 +64,8 @@ class Activation:
         format = Photo.decode(self.data, os.fspath(path)).format
         if not has_suffix_of(Path(path), format):
             raise PhotoError(
-                f"{os.fspath(path)}: the file is {format}, so its name must end in {SUFFIXES[format]}; for another "
-                "format, activate the photo with `format`"
+                f"{os.fspath(path)}: the file is {display_format(format)}, so its name must end in "
+                f"{SUFFIXES[format]}; for another format, activate the photo with `format`"
             )
         with report_write_errors(Path(path)):
             write_atomically(Path(path), self.data)

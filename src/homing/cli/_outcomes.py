@@ -53,11 +53,11 @@ class Tally:
         if outcome.state == "activated":
             for name in self._quality:
                 self._quality[name] += getattr(outcome, name)
-        if outcome.reason is not None:
+        if outcome.reason is not None or outcome.remarks:
+            reason = f"{outcome.reason}." if outcome.reason is not None and outcome.remarks else outcome.reason
+            text = " ".join(filter(None, [reason, *outcome.remarks]))
             style = "red" if outcome.state == "failed" else "yellow"
-            print_remark(outcome.state, f"{outcome.photo}: {outcome.reason}", style)
-        if outcome.remarks and not outcome.resumed:
-            print_remark("note", f"{outcome.photo}: {' '.join(outcome.remarks)}")
+            print_remark("note" if outcome.reason is None else outcome.state, f"{outcome.photo}: {text}", style)
 
     def summary(self) -> str:
         """Counts, mean quality and sizes of files in one line."""

@@ -1,5 +1,6 @@
 """Read photos from files and write them back, with their metadata."""
 
+from homing._public import list_public
 from homing.photo._codecs import check_size, image_size
 from homing.photo._jpeg import JpegTables
 from homing.photo.differences import differences
@@ -31,3 +32,5 @@ __all__ = [
     "read_file",
     "read_square",
 ]
+
+__dir__ = list_public(__name__)

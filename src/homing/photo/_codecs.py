@@ -17,7 +17,7 @@ from homing.errors import PhotoError, TooLargeError, UnsupportedError
 from homing.photo import _heif, _jpeg, _pillow, _png, _tiff
 from homing.photo._metadata import is_heif, is_tiff
 from homing.photo._pixels import CMYK_CHANNELS, Decoding, Header, in_srgb, is_cmyk, mode_of, usable_profile
-from homing.photo.files import SUFFIXES
+from homing.photo.files import SUFFIXES, display_format
 
 if TYPE_CHECKING:
     from homing.photo.photo import Photo
@@ -155,7 +155,7 @@ def encode(photo: Photo, format: str, finer: bool, quick: bool) -> bytes:
                 lossy |= {"WEBP": _pillow.encode_webp, "AVIF": _pillow.encode_avif}
                 return lossy[format](photo, finer)
     except DECODE_ERRORS as error:
-        raise PhotoError(f"{photo.name}: cannot be written as {format}: {one_line(error)}") from error
+        raise PhotoError(f"{photo.name}: cannot be written as {display_format(format)}: {one_line(error)}") from error
 
 
 def is_lossless(photo: Photo) -> bool:

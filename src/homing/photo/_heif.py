@@ -15,11 +15,11 @@ import pillow_heif
 from homing.errors import PhotoError
 from homing.photo._metadata import Metadata, is_heif
 from homing.photo._pixels import Decoding, Header, in_srgb, planes, straight, upright
+from homing.photo.files import QUALITIES
 
 if TYPE_CHECKING:
     from homing.photo.photo import Photo
 
-_QUALITY, _FINER_QUALITY = 80, 95
 # Slower presets of x265 take at least four times as long for slightly smaller files.
 _PRESET = "ultrafast"
 # Properties of a picture that stay valid after a small change of its pixels.
@@ -86,7 +86,7 @@ def encode(photo: Photo, finer: bool) -> bytes:
         oriented.tobytes(),
         buffer,
         bit_depth=bits,
-        quality=_FINER_QUALITY if finer else _QUALITY,
+        quality=QUALITIES["HEIC"][finer],
         chroma=444 if finer else before.get("chroma", 420),
         enc_params={"preset": _PRESET},
         **carried,

@@ -13,6 +13,7 @@ from homing.errors import PhotoError
 from homing.photo import _png
 from homing.photo._metadata import Directory, Metadata
 from homing.photo._pixels import Decoding, Header, in_srgb, planes, to_8_bit, upright
+from homing.photo.files import QUALITIES
 
 if TYPE_CHECKING:
     from homing.photo.photo import Photo
@@ -63,7 +64,7 @@ def encode_webp(photo: Photo, finer: bool) -> bytes:
     # Lossy WebP halves the resolution of color: only a photo that was lossy WebP before loses nothing visible.
     lossless = finer if photo.format != "WEBP" else is_lossless_webp(photo.data)
     image, carried = _without_gray_profile(photo)
-    return save(image, "WEBP", lossless=lossless, quality=98 if finer else 90, exact=True, **carried)
+    return save(image, "WEBP", lossless=lossless, quality=QUALITIES["WEBP"][finer], exact=True, **carried)
 
 
 def encode_avif(photo: Photo, finer: bool) -> bytes:
@@ -73,7 +74,7 @@ def encode_avif(photo: Photo, finer: bool) -> bytes:
         settings["subsampling"] = "4:4:4"
     if photo.alpha is not None:
         settings["advanced"] = {"a:cq-level": "0"}  # lossless alpha
-    return save(image, "AVIF", quality=98 if finer else 90, **settings)
+    return save(image, "AVIF", quality=QUALITIES["AVIF"][finer], **settings)
 
 
 def encode_bmp(photo: Photo) -> bytes:

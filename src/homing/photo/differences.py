@@ -14,7 +14,9 @@ from homing._io.paths import one_line
 from homing.errors import PhotoError
 from homing.photo import _heif, _png
 from homing.photo._codecs import DECODE_ERRORS
+from homing.photo._pillow import is_lossless_webp
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
+from homing.photo.files import QUALITIES, display_format
 
 _GROWTH = 1.5  # larger files than this factor times the original are reported
 _PALETTE, _BILEVEL, _GRAY, _RGB, _CMYK = "palette", "black and white", "gray", "RGB", "CMYK"
@@ -41,6 +43,7 @@ class _Header(NamedTuple):
     chroma: tuple[int, ...] | int | None = None
     progressive: bool = False
     tables: tuple[tuple[int, ...], ...] = ()
+    lossless: bool = False
 
 
 def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
@@ -53,12 +56,22 @@ def differences(before: bytes, after: bytes, name: str = "photo") -> list[str]:
     try:
         old, new = _header(before, name), _header(after, name)
     except (PhotoError, *DECODE_ERRORS) as error:  # a note must not cost a photo that could be released
-        return [f"the differences from the original are not known: {one_line(error)}."]
+        return [f"The differences from the original are not known: {one_line(error)}."]
     changes = [*_pixel_changes(old, new), *_coding_changes(old, new), *_losses(old, new)]
-    if len(after) <= _GROWTH * len(before):
-        return changes
-    cause = changes[0].rstrip(".") if changes else "the change adds detail, which compresses badly"
-    return [f"{new.format} grew from {format_size(len(before))} to {format_size(len(after))}: {cause}.", *changes[1:]]
+    if len(after) > _GROWTH * len(before):
+        cause, changes = _cause_of_growth(old, new, changes)
+        sizes = f"{format_size(len(before))} to {format_size(len(after))}"
+        changes = [f"{display_format(new.format)} grew from {sizes}: {cause}", *changes]
+    return [each[0].upper() + each[1:] for each in changes]
+
+
+def _cause_of_growth(old: _Header, new: _Header, changes: list[str]) -> tuple[str, list[str]]:
+    """Why a file is larger, as the end of a sentence, and the other changes."""
+    if old.format == new.format and new.format in QUALITIES and not new.lossless:
+        # The quality of the original is not known: such a file does not state it.
+        quality, _ = QUALITIES[new.format]
+        return f"it is written at quality {quality} of 100 or higher, and the change adds detail.", changes
+    return (changes[0], changes[1:]) if changes else ("the change adds detail, which compresses badly.", [])
 
 
 def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
@@ -80,7 +93,7 @@ def _srgb(new: _Header) -> str:
 
 def _coding_changes(old: _Header, new: _Header) -> Iterator[str]:
     if old.format != new.format:
-        yield f"{old.format} became {new.format}."
+        yield f"{display_format(old.format)} became {display_format(new.format)}."
         return
     if old.tables != new.tables:
         yield "written with finer quantization tables."
@@ -161,6 +174,7 @@ def _pillow_header(data: bytes) -> _Header:
             chroma=chroma,
             progressive=bool(image.info.get("progressive")),
             tables=tables,
+            lossless=format == "WEBP" and is_lossless_webp(data),
         )
 
 

@@ -35,6 +35,9 @@ _PHOTO_SUFFIXES = {*SUFFIXES.values(), *_OTHER_SUFFIXES, ".gif"}
 _MAX_NAME_BYTES = 200  # file systems accept 255, and temporary names are longer
 _SHORT = {"JPG": "JPEG", "TIF": "TIFF", "HEIF": "HEIC", "HIF": "HEIC"}
 
+QUALITIES = {"WEBP": (90, 98), "AVIF": (90, 98), "HEIC": (80, 95)}
+"""The quality that each lossy format but JPEG is written at, of 100: as usual, and finer."""
+
 QUICK_FORMATS = ("PNG",)
 """The formats that can be written faster, as a larger file with the same pixels."""
 
@@ -48,6 +51,11 @@ def format_name(name: str) -> str:
     if format not in SUFFIXES:
         raise UnknownNameError("format", name.lower(), map(str.lower, SUFFIXES))
     return format
+
+
+def display_format(format: str) -> str:
+    """A format, a key of `SUFFIXES` or Pillow's name of another, as it is spelled in sentences."""
+    return "WebP" if format == "WEBP" else format
 
 
 def has_suffix_of(name: Path, format: str) -> bool:
