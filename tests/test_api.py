@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import pydoc
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
@@ -47,8 +49,30 @@ def test_dir_lists_exactly_the_public_names_and_each_exists() -> None:
         _ = homing.searching
 
 
+PACKAGES = [*homing._PACKAGES, "edits.differentiable"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dir_of_a_package_lists_exactly_its_public_names(package: str) -> None:
+    code = (  # in a new process: modules that are imported otherwise become attributes of their package
+        f"import homing; package = homing.{package}; assert dir(package) == sorted(package.__all__), dir(package);"
+        "print(all(getattr(package, name) is not None for name in dir(package)), hasattr(package, 'searching'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_function_and_class_of_a_package_has_a_docstring(package: str) -> None:
+    module = import_module(f"homing.{package}")
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isfunction(value) or inspect.isclass(value):
+            assert (value.__doc__ or "").strip(), name
+
+
 def test_every_public_function_and_class_has_a_docstring() -> None:
-    values = {"CodebookLike", "ExtractorLike", "PhotoLike", "RECIPES", "Verdict", "__version__"}
+    values = {"CodebookLike", "ExtractorLike", "PhotoLike", "PhotosLike", "RECIPES", "Verdict", "__version__"}
     for name in set(dir(homing)) - values:
         assert (getattr(homing, name).__doc__ or "").strip(), name
 

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -263,12 +265,12 @@ def python_reference() -> tuple[list[str], dict[str, list[str]]]:
     """The names of `homing` on the page of the Python API, and the names of each package."""
     names, packages = (ROOT / "docs" / "reference" / "python.md").read_text().split("## Packages")
     listed = {}
-    for package, members in re.findall(r"^\.\. automodule:: homing\.(\w+)\n   :(.*)$", packages, re.MULTILINE):
-        module = getattr(homing, package)
+    for package, members in re.findall(r"^\.\. automodule:: homing\.([\w.]+)\n   :(.*)$", packages, re.MULTILINE):
+        module = import_module(f"homing.{package}")
         listed[package] = members.removeprefix("members: ").split(", ") if members.startswith("members: ") else []
         listed[package] += re.findall(rf"^\.\. (?:auto\w+|py:data):: homing\.{package}\.(\w+)$", packages, re.MULTILINE)
-        if members == "members:":
-            listed[package] += [name for name in vars(module) if not name.startswith("_")]
+        if members == "members:":  # what is only data, such as the type of a value, has no docstring
+            listed[package] += [name for name in module.__all__ if hasattr(getattr(module, name), "__module__")]
     return re.findall(r"^\.\. (?:auto\w+|py:data):: (\w+)$", names, re.MULTILINE), listed
 
 
@@ -276,9 +278,23 @@ def test_the_python_reference_documents_every_name() -> None:
     documented, packages = python_reference()
     assert len(documented) == len(set(documented))
     assert {*documented} == {*homing.__all__}
-    assert {*documented, *packages} == {*dir(homing)}
-    for package, names in packages.items():
-        assert all(hasattr(getattr(homing, package), name) for name in names), package
+    assert {*documented, *packages} - {"edits.differentiable"} == {*dir(homing)}
+
+
+def is_listed(module: ModuleType, name: str, listed: list[str]) -> bool:
+    """Whether the reference lists a name of a package under the package, or above as a name of homing."""
+    names = (name, f"{name}_{module.__name__.rpartition('.')[2]}", f"{name}_extractor")
+    is_top = any(getattr(homing, each, None) is getattr(module, name) for each in names)
+    return name in listed or is_top
+
+
+def test_the_python_reference_documents_every_name_of_every_package() -> None:
+    _, packages = python_reference()
+    for package, listed in packages.items():
+        module = import_module(f"homing.{package}")
+        assert [name for name in module.__all__ if not is_listed(module, name, listed)] == [], package
+        public = {*module.__all__}
+        assert [name for name in listed if name not in public] == [], package
 
 
 def test_functions_of_packages_that_the_docs_use_are_in_the_python_reference() -> None:

@@ -9,6 +9,7 @@ import homing
 
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
+    ["_public"],
     ["errors"],
     ["_extras", "_options", "_tensors"],
     ["alignment"],

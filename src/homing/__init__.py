@@ -58,11 +58,14 @@ if TYPE_CHECKING:
         BusyError,
         CodebookError,
         CollectionError,
+        FormatError,
         HomingError,
         NotFoundError,
         PhotoError,
         StorageUnavailableError,
+        TooLargeError,
         UnknownNameError,
+        UnsupportedError,
     )
     from homing.extractors import (
         Extractor,
@@ -72,7 +75,7 @@ if TYPE_CHECKING:
         register as register_extractor,
     )
     from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND
-    from homing.photo import Photo, PhotoLike
+    from homing.photo import Photo, PhotoLike, PhotosLike
     from homing.service.client import Client
 
 __version__ = version("homing")
@@ -107,11 +110,11 @@ _NAMES = {
     "codebooks": "Codebook CodebookLike",
     "collection": "Collection Export Finding Info Match Outcome Reference Release SearchResult SearchSettings Selection"
     " Verdict",
-    "errors": "BusyError CodebookError CollectionError HomingError NotFoundError PhotoError StorageUnavailableError"
-    " UnknownNameError",
+    "errors": "BusyError CodebookError CollectionError FormatError HomingError NotFoundError PhotoError"
+    " StorageUnavailableError TooLargeError UnknownNameError UnsupportedError",
     "extractors": "Extractor ExtractorLike NetworkExtractor",
     "perception": "JND Budget UniformJND Linf PrintedJND Quality",
-    "photo": "Photo PhotoLike",
+    "photo": "Photo PhotoLike PhotosLike",
     "service.client": "Client",
 }
 _SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()} | {
@@ -136,6 +139,7 @@ __all__ = [
     "Extractor",
     "ExtractorLike",
     "Finding",
+    "FormatError",
     "HomingError",
     "Info",
     "Linf",
@@ -146,6 +150,7 @@ __all__ = [
     "Photo",
     "PhotoError",
     "PhotoLike",
+    "PhotosLike",
     "PrintedJND",
     "Quality",
     "Recipe",
@@ -155,8 +160,10 @@ __all__ = [
     "SearchSettings",
     "Selection",
     "StorageUnavailableError",
+    "TooLargeError",
     "UniformJND",
     "UnknownNameError",
+    "UnsupportedError",
     "Verdict",
     "__version__",
     "activate",

@@ -5,6 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from homing._public import list_public
+
+__all__ = [
+    "BusyError",
+    "CodebookError",
+    "CollectionError",
+    "FormatError",
+    "HomingError",
+    "NotFoundError",
+    "PhotoError",
+    "StorageUnavailableError",
+    "TooLargeError",
+    "UnknownNameError",
+    "UnsupportedError",
+]
+
+__dir__ = list_public(__name__)
+
 
 class HomingError(Exception):
     """Base of all errors that homing raises on purpose. The message is one line: expected, got, what to do."""

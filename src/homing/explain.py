@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from homing._public import list_public
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
 from homing.edits import PAPER
@@ -16,6 +17,10 @@ from homing.errors import CollectionError, PhotoError
 from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels
 from homing.photo import MemoryPhoto, Photo, PhotoLike, as_photo, read_file
+
+__all__ = ["EditResult", "Explanation", "Position", "explain"]
+
+__dir__ = list_public(__name__)
 
 NEIGHBORS = 5
 

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from homing._public import list_public
 from homing.codebooks import Codebook
 from homing.codebooks.transforms import compose, to_torch
 from homing.errors import CodebookError
@@ -32,6 +33,7 @@ __all__ = [
     "has_objective",
     "objective_for",
 ]
+__dir__ = list_public(__name__)
 
 ObjectiveKind = Literal["margin", "paper"]
 ObjectiveType = TypeVar("ObjectiveType", bound="Objective")

@@ -1,5 +1,6 @@
 """Codebooks: frozen quantizers that determine the codes in an index."""
 
+from homing._public import list_public
 from homing.codebooks.bundled import CodebookLike, available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
@@ -15,3 +16,5 @@ __all__ = [
     "has_distractors",
     "load",
 ]
+
+__dir__ = list_public(__name__)

@@ -1,5 +1,6 @@
 """The collection of one user's references on disk: catalog, codes, descriptors and index."""
 
+from homing._public import list_public
 from homing.collection._export import Export
 from homing.collection._remove import Selection
 from homing.collection.checks import check
@@ -30,3 +31,5 @@ __all__ = [
     "switch",
     "verdict_of",
 ]
+
+__dir__ = list_public(__name__)

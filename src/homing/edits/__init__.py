@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
+from homing._public import list_public
 from homing.edits._registry import KINDS, Edit, Kind, edit, parse
 from homing.edits._views import Views
 from homing.edits.mixed import Ranges, random_edits, sample_edits
@@ -26,6 +27,7 @@ __all__ = [
     "random_edits",
     "sample_edits",
 ]
+__dir__ = list_public(__name__)
 
 # Importing a module registers its edits: the bundled ones, and those of other packages' entry points `homing.edits`.
 for _module in iter_modules(__path__):

@@ -1,5 +1,6 @@
 """Estimates for large collections: machines, hours, storage, search latency and cost, from measured rates."""
 
+from homing._public import list_public
 from homing.estimate.calculation import estimate
 from homing.estimate.rates import Rate, load_rates
 from homing.estimate.request import (
@@ -26,3 +27,5 @@ __all__ = [
     "estimate",
     "load_rates",
 ]
+
+__dir__ = list_public(__name__)

@@ -1,5 +1,6 @@
 """Extractors: networks that compute the descriptor of a photo."""
 
+from homing._public import list_public
 from homing.extractors.base import Extractor, NetworkExtractor, describe_images
 from homing.extractors.published import fetch, fetched
 from homing.extractors.registry import ExtractorLike, available, load, register
@@ -15,3 +16,5 @@ __all__ = [
     "load",
     "register",
 ]
+
+__dir__ = list_public(__name__)

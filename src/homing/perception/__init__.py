@@ -1,5 +1,6 @@
 """Pixel budgets based on visibility, and quality metrics of changed photos."""
 
+from homing._public import list_public
 from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named
 from homing.perception.jnd import jnd_map
 from homing.perception.quality import Quality, measure
@@ -16,3 +17,5 @@ __all__ = [
     "jnd_map",
     "measure",
 ]
+
+__dir__ = list_public(__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from homing._public import import_lazily, list_public
 
 if TYPE_CHECKING:
     from homing.service.app import create_app
@@ -12,11 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Keys", "Limits", "create_app"]
 
-# Imported on first use: the client needs none of the server's dependencies.
-_MODULE_OF = {"Keys": "auth", "Limits": "limits", "create_app": "app"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'homing.service' has no attribute '{name}'")
-    return getattr(import_module(f"homing.service.{_MODULE_OF[name]}"), name)
+# The client needs none of the server's dependencies.
+__getattr__ = import_lazily(__name__, {"Keys": "auth", "Limits": "limits", "create_app": "app"})
+__dir__ = list_public(__name__)

@@ -1,1 +1,37 @@
 """Training of descriptor networks and codebooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from homing._public import import_lazily, list_public
+
+if TYPE_CHECKING:
+    from homing.training.codebooks import TrainedCodebook, train_codebook
+    from homing.training.descriptors import DescriptorTrainer
+    from homing.training.photo_array import PhotoArray, load_photo_array
+    from homing.training.run import Run
+    from homing.training.settings import DescriptorSettings
+
+__all__ = [
+    "DescriptorSettings",
+    "DescriptorTrainer",
+    "PhotoArray",
+    "Run",
+    "TrainedCodebook",
+    "load_photo_array",
+    "train_codebook",
+]
+
+# Imported on first use: they need PyTorch.
+_MODULES = {
+    "TrainedCodebook": "codebooks",
+    "train_codebook": "codebooks",
+    "DescriptorTrainer": "descriptors",
+    "PhotoArray": "photo_array",
+    "load_photo_array": "photo_array",
+    "Run": "run",
+    "DescriptorSettings": "settings",
+}
+__getattr__ = import_lazily(__name__, _MODULES)
+__dir__ = list_public(__name__)
