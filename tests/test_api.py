@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -224,8 +225,79 @@ def test_a_list_of_tensors_may_differ_in_size(photos: Path) -> None:
         (torch.full((1, 3, 64, 64), torch.nan), "nan"),
         (torch.zeros(1, 3, 64, 64, dtype=torch.uint8), "floats, got"),
         (torch.rand(1, 3, 16, 64), "at least 32×32"),
+        (None, r"images are a tensor \(B, 3, H, W\) or a list of \(3, H, W\) of floats, got None"),
+        (torch.empty(1, 3, 64, 64, device="meta"), r"tensor \(3, H, W\) of floats, got .*, without values \(meta\)"),
     ],
 )
 def test_wrong_images_are_rejected(wrong: object, line: str) -> None:
     with pytest.raises(HomingError, match=line):
         homing.activate_images(wrong, recipe=RECIPE)
+
+
+def test_images_with_a_gradient_are_activated_without_a_warning() -> None:
+    image = torch.rand(1, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    activated = homing.activate_images(image.clone().requires_grad_(), recipe=RECIPE)
+    assert not activated.requires_grad
+    torch.testing.assert_close(activated, homing.activate_images(image, recipe=RECIPE))
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda c, image: c.search(image, k="x"), "k must be a whole number, got 'x'"),
+        (lambda c, image: c.search(image, k=2.5), "k must be a whole number, got 2.5"),
+        (lambda c, image: c.search(image, probes="x"), "probes must be a whole number, got 'x'"),
+        (lambda c, image: c.search(image, rerank="x"), "rerank must be a whole number, got 'x'"),
+        (lambda c, image: c.search(image, probe_radius="x"), "probe_radius must be a number, got 'x'"),
+        (lambda c, image: c.search(image, max_false_match="x"), "max_false_match must be a number, got 'x'"),
+        (lambda c, image: c.references(limit="a"), "limit must be a whole number, got 'a'"),
+        (lambda c, image: c.references(limit=2.5), "limit must be a whole number, got 2.5"),
+        (lambda c, image: c.references(after="x"), "after must be a whole number, got 'x'"),
+        (lambda c, image: c.references(name_contains=5), "name_contains must be a text, got 5"),
+        (lambda c, image: c.activate(image, None), "a path or an address is expected, got None"),
+        (lambda c, image: c.activate(image, "out", format=3), "format must be a text, got 3"),
+        (lambda c, image: c.activate(image, "out", psnr="a"), "psnr must be a number, got 'a'"),
+        (lambda c, image: homing.activate(image, psnr="a"), "psnr must be a number, got 'a'"),
+        (lambda c, image: homing.activate(image, format=3), "format must be a text, got 3"),
+        (lambda c, image: homing.JND(alpha="a"), "alpha must be a number, got 'a'"),
+        (lambda c, image: homing.Recipe(name="r", lr="a"), "lr must be a number, got 'a'"),
+        (lambda c, image: homing.Recipe(name="r", steps=None), "steps must be a number, got None"),
+    ],
+)
+def test_settings_of_a_wrong_type_are_refused(call, line: str, collection: homing.Collection) -> None:
+    with pytest.raises(HomingError, match=re.escape(line)):
+        call(collection, np.zeros((64, 64, 3), np.uint8))
+
+
+def test_numbers_of_numpy_are_numbers(collection: homing.Collection) -> None:
+    assert (
+        collection.search(np.zeros((64, 64, 3), np.uint8), k=np.int64(2), max_false_match=np.float32(0.5)) is not None
+    )
+    assert homing.JND(psnr=np.float32(43.0)).psnr == 43
+
+
+def test_an_extractor_with_another_codebook_needs_it_named() -> None:
+    with pytest.raises(HomingError, match="for extractor 'imagenet-lite0'; pass codebook=, such as codebook='imagenet"):
+        homing.activate(np.zeros((64, 64, 3), np.uint8), extractor="imagenet-lite0")
+    with pytest.raises(HomingError, match=r"for extractor '.*'; pass codebook=$"):
+        homing.activate_images(torch.rand(1, 3, 64, 64), tiny_extractor())
+
+
+def test_names_of_extractors_and_recipes_are_resolved_everywhere(tmp_path: Path) -> None:
+    calls = (
+        lambda: homing.collection.switch(tmp_path / "c", extractor="homing-2"),
+        lambda: homing.collection.migrate(tmp_path / "c", "homing-1", extractor="homing-2"),
+        lambda: homing.collection.check(tmp_path / "c", extractor="homing-2"),
+        lambda: homing.Codebook.train(np.zeros((300, 8)), spec="PQ8x4", extractor="homing-2", name="own"),
+        lambda: homing.cluster.activate([], str(tmp_path), tmp_path / "out", recipe="homing-2", on_outcome=print),
+    )
+    for call in calls:
+        with pytest.raises(homing.UnknownNameError, match="did you mean"):
+            call()
+
+
+def test_codebooks_are_trained_for_an_extractor_by_name() -> None:
+    rows = np.random.default_rng(0).standard_normal((300, 512)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    book = homing.Codebook.train(rows, spec="PQ8x4", extractor="homing-1", name="own")
+    assert (book.extractor, book.extractor_fingerprint) == ("homing-1", homing.load_codebook().extractor_fingerprint)

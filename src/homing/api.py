@@ -172,18 +172,25 @@ def _at_psnr(image: Tensor, change: Tensor, psnr: float | None) -> Tensor:
 
 def _checked_images(images: Tensor | Sequence[Tensor]) -> list[Tensor]:
     """Images of which every one is (3, H, W) floats in [0, 1]."""
-    if isinstance(images, Tensor) and images.ndim != 4:
-        raise HomingError(f"images are a tensor (B, 3, H, W) or a list of (3, H, W), got shape {tuple(images.shape)}")
+    if not isinstance(images, Iterable) or (isinstance(images, Tensor) and images.ndim != 4):
+        got = f"shape {tuple(images.shape)}" if isinstance(images, Tensor) else repr(images)
+        raise HomingError(f"images are a tensor (B, 3, H, W) or a list of (3, H, W) of floats, got {got}")
     given = list(images)
     if not given:
         raise HomingError("no images were given")
     for image in given:
-        if not isinstance(image, Tensor) or image.ndim != 3 or len(image) != 3 or not image.is_floating_point():
-            got = f"{tuple(image.shape)} of {image.dtype}" if isinstance(image, Tensor) else type(image).__name__
+        if not isinstance(image, Tensor) or image.ndim != 3 or len(image) != 3 or not _has_float_values(image):
+            got = type(image).__name__
+            if isinstance(image, Tensor):
+                got = f"{tuple(image.shape)} of {image.dtype}" + ", without values (meta)" * image.is_meta
             raise HomingError(f"each image is a tensor (3, H, W) of floats, got {got}")
         check_size(image.shape[2], image.shape[1], "tensor")
         check_unit_range(image)
     return given
+
+
+def _has_float_values(image: Tensor) -> bool:
+    return image.is_floating_point() and image.layout == torch.strided and not image.is_meta
 
 
 def _load(photos: Sequence[Location | MemoryPhoto], positions: Sequence[int]) -> list[tuple[int, Photo | PhotoError]]:
@@ -201,7 +208,11 @@ def _network_and_codebook(extractor: ExtractorLike | None, codebook: CodebookLik
     book = _default_codebook() if codebook is None else codebooks.load(codebook)
     if extractor is None and book.extractor != _DEFAULT:
         return extractors.load(book.extractor), book
-    return _network(extractor), book
+    net = _network(extractor)
+    if codebook is None and net.fingerprint != book.extractor_fingerprint:
+        hint = f", such as codebook='{net.name}'" if net.name in codebooks.available() else ""
+        raise HomingError(f"no codebook was given for extractor '{net.name}'; pass codebook={hint}")
+    return net, book
 
 
 def _network(extractor: ExtractorLike | None) -> Extractor:

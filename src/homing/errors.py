@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Literal
 
 from homing._public import list_public
 
@@ -62,6 +64,15 @@ class BusyError(CollectionError):
 
 class NotFoundError(CollectionError):
     """A reference does not exist, or no longer."""
+
+
+_KINDS = {"a number": Real, "a whole number": Integral, "a text": str}
+
+
+def check_type(name: str, value: object, expected: Literal["a number", "a whole number", "a text"]) -> None:
+    """Raise HomingError if a setting is not of the expected type. NumPy's numbers are numbers, True is none."""
+    if not isinstance(value, _KINDS[expected]) or isinstance(value, bool):
+        raise HomingError(f"{name} must be {expected}, got {value!r}")
 
 
 def ran_out_of_memory(error: Exception) -> bool:

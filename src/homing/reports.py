@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def _csv(outcomes: Sequence[Outcome], advance: Callable[[], None]) -> bytes:
     writer.writerow(_COLUMNS)
     for outcome in outcomes:
         values = vars(outcome) | {"notes": " ".join(outcome.notes)}
-        writer.writerow("" if values[name] is None else values[name] for name in _COLUMNS)
+        writer.writerow("" if values[name] in (None, math.inf) else values[name] for name in _COLUMNS)
         advance()
     return file.getvalue().encode(errors="replace")
 

@@ -1,6 +1,7 @@
 """`homing list`: filters, pages and JSON."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def test_the_psnr_of_an_unchanged_photo_is_null(tmp_path: Path) -> None:
     homing("activate", tmp_path / "c.homing", tmp_path / "logo.png", "--out", tmp_path / "out")
     (reference,) = listed(tmp_path / "c.homing")
     assert reference["state"] == "unchanged" and [each["psnr"] for each in reference["releases"]] == [None]
+
+
+def test_times_are_iso_8601(collection: Path) -> None:
+    (reference,) = listed(collection, "--state", "activated")
+    for time in (reference["added"], reference["releases"][0]["time"]):
+        assert "T" in time and datetime.fromisoformat(time).utcoffset() == timedelta(0)
 
 
 def test_filters_by_state_and_name(collection: Path) -> None:

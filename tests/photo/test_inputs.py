@@ -14,6 +14,7 @@ import torch
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as numpy_strategies
 from PIL import Image
+from scipy.io import wavfile
 
 from homing._io.paths import Address
 from homing.errors import PhotoError
@@ -171,6 +172,11 @@ class Unreadable(BytesIO):
         raise OSError(5, "Input/output error")
 
 
+class NeedsArguments:
+    def read(self, name: str) -> bytes:
+        return name.encode()
+
+
 def closed(file: Any) -> Any:
     file.close()
     return file
@@ -185,6 +191,9 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "None": (lambda: None, "got None"),
     "a number": (lambda: 7, "type int"),
     "an object": (object, "type object"),
+    "a module with a function read": (lambda: wavfile, "type module; a photo is a path"),
+    "an object whose read needs arguments": (lambda: NeedsArguments(), "type NeedsArguments; a photo is a path"),
+    "the class of a file object": (lambda: BytesIO, "type type; a photo is a path"),
     "an empty list": (list, "no photos were given"),
     "an empty tuple": (tuple, "no photos were given"),
     "an empty dict": (dict, "no photos were given"),

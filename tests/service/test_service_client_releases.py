@@ -134,3 +134,8 @@ def test_a_key_allows_what_its_role_permits(keyed_server: Server, keys: dict[str
             client.add(copy)
     with homing.Client(keyed_server.address) as client, pytest.raises(HomingError, match=r"key[^\n]*$"):
         client.info()
+
+
+def test_a_recipe_is_given_by_name_only(released: homing.Client, photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(HomingError, match="a service takes a recipe by name only, such as 'homing', got Recipe"):
+        released.activate(photos / "rocket.jpg", tmp_path / "out", recipe=homing.RECIPES["homing"])

@@ -183,6 +183,8 @@ def location(text: str | Location) -> Location:
     """Parse a path or an address; file:// gives a path."""
     if isinstance(text, Address):
         return text
+    if not isinstance(text, str | os.PathLike):
+        raise HomingError(f"a path or an address is expected, got {text!r}")
     name = os.fspath(text)
     if isinstance(text, str) and _SCHEME.match(name):
         return Path(_LOCAL_URL.sub("", name)) if _LOCAL_URL.match(name) else Address(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError, UnknownNameError, check_type
 from homing.objectives import ObjectiveKind
 from homing.perception import JND, Budget, UniformJND
 
@@ -36,6 +36,8 @@ class Recipe:
             raise HomingError(f"objective must be 'margin' or 'paper', got '{self.objective}'")
         if self.constraint not in get_args(Constraint):
             raise HomingError(f"constraint must be 'pixel' or 'image', got '{self.constraint}'")
+        for name in ("steps", "lr", "grad_power", "image_weight", "eot_samples"):
+            check_type(name, getattr(self, name), "a number")
         if self.steps < 1 or self.steps != int(self.steps):
             raise HomingError(f"steps must be a whole number of at least 1, got {self.steps}")
         if self.eot_samples < 1 or self.eot_samples != int(self.eot_samples):

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +23,11 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document 
 
 def print_json(document: Any) -> None:
     """Print one JSON document on stdout, with null for infinity, which is the PSNR of two equal photos."""
-    typer.echo(json.dumps(_without_infinity(document), indent=2, default=str, allow_nan=False))
+    typer.echo(json.dumps(_without_infinity(document), indent=2, default=_as_text, allow_nan=False))
+
+
+def _as_text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _without_infinity(value: Any) -> Any:

@@ -131,7 +131,7 @@ def _search_each(
             try:
                 results.append((path, collection.search(path, **vars(options))))
             except PhotoError as error:
-                failures.append({"query": path, "error": str(error), "verdict": None, "matches": [], "search": None})
+                failures.append({"query": path, "reason": str(error), "verdict": None, "matches": [], "search": None})
                 print_failure(error)
             advance()
     return results, failures

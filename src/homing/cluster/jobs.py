@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 
 from homing._extras import load_extra
 from homing._io.paths import Address, Location, location, stored_path
-from homing.activation import Recipe
+from homing.activation import Recipe, resolve_recipe
 from homing.activation.batch import WorkerActivation, cached_extractor, should_compile
 from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, PhotoFile, decode
 from homing.cluster.ray_pipeline import Stage, Throughput, run
@@ -81,7 +81,7 @@ def activate(
     collection: str,
     out: str | Location,
     *,
-    recipe: Recipe,
+    recipe: str | Recipe,
     format: str | None = None,
     graphics: bool = False,
     resources: Resources | None = None,
@@ -91,6 +91,7 @@ def activate(
 
     Each released file is written and in the catalog when it is reported. Options as in `Collection.activate`.
     """
+    chosen = resolve_recipe(recipe)
     where, target = stored_path(location(collection)), _shareable(location(out))
     photos = [FoundPhoto(_shareable(item.path), item.name) for item in found]
     format = format_name(format) if format else None
@@ -98,10 +99,10 @@ def activate(
         tasks = tasks_for(photos, target, format, opened.root)
         codebook = opened.codebook
         codebook.check(opened.extractor)
-        handler = partial(ReleaseRecords, settings=settings_of(recipe, format, graphics))
+        handler = partial(ReleaseRecords, settings=settings_of(chosen, format, graphics))
         with (resources or Resources()).start() as workers, open_catalog_actor(where, handler) as records:
-            compiled = should_compile(len(tasks), recipe)
-            work = WorkerActivation(codebook, recipe, format, graphics, compiled, workers.device)
+            compiled = should_compile(len(tasks), chosen)
+            work = WorkerActivation(codebook, chosen, format, graphics, compiled, workers.device)
             pipeline = release_pipeline(records, work, GPU_BATCH_SIZE if workers.gpus else CPU_BATCH_SIZE)
             stages = [
                 Stage("read", pipeline.source, resource="io"),

@@ -59,7 +59,7 @@ class Codebook:
         descriptors: np.ndarray,
         *,
         spec: str,
-        extractor: Extractor,
+        extractor: ExtractorLike,
         name: str,
         photos: np.ndarray | None = None,
     ) -> Codebook:
@@ -67,14 +67,17 @@ class Codebook:
 
         The null distribution is measured on (P, D) descriptors of distinct `photos`, by default on the training set.
         """
+        from homing import extractors
+
+        network = extractors.load(extractor)
         quantizer = train_quantizer(spec, descriptors)
         return cls(
             faiss.serialize_index(quantizer.index).tobytes(),
             NullDistribution.measure(quantizer, descriptors if photos is None else photos),
             name=name,
             spec=spec,
-            extractor=extractor.name,
-            extractor_fingerprint=extractor.fingerprint,
+            extractor=network.name,
+            extractor_fingerprint=network.fingerprint,
         )
 
     @classmethod

@@ -11,7 +11,7 @@ from homing.codebooks import Codebook
 from homing.collection.folder import FIRST_DISTRACTOR_ID, Folder
 from homing.collection.references import State
 from homing.collection.results import Match, SearchResult, SearchSettings
-from homing.errors import CollectionError, HomingError
+from homing.errors import CollectionError, HomingError, check_type
 from homing.indexes import Index, full_distances
 
 DEFAULT_RERANK = 100  # number of nearest references that are re-ranked by default
@@ -28,6 +28,12 @@ def search_settings(
     variants: bool = False,
 ) -> SearchSettings:
     """Complete the search options with defaults for the size of the collection."""
+    check_type("k", k, "a whole number")
+    for name, value in (("probes", probes), ("rerank", rerank)):
+        if value is not None:
+            check_type(name, value, "a whole number")
+    if probe_radius is not None:
+        check_type("probe_radius", probe_radius, "a number")
     if k < 1 or (probes is not None and probes < 1):
         raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
     if rerank and rerank < k:
@@ -48,6 +54,8 @@ def run_search(
     folder: Folder, index: Index, descriptors: Tensor, k: int, settings: SearchSettings, max_false_match: float | None
 ) -> list[SearchResult]:
     """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first."""
+    if max_false_match is not None:
+        check_type("max_false_match", max_false_match, "a number")
     if max_false_match is not None and not 0 < max_false_match <= 1:
         raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
     distances, ids = index.search(descriptors, settings.rerank or k, settings.probes, settings.probe_radius)

@@ -23,7 +23,7 @@ from homing.collection.settings import read_settings
 from homing.collection.storage import Storage
 from homing.collection.synced_index import SyncedFaissIndex, SyncedIndex
 from homing.collection.uploads import UploadStore
-from homing.errors import HomingError
+from homing.errors import CollectionError, HomingError
 from homing.extractors import Extractor
 from homing.indexes import Index
 
@@ -34,13 +34,14 @@ class BaseCollection:
     """An open collection without the operations on photos."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.folder.root}, codebook {self.folder.codebook.name}>"
+        state = ", closed" * self._closed
+        return f"<{type(self).__name__} {self._folder.root}, codebook {self._folder.codebook.name}{state}>"
 
     def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
         if isinstance(folder, str | os.PathLike):
             name = type(self).__name__
             raise HomingError(f"open a collection with {name}.open({str(folder)!r}), or make it with {name}.create")
-        self.folder = folder
+        self._folder, self._closed = folder, False
         self.has_custom_extractor = extractor is not None  # given by the user, may not be registered under a name
         if extractor is not None:
             try:
@@ -54,6 +55,16 @@ class BaseCollection:
     def _make_synced_index(self) -> SyncedIndex:
         """Create the index that is kept in sync with the catalog."""
         return SyncedFaissIndex(self.folder)
+
+    @property
+    def folder(self) -> Folder:
+        """The files of the collection. Raises CollectionError once it is closed."""
+        self._refuse_if_closed()
+        return self._folder
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise CollectionError(f"the collection {self._folder.root} is closed; open it again")
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -100,6 +111,7 @@ class BaseCollection:
     @property
     def index(self) -> Index:
         """The index of all references in the catalog, including those that other processes added."""
+        self._refuse_if_closed()
         return self._synced_index.current()
 
     def lock_for_writing(self) -> AbstractContextManager[None]:
@@ -163,12 +175,16 @@ class BaseCollection:
 
     def close(self) -> None:
         """Save a snapshot of the index for the next opening, and close the files."""
+        if self._closed:
+            return
         try:
             self._synced_index.save()
         finally:
-            self.folder.catalog.close()
+            self._closed = True
+            self._folder.catalog.close()
 
     def __enter__(self: Self) -> Self:
+        self._refuse_if_closed()
         return self
 
     def __exit__(

@@ -55,16 +55,17 @@ def migrate(
             return _reencode(old, new, extractor, advance)
 
 
-def switch(path: str | Location, *, extractor: Extractor | None = None, leave_missing: bool = False) -> Migration:
+def switch(path: str | Location, *, extractor: ExtractorLike | None = None, leave_missing: bool = False) -> Migration:
     """Make the next generation the current one, including references that were added in the meantime.
 
     Raises an error if some references could not be migrated, unless `leave_missing` is true.
     """
+    network = None if extractor is None else extractors.load(extractor)
     if is_lance(location(path)):
-        return switch_lance(location(path), extractor, leave_missing=leave_missing)
+        return switch_lance(location(path), network, leave_missing=leave_missing)
     root = _absolute(path)
     with _open(root) as old, lock_for_writing(old), _open(root, "next") as new:
-        done = _reencode(old, new, extractor, lambda: None)
+        done = _reencode(old, new, network, lambda: None)
         if done.missing and not leave_missing:
             raise CollectionError(
                 f"{len(done.missing):,} photos could not be migrated, the first: "

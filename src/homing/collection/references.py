@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError, UnknownNameError, check_type
 
 State = Literal["passive", "activated", "unchanged"]
 _STATES: tuple[State, ...] = ("passive", "activated", "unchanged")
@@ -84,6 +84,11 @@ class ReferenceQuery:
     def __post_init__(self) -> None:
         if self.state is not None and self.state not in _STATES:
             raise UnknownNameError("state", str(self.state), _STATES)
+        for name, value in (("limit", self.limit), ("after", self.after)):
+            if value is not None:
+                check_type(name, value, "a whole number")
+        if self.name_contains is not None:
+            check_type("name_contains", self.name_contains, "a text")
         if self.limit is not None and self.limit < 1:
             raise HomingError(f"limit must be at least 1, got {self.limit}")
 

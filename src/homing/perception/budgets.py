@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from homing._tensors import cached_tensor
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError, UnknownNameError, check_type
 from homing.perception.jnd import LUMA, PRINTED, jnd_map
 from homing.perception.quality import rms
 
@@ -52,6 +52,9 @@ class Budget(ABC):
     def __post_init__(self) -> None:
         if (self.psnr is None) == (self.alpha is None):
             raise HomingError(f"a budget takes either psnr or alpha, got psnr={self.psnr} and alpha={self.alpha}")
+        for name, value in (("psnr", self.psnr), ("alpha", self.alpha)):
+            if value is not None:
+                check_type(name, value, "a number")
         if self.psnr is not None and not 20 <= self.psnr <= 80:
             raise HomingError(f"psnr must be between 20 and 80 dB, got {self.psnr:g}")
         if self.alpha is not None and not 0 < self.alpha <= 100:

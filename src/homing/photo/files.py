@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from homing._io.paths import Address, Location, list_files, location
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError, UnknownNameError, check_type
 
 SUFFIXES = {
     "JPEG": ".jpg",
@@ -46,6 +46,7 @@ PhotoT = TypeVar("PhotoT", covariant=True)
 
 def format_name(name: str) -> str:
     """The format called `name` in any case; "jpg", "tif", "heif" and "hif" are accepted too."""
+    check_type("format", name, "a text")
     upper = name.upper()
     format = _SHORT.get(upper, upper)
     if format not in SUFFIXES:

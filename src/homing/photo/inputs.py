@@ -218,10 +218,12 @@ def _from_bytes(data: bytes, name: str | None) -> MemoryPhoto:
 def _from_file(file: BinaryIO) -> MemoryPhoto:
     name = getattr(file, "name", None)
     label = name if isinstance(name, str) else "file object"
-    if getattr(file, "closed", False):
+    if getattr(file, "closed", False) is True:
         raise PhotoError(f"{label}: the file object is closed; an open one is accepted")
     try:
         data = file.read()
+    except TypeError as error:  # a module or class with a function `read`, or one that needs arguments
+        raise _refused(file) from error
     except (OSError, ValueError) as error:
         raise PhotoError(f"{label}: the file object cannot be read: {error}") from error
     if not isinstance(data, bytes):
@@ -290,7 +292,8 @@ def _to_height_width(values: Tensor) -> np.ndarray:
 
 def check_unit_range(tensor: Tensor) -> None:
     """Raise PhotoError if a tensor of floats has values outside [0, 1]."""
-    least, most = float(tensor.min()), float(tensor.max())
+    values = tensor.detach()
+    least, most = float(values.min()), float(values.max())
     if not (least >= 0 and most <= 1):  # also false for NaN
         raise PhotoError(
             f"got {_describe(tensor)} with values from {least:g} to {most:g}; floats in [0, 1] are accepted"

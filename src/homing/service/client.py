@@ -124,6 +124,8 @@ class Client:
         Released files keep their names relative to the given folders. Other files there are not overwritten. Graphics
         are released unchanged unless `graphics` is true. `on_outcome` and failures are as in `add`.
         """
+        if not isinstance(recipe, str):
+            raise HomingError(f"a service takes a recipe by name only, such as 'homing', got {type(recipe).__name__}")
         values = {"recipe": recipe, "psnr": psnr, "format": format, "graphics": "true" if graphics else None}
         folder = location(out)
         wanted = targets(_find_photos(photos), folder, format_name(format) if format else None)
@@ -140,7 +142,8 @@ class Client:
     ) -> Iterator[Reference]:
         """Iterate over the references, newest first: all, or those with a state or with a text in their file name.
 
-        Yields at most `limit` references. Their paths are file names.
+        Yields at most `limit` references. Their paths are file names. Unlike `Collection.references`, which begins with
+        the oldest, it begins with the newest, as the service does, and has no `after`: pages are fetched as needed.
         """
         wanted, after, given = ReferenceQuery(state=state, name_contains=name_contains, limit=limit), None, 0
         while size := wanted.page_size(given, _PAGE_SIZE):

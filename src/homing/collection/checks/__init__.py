@@ -23,16 +23,17 @@ from homing.collection.lance.checks import check_lance_at
 from homing.collection.lance.folder import is_lance
 from homing.collection.outcome import Finding
 from homing.errors import CollectionError, FormatError
-from homing.extractors import Extractor
+from homing.extractors import Extractor, ExtractorLike
 
 
-def check(path: str | Location, *, repair: bool = False, extractor: Extractor | None = None) -> list[Finding]:
+def check(path: str | Location, *, repair: bool = False, extractor: ExtractorLike | None = None) -> list[Finding]:
     """Find problems in a collection, including one that is too damaged to open.
 
     `repair` fixes what can be fixed without loss, and locks the collection meanwhile. `extractor` is needed only if the
     codebook's extractor is a custom one. All generations of a migrating collection are checked.
     """
     where, findings = location(path), Findings(repair)
+    given = None if extractor is None else extractors.load(extractor)
     if is_lance(where):
         return check_lance_at(where, repair=repair)
     assert isinstance(where, Path)
@@ -40,7 +41,7 @@ def check(path: str | Location, *, repair: bool = False, extractor: Extractor | 
     refuse_if_no_collection(find_generation(root))
     with _lock_if_repairing(root, repair):
         for which in ("current", *other_generations(root)):
-            _check(root, which, extractor, findings)
+            _check(root, which, given, findings)
     return findings.found
 
 

@@ -63,6 +63,7 @@ class LanceCollection(Collection):
     @property
     def index(self) -> LanceIndex:
         """The index of all current references, including those that other processes added."""
+        self._refuse_if_closed()
         return self._synced_index.current()
 
     def lock_for_writing(self) -> AbstractContextManager[None]:
@@ -122,6 +123,7 @@ class LanceCollection(Collection):
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
         """Update the index, merge small files, and delete versions that are older than `older_than`."""
+        self._refuse_if_closed()
         self._synced_index.compact(older_than)
 
     def versions(self) -> list[Version]:
