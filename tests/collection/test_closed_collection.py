@@ -37,7 +37,6 @@ def closed(tmp_path: Path) -> Collection:
         lambda c: c.check(),
         lambda c: c.export("out"),
         lambda c: c.index,
-        lambda c: c.codebook,
         lambda c: c.__enter__(),
     ],
 )

@@ -76,7 +76,7 @@ class BaseCollection:
     @property
     def codebook(self) -> codebooks.Codebook:
         """The codebook of this collection."""
-        return self.folder.codebook
+        return self._folder.codebook
 
     @property
     def storage(self) -> Storage:
@@ -86,17 +86,17 @@ class BaseCollection:
     @property
     def root(self) -> Location:
         """The collection's folder or address."""
-        return self.folder.root
+        return self._folder.root
 
     @property
     def path(self) -> Location:
         """The folder of this generation: the collection's own one unless it was migrated."""
-        return self.folder.path
+        return self._folder.path
 
     @property
     def distractors(self) -> codebooks.Distractors | None:
         """The distractors in the index, if there are any."""
-        return self.folder.distractors
+        return self._folder.distractors
 
     @property
     def density_ratio(self) -> float:
