@@ -44,6 +44,13 @@ def test_a_probe_radius_of_zero_scans_one_cell(used: Path) -> None:
     assert 0 < len(few[0]["matches"]) < len(many[0]["matches"])
 
 
+def test_a_query_that_fails_has_a_reason_and_no_verdict(used: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.jpg").write_text("hello")
+    (answer,) = json.loads(homing("search", used / "c.homing", tmp_path / "broken.jpg", "--json", code=1))
+    assert "not a photo" in answer.pop("reason")
+    assert answer == {"query": str(tmp_path / "broken.jpg"), "verdict": None, "matches": [], "search": None}
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

@@ -47,7 +47,7 @@ DECODE_ERRORS = (
 for _library in ("PIL", "tifffile"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
-_SUPPORTED = f"supported: {', '.join(SUFFIXES)}"
+_SUPPORTED = f"supported: {', '.join(map(display_format, SUFFIXES))}"
 
 
 class Decoded(NamedTuple):
