@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from homing.cli._jobs import Tally
 from PIL import Image
 from playwright.sync_api import Browser
 from tests.bench.helpers import homing, skimage_photos
@@ -14,7 +15,6 @@ from typer.testing import CliRunner
 
 from homing import reports
 from homing.cli import app
-from homing.cli._jobs import Tally
 from homing.collection import Outcome
 from homing.errors import HomingError
 from homing.imaging import render_page

@@ -72,7 +72,7 @@ def test_a_file_of_low_quality_grows_because_of_the_quality_it_is_written_at(
 def test_lossless_webp_grows_because_of_the_change() -> None:
     data = saved(np.full((200, 200, 3), 100, np.uint8), "WEBP", lossless=True)
     photo = Photo.decode(data, "a")
-    moved = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
+    changed = photo.with_change(0.01 * torch.randn(photo.pixels().shape, generator=torch.Generator().manual_seed(0)))
     (note,) = differences(data, changed.encode())
     assert note.startswith("WebP grew") and note.endswith(": the change adds detail, which compresses badly.")
 

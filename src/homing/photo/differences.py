@@ -14,8 +14,8 @@ from homing._io.paths import one_line
 from homing.errors import PhotoError
 from homing.photo import _heif, _png
 from homing.photo._codecs import DECODE_ERRORS
-from homing.photo._pillow import is_lossless_webp
 from homing.photo._metadata import CMYK, Metadata, is_heif, is_tiff
+from homing.photo._pillow import is_lossless_webp
 from homing.photo.files import QUALITIES, display_format
 
 _GROWTH = 1.5  # larger files than this factor times the original are reported

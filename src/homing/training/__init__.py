@@ -8,8 +8,8 @@ from homing._public import import_lazily, list_public
 
 if TYPE_CHECKING:
     from homing.training.codebooks import TrainedCodebook, train_codebook
+    from homing.training.data import PhotoArray, load_photo_array
     from homing.training.descriptors import DescriptorTrainer
-    from homing.training.photo_array import PhotoArray, load_photo_array
     from homing.training.run import Run
     from homing.training.settings import DescriptorSettings
 
@@ -28,8 +28,8 @@ _MODULES = {
     "TrainedCodebook": "codebooks",
     "train_codebook": "codebooks",
     "DescriptorTrainer": "descriptors",
-    "PhotoArray": "photo_array",
-    "load_photo_array": "photo_array",
+    "PhotoArray": "data",
+    "load_photo_array": "data",
     "Run": "run",
     "DescriptorSettings": "settings",
 }
