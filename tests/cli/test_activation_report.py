@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from homing.cli._jobs import Tally
 from PIL import Image
 from playwright.sync_api import Browser
 from tests.bench.helpers import homing, skimage_photos
@@ -15,6 +14,7 @@ from typer.testing import CliRunner
 
 from homing import reports
 from homing.cli import app
+from homing.cli._outcomes import Tally
 from homing.collection import Outcome
 from homing.errors import HomingError
 from homing.imaging import render_page
@@ -64,7 +64,7 @@ def test_only_photos_with_remarks_get_a_line(job: tuple[Path, str]) -> None:
 
 
 def test_a_photo_with_a_reason_and_notes_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    report = Tally({}).reporter(lambda: None)
+    report = Tally({}, lambda: None).count
     reason, notes = "written with finer quantization", ["AVIF grew from 1 KB to 3 KB.", "EXIF was dropped."]
     quality = {"psnr": 44.0, "ssim": 1.0, "linf": 3.0}
     for resumed in (False, True):
