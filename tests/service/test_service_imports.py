@@ -10,17 +10,21 @@ from tests.collection.tiny import tiny_codebook, tiny_extractor
 from homing.collection import Collection
 
 # scikit-image, which lays photos over each other, is part of the serve extra.
-BLOCKED = ("homing.bench", "homing.training", "lpips", "matplotlib", "ray", "scipy.io", "sklearn", "torchvision")
-BLOCK = f"import sys\nsys.modules.update(dict.fromkeys({BLOCKED}))\n"
+LIBRARIES = ("lpips", "matplotlib", "ray", "scipy.io", "sklearn", "torchvision")
+PACKAGES = ("homing.bench", "homing.training")
 
 
-def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", BLOCK + code, *arguments]
+def run(
+    code: str, *arguments: str, blocked: tuple[str, ...] = LIBRARIES + PACKAGES
+) -> subprocess.CompletedProcess[str]:
+    block = f"import sys\nsys.modules.update(dict.fromkeys({blocked}))\n"
+    command = [sys.executable, "-c", block + code, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_serve_prints_its_help() -> None:
-    found = run("from homing.cli import main\nmain()", "serve", "--help")
+    # The command line reads the settings of benches and of training, for their options.
+    found = run("from homing.cli import main\nmain()", "serve", "--help", blocked=LIBRARIES)
     assert (found.returncode, found.stderr) == (0, "")
     assert "Serve a collection" in found.stdout
 

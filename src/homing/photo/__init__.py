@@ -1,7 +1,7 @@
 """Read photos from files and write them back, with their metadata."""
 
 from homing._public import list_public
-from homing.photo._codecs import check_size, image_size
+from homing.photo._codecs import image_size
 from homing.photo._jpeg import JpegTables
 from homing.photo.differences import differences
 from homing.photo.files import QUICK_FORMATS, SUFFIXES, FoundPhoto, LocalPhoto, find_photos, format_name
@@ -23,7 +23,6 @@ __all__ = [
     "apply_changes",
     "as_photo",
     "as_photos",
-    "check_size",
     "differences",
     "find_photos",
     "format_name",
