@@ -63,10 +63,10 @@ class Decoded(NamedTuple):
 class Codec(Protocol):
     """What decodes a file: a module of this package."""
 
-    def header(self, data: bytes, name: str) -> Header:
+    def header(self, data: bytes, name: str, /) -> Header:
         """What the header says; no pixel is decoded."""
 
-    def decode(self, data: bytes, name: str) -> Decoding:
+    def decode(self, data: bytes, name: str, /) -> Decoding:
         """The pixels."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "BMP", "GIF")
 
 
-def header(data: bytes, name: str) -> Header:  # noqa: ARG001
+def header(data: bytes, _name: str) -> Header:
     """The format as Pillow names it, size and frames; images that are too large are refused."""
     with Image.open(BytesIO(data), formats=_FORMATS) as image:
         # The other pictures of an MPO are previews, or the second view of a stereo camera.

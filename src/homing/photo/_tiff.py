@@ -23,7 +23,7 @@ _SEPARATE = 2
 _LOSSLESS = {1: None, 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits", 50000: "zstd"}
 
 
-def header(data: bytes, name: str) -> Header:  # noqa: ARG001
+def header(data: bytes, _name: str) -> Header:
     """The first page's size, and the number of pages."""
     with tifffile.TiffFile(BytesIO(data)) as file:
         page = file.pages.first

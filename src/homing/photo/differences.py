@@ -76,7 +76,8 @@ def _cause_of_growth(old: _Header, new: _Header, changes: list[str]) -> tuple[st
 
 def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
     if old.kind == _CMYK != new.kind:
-        yield f"CMYK became {_srgb(new)}, without its profile." if old.icc else f"CMYK became {_srgb(new)}."
+        kind = "sRGB" if new.kind == _RGB else new.kind
+        yield f"CMYK became {kind}, without its profile." if old.icc else f"CMYK became {kind}."
     elif old.kind != new.kind:
         yield f"{'a palette' if old.kind == _PALETTE else old.kind} became {new.kind}."
     elif old.icc and not new.icc:
@@ -85,10 +86,6 @@ def _pixel_changes(old: _Header, new: _Header) -> Iterator[str]:
         yield f"{old.bits} bits per channel became {new.bits}."
     if old.alpha and not new.alpha:
         yield "transparent areas became white."
-
-
-def _srgb(new: _Header) -> str:
-    return "sRGB" if new.kind == _RGB else new.kind
 
 
 def _coding_changes(old: _Header, new: _Header) -> Iterator[str]:

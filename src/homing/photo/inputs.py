@@ -22,7 +22,7 @@ from homing._io.paths import Address, Location, location, one_line
 from homing.errors import PhotoError, ran_out_of_memory
 from homing.photo._codecs import DECODE_ERRORS, check_size, file_format
 from homing.photo.files import SUFFIXES, has_suffix_of, is_file_name
-from homing.photo.photo import Photo, read_file
+from homing.photo.photo import Photo
 
 PhotoLike = str | Location | bytes | bytearray | memoryview | BinaryIO | Image.Image | np.ndarray | Tensor | Photo
 """One photo in any accepted form."""
@@ -53,7 +53,9 @@ class MemoryPhoto:
             return self.content
         if isinstance(self.content, Photo):
             return self.content.encode() if self.content.changed else self.content.data
-        return bytes(imagecodecs.png_encode(_to_code_values(self.content), level=1))
+        values = self.content
+        levels = values if isinstance(values, np.ndarray) else _to_height_width((values * 255).round().byte())
+        return bytes(imagecodecs.png_encode(levels, level=1))
 
     @cached_property
     def sha256(self) -> str:
@@ -136,10 +138,9 @@ class Square:
 def read_square(path: Path, side: int) -> Square | PhotoError:
     """Read a photo as a square, so that many fit in memory; the error if it cannot be read."""
     try:
-        photo = Photo.decode(read_file(path), str(path))
-        square = F.interpolate(
-            photo.pixels()[None], (side, side), mode="bilinear", antialias=True, align_corners=False
-        )[0]
+        photo = Photo.load(path)
+        pixels = photo.pixels()[None]
+        square = F.interpolate(pixels, (side, side), mode="bilinear", antialias=True, align_corners=False)[0]
         return Square((square * 255).round().clamp(0, 255).byte().numpy(), bytes.fromhex(photo.sha256))
     except PhotoError as error:
         return error
@@ -265,23 +266,14 @@ def _from_tensor(tensor: Tensor) -> MemoryPhoto:
     if tensor.ndim != 3 or tensor.shape[0] not in (1, 3):
         raise _refused(tensor)
     check_size(tensor.shape[2], tensor.shape[1], "tensor")
-    if (
-        tensor.is_meta
-        or tensor.layout != torch.strided
-        or not (tensor.is_floating_point() or tensor.dtype == torch.uint8)
-    ):
+    has_type = tensor.is_floating_point() or tensor.dtype == torch.uint8
+    if tensor.is_meta or tensor.layout != torch.strided or not has_type:
         raise _refused(tensor)
     values = tensor.detach().cpu()
     if values.dtype == torch.uint8:
         return MemoryPhoto(None, _to_height_width(values).copy())
     check_unit_range(values)
     return MemoryPhoto(None, values.float().clone())
-
-
-def _to_code_values(pixels: np.ndarray | Tensor) -> np.ndarray:
-    if isinstance(pixels, np.ndarray):
-        return pixels
-    return _to_height_width((pixels * 255).round().byte())
 
 
 def _to_height_width(values: Tensor) -> np.ndarray:
