@@ -3,7 +3,7 @@
 python benchmarks/scale.py --out scale        # about twenty minutes on two cores, 4 GB of memory, 30 GB of disk
 python benchmarks/scale.py --out scale --references 1e4,1e5 --cells 4096,65536
 
-Prints tables in Markdown and the corresponding lines of src/homing/estimate/rates.toml; writes scale.json.
+Prints tables in Markdown and the corresponding lines of src/homing/rates.toml; writes scale.json.
 The references are synthetic: the bundled distractors with random noise.
 """
 
@@ -66,7 +66,7 @@ def main() -> None:
         "memory": memory_in_use(peak=True),
     }
     (options.out / "scale.json").write_text(json.dumps(document, indent=2) + "\n")
-    print(f"{tables(document)}\nFor src/homing/estimate/rates.toml:\n\n{toml(document)}", flush=True)
+    print(f"{tables(document)}\nFor src/homing/rates.toml:\n\n{toml(document)}", flush=True)
 
 
 def _grow(codebook: Codebook, counts: Sequence[int], names: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Tables, the figure and the rates of src/homing/estimate/rates.toml, from the results of benchmarks/scale.py.
+"""Tables, the figure and the rates of src/homing/rates.toml, from the results of benchmarks/scale.py.
 
 python benchmarks/scale_results.py scale/scale.json           # print tables and rates
 python benchmarks/scale_results.py scale/scale.json --fill    # write them into docs and rates, with the figure
@@ -17,8 +17,7 @@ from homing import estimate
 from homing.bench.results import markdown
 from homing.bench.results.document import Figure
 from homing.bench.results.figures import PALETTE, draw as draw_figure
-from homing.estimate.calculation import latency
-from homing.estimate.rates import rates_under
+from homing.estimate import latency, rates_under
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -212,7 +211,7 @@ def _work_panel(axes: matplotlib.axes.Axes) -> None:
 
 
 def _fill(document: dict[str, Any]) -> None:
-    rates = ROOT / "src/homing/estimate/rates.toml"
+    rates = ROOT / "src/homing/rates.toml"
     before, begin, _ = rates.read_text().partition(FILLED)
     rates.write_text(f"{before}{begin}\n\n{toml(document)}")
     _put("measured", tables(document))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from homing.activation import RECIPES
-from homing.estimate import Rate, load_rates
-from homing.estimate.rates import rates_under
+from homing.estimate import Rate, load_rates, rates_under
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 
 from homing import codebooks
-from homing.estimate import EstimateRequest, estimate, load_rates
-from homing.estimate.calculation import cell_choice_ms, latencies, latency, latency_model, storage
-from homing.estimate.rates import rates_under
+from homing.estimate import (
+    EstimateRequest,
+    cell_choice_ms,
+    estimate,
+    latencies,
+    latency,
+    latency_model,
+    load_rates,
+    rates_under,
+    storage,
+)
 from homing.indexes import FaissIndex
 from homing.indexes.base import MAX_CODES_IN_MEMORY
 

@@ -15,8 +15,7 @@ from safetensors.torch import load_file
 from homing import extractors
 from homing.errors import HomingError
 from homing.training.data import PhotoArray, load_photo_array
-from homing.training.descriptors import DescriptorTrainer
-from homing.training.networks import initial_network
+from homing.training.descriptors import DescriptorTrainer, initial_network
 from homing.training.run import CurvePoint, Run, check_run
 from homing.training.settings import EDITS, WEAK_EDITS, DescriptorSettings
 
@@ -266,7 +265,7 @@ def test_a_trunk_without_feature_maps_is_refused(trunk: str, monkeypatch: pytest
 
     # Weights cannot be downloaded in a test; everything else is real.
     monkeypatch.setattr(
-        "homing.training.networks.pretrained",
+        "homing.training.descriptors.pretrained",
         lambda name: timm.create_model(name, pretrained=False, num_classes=0),
     )
     with pytest.raises(HomingError, match="no feature maps"):

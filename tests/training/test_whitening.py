@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from homing.training.networks import whiten
+from homing.training.descriptors import whiten
 
 
 def spread(head: nn.Linear, originals: torch.Tensor, copies: torch.Tensor) -> torch.Tensor:

@@ -39,8 +39,7 @@ def descriptor(photos: PhotoPaths, out: Out, settings: DescriptorSettings) -> No
 
         homing train descriptor photos/ --out mynet.safetensors
     """
-    from homing.training.descriptors import DescriptorTrainer
-    from homing.training.networks import initial_network
+    from homing.training.descriptors import DescriptorTrainer, initial_network
 
     initial_network(settings)  # fails before the photos are read
     _train(

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import PIL
+import timm
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from homing import __version__
 from homing._io.device import compile_on_gpu
 from homing.edits import Ranges
-from homing.extractors.descriptor_network import DescriptorNetwork, check_finite, trained_network, write_network
+from homing.errors import HomingError, UnknownNameError
+from homing.extractors import imagenet_lite0
+from homing.extractors.descriptor_network import (
+    DescriptorNetwork,
+    NetworkConfig,
+    check_finite,
+    read_network,
+    trained_network,
+    write_network,
+)
+from homing.extractors.homing_1 import bundled_network
+from homing.extractors.timm_models import pretrained
 from homing.training.data import Pairs, PhotoArray
 from homing.training.losses import RunningCentroids, koleo, nt_xent
-from homing.training.networks import initial_network, whiten
 from homing.training.run import SavedNetwork, Trainer, half_precision
 from homing.training.settings import EDIT_WEIGHTS, EDITS, WEAK_EDITS, DescriptorSettings
 
 HEAD_LR_FACTOR = 2.0  # the projection is new, the trunk is pretrained
 WEIGHT_DECAY = 0.02
 PAIRS_PER_DIMENSION = 20  # for a good estimate of the covariance of differences
+RIDGE = 0.02  # of the mean variance; limits the scale of directions with little variance
 CELLS_START = 0.1  # share of the steps: before, descriptors change too fast for centroids to follow
 
 
@@ -144,3 +157,64 @@ def _optimizer(network: DescriptorNetwork, lr: float, device: torch.device) -> t
 def _as_json(ranges: Ranges) -> dict[str, list[float] | None]:
     """Ranges as JSON values."""
     return {name: list(span) if span else None for name, span in ranges.items()}
+
+
+def initial_network(settings: DescriptorSettings) -> tuple[DescriptorNetwork, NetworkConfig]:
+    """The network that `settings.init` names, with a projection to the wanted dimension."""
+    init = settings.init
+    if init == "homing-1" or init.endswith(".safetensors"):
+        network, config = bundled_network() if init == "homing-1" else read_network(init)
+        if config.dim != settings.dim:
+            raise HomingError(f"{init} gives {config.dim}-d descriptors, got --dim {settings.dim}; leave them equal")
+        return network, replace(config, size=settings.size)
+    if init == "imagenet-lite0":
+        mean, std = imagenet_lite0.MEAN, imagenet_lite0.STD
+        return _network_with_trunk(imagenet_lite0.TRUNK, imagenet_lite0.trunk_weights(), mean, std, settings)
+    if init.startswith("timm:"):
+        name = init.removeprefix("timm:")
+        model = pretrained(name)
+        data_config = timm.data.resolve_model_data_config(model)
+        return _network_with_trunk(name, model.state_dict(), data_config["mean"], data_config["std"], settings)
+    raise UnknownNameError(
+        "network to start from", init, ["homing-1", "imagenet-lite0", "timm:NAME", "FILE.safetensors"]
+    )
+
+
+def _network_with_trunk(
+    trunk: str,
+    weights: Mapping[str, Tensor],
+    mean: tuple[float, float, float],
+    std: tuple[float, float, float],
+    settings: DescriptorSettings,
+) -> tuple[DescriptorNetwork, NetworkConfig]:
+    config = NetworkConfig(trunk=trunk, dim=settings.dim, size=settings.size, mean=mean, std=std)
+    network = DescriptorNetwork(config)
+    _require_feature_maps(network, trunk)
+    network.trunk.load_state_dict(weights)
+    # An orthogonal projection nearly keeps the distances of pooled features.
+    torch.nn.init.orthogonal_(network.head.weight)
+    torch.nn.init.zeros_(network.head.bias)
+    return network, config
+
+
+@torch.no_grad()
+def _require_feature_maps(network: DescriptorNetwork, trunk: str) -> None:
+    """Refuse a trunk whose output cannot be pooled to the features the projection expects."""
+    size = timm.data.resolve_model_data_config(network.trunk)["input_size"]
+    maps = network.trunk.eval()(torch.zeros(1, *size))
+    if maps.ndim != 4 or maps.shape[1] != network.trunk.num_features:
+        raise HomingError(f"'{trunk}' gives no feature maps to pool; choose a convolutional network such as resnet50")
+
+
+@torch.no_grad()
+def whiten(head: nn.Linear, originals: Tensor, copies: Tensor, power: float) -> None:
+    """Fold whitening into the projection that gave these (N, D) pairs, of any length. A power of 0.5 is full whitening.
+
+    Descriptors are compared at unit norm, so differences are measured there. The originals are also centered.
+    """
+    differences = nn.functional.normalize(copies, dim=1) - nn.functional.normalize(originals, dim=1)
+    spread, directions = torch.linalg.eigh((differences.T @ differences).double() / len(differences))
+    weights = (spread + RIDGE * spread.mean()).clamp_min(1e-12) ** -power
+    change = (directions * (weights / weights.mean()) @ directions.T).to(head.weight)
+    head.weight.copy_(change @ head.weight)
+    head.bias.copy_(change @ (head.bias - originals.mean(dim=0)))
