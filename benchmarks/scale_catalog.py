@@ -14,9 +14,8 @@ from million import descriptors_of_photos
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.catalog import Catalog
-from homing.collection.lance.collection import LanceCollection
 from homing.collection.references import NewPhotos, ReleaseRow
+from homing.collection.storage import Storage
 
 COUNTS = {"faiss": 20_000, "lance": 4_000}  # fewer for Lance, where every batch is a version of the dataset
 BATCH = 16  # photos recorded together, as in a job on a cluster
@@ -31,14 +30,14 @@ def record(codebook: Codebook, engines: Sequence[str]) -> Iterator[dict[str, Any
                 root, count = Path(folder, f"c.{'lance' if engine == 'lance' else 'homing'}"), COUNTS[engine]
                 with Collection.create(root, codebook=codebook) as collection:
                     took = _fill(collection.storage, codebook, count, activated=activated)
-                    if isinstance(collection, LanceCollection):  # files of 16 photos are mostly overhead
+                    if engine == "lance":  # files of 16 photos are mostly overhead
                         collection.compact(older_than=timedelta(0))
                 files = [file for file in root.rglob("*") if file.is_file() and _holds_photos(file)]
                 size = sum(file.stat().st_size for file in files)
                 yield {"engine": engine, "kind": kind, "bytes": size / count, "per_second": count / took}
 
 
-def _fill(catalog: Catalog, codebook: Codebook, count: int, *, activated: bool) -> float:
+def _fill(catalog: Storage, codebook: Codebook, count: int, *, activated: bool) -> float:
     """Seconds to record this number of photos in a catalog."""
     descriptors = descriptors_of_photos(codebook, count)
     codes = codebook.encode(descriptors)

@@ -106,7 +106,7 @@ ALLOWED = {  # a file and a name: why the name says what it means there
     ("src/homing/bench/benches/analysis.py", "unrelated"): "distances of distractors, a histogram of the paper",
     ("src/homing/cli/_outcomes.py", "_moved"): "the number of photos whose files were moved",
     ("tests/cli/test_activation_report.py", "moved"): "a file that was moved",
-    ("tests/collection/lance/test_lance_collection.py", "moved"): "the same",
+    ("tests/collection/test_storage_collections.py", "moved"): "the same",
     ("tests/collection/test_generations.py", "moved"): "the same",
     ("tests/collection/test_memory_photos.py", "moved"): "a collection whose folder was moved",
     ("tests/collection/test_sources.py", "moved"): "a file that was moved",

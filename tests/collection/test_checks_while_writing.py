@@ -7,7 +7,7 @@ import pytest
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection, check
-from homing.collection._locks import writer_lock
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.errors import BusyError
 
 
@@ -34,7 +34,7 @@ def test_a_check_during_writes_finds_nothing(tmp_path: Path) -> None:
 def test_a_repair_is_rejected_during_writes(tmp_path: Path) -> None:
     path = tmp_path / "c.homing"
     with Collection.create(path, codebook=tiny_codebook(), extractor=tiny_extractor()) as collection:
-        with writer_lock(path):
+        with SqliteStorage.lock(path):
             for repair in (lambda: check(path, repair=True), lambda: collection.check(repair=True)):
                 with pytest.raises(BusyError):
                     repair()

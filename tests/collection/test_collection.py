@@ -7,7 +7,7 @@ from PIL import Image
 from tests.collection.tiny import tiny_extractor
 
 from homing.collection import Collection
-from homing.collection.catalog import Catalog
+from homing.collection.storage._sqlite_database import SqliteDatabase
 from homing.errors import CollectionError, HomingError
 from homing.photo import Photo
 
@@ -75,7 +75,7 @@ def test_a_damaged_snapshot_is_rebuilt(tmp_path: Path, photos: Path, extractor, 
         assert {Path(match.photo).name for match in third.search(photos / "flower.jpg")} == {"camera.png", "flower.jpg"}
     with Collection.open(path, extractor=extractor) as fourth:
         assert len(fourth.index) == 2
-        assert fourth._synced_index.saved, "no new snapshot was saved"
+        assert fourth.storage.synced_index.saved, "no new snapshot was saved"
 
 
 def test_nothing_is_lost_without_close(tmp_path: Path, photos: Path, extractor) -> None:
@@ -185,8 +185,8 @@ def test_damage_is_named(tmp_path: Path, file: str, content: bytes, message: str
 
 
 def test_a_failed_transaction_is_rolled_back(tmp_path: Path) -> None:
-    catalog = Catalog(tmp_path / "catalog.sqlite")
-    catalog.create()
+    catalog = SqliteDatabase(tmp_path / "catalog.sqlite")
+    catalog.create_tables()
     with pytest.raises(RuntimeError), catalog._transaction() as change:
         change.execute("INSERT INTO metadata VALUES ('half', 'done')")
         raise RuntimeError

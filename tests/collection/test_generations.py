@@ -14,7 +14,8 @@ from torch import nn
 
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome, check, delete_previous, migrate, switch
-from homing.collection.catalog import Catalog
+from homing.collection.storage import open_generation
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.errors import BusyError, CollectionError
 from homing.extractors import NetworkExtractor
 
@@ -70,7 +71,7 @@ def test_remove_applies_to_generations_before_the_previous_one(path: Path) -> No
     with opened(path) as current:
         current.remove(path.parent / "photos" / "0001.jpg")
     for folder in (path, path / "generation-2", path / "generation-3"):
-        with closing(Catalog(folder / "catalog.sqlite")) as catalog:
+        with closing(open_generation(SqliteStorage, path, folder)) as catalog:
             assert catalog.existing_ids(range(1, 7)) == [1, 3, 4, 5, 6]
 
 
@@ -113,7 +114,7 @@ def test_repeating_a_killed_removal_completes_it(path: Path, monkeypatch) -> Non
     switched(path)
     with opened(path) as current:
         with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-            broken.setattr("homing.collection.catalog.Catalog.remove", _interrupt_second_call(Catalog.remove))
+            broken.setattr(SqliteStorage, "remove", _interrupt_second_call(SqliteStorage.remove))
             current.remove(3)
         assert [each.state for each in current.remove(3)] == ["removed"]
     assert names(path, "previous") == names(path)

@@ -17,7 +17,7 @@ from tests.collection.tiny import RECIPES, SPEC, tiny_codebook, tiny_extractor, 
 
 from homing._io.paths import total_size
 from homing.collection import Collection, migrate, switch
-from homing.collection._locks import uploads_lock
+from homing.collection.storage._sqlite_database import file_lock
 from homing.errors import BusyError, HomingError, PhotoError
 from homing.photo import Photo
 
@@ -156,7 +156,7 @@ def test_uploads_are_private_and_locked_during_changes(small: Collection) -> Non
     folder = Path(str(small.root)) / "uploads"
     assert folder.stat().st_mode & 0o777 == 0o700
     before = total_size(folder)
-    with uploads_lock(small.root), pytest.raises(BusyError):
+    with file_lock(small.root, "uploads.lock"), pytest.raises(BusyError):
         small.add(image(2))
     with small.lock_for_writing(), pytest.raises(BusyError):
         small.add(image(2))

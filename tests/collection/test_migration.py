@@ -164,7 +164,7 @@ def _all(folder: Path, query: str) -> list[tuple]:
 
 
 def test_an_interrupted_migration_is_resumed(path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("homing.collection._transfer.Transfer.photos.__defaults__", (2,))
+    monkeypatch.setattr("homing.collection.storage.base.Storage.valid_rows.__defaults__", (2,))
     with pytest.raises(KeyboardInterrupt):
         migrate(path, book("PQ8x4"), extractor=TINY, advance=_stop_at(2))
     with Collection.open(path, extractor=TINY, generation="next") as opened:

@@ -8,7 +8,7 @@ import torch
 from PIL import Image, ImageOps
 
 from homing.collection import Collection
-from homing.collection.query_variants import VARIANTS, query_variants
+from homing.collection.search import VARIANTS, query_variants
 from homing.errors import HomingError
 from homing.extractors import describe_images
 from homing.imaging import to_image, to_pixels

@@ -14,7 +14,7 @@ import torch
 from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
 
 from homing.collection import Collection
-from homing.collection._locks import writer_lock
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.errors import CollectionError
 from homing.extractors import describe_images
 from homing.photo import Photo
@@ -99,7 +99,7 @@ def test_an_unreadable_snapshot_is_rebuilt(path: Path, opened: Collection, harm:
 
 def test_readers_save_snapshots_during_writes(path: Path, opened: Collection) -> None:
     (path / "index.faiss").unlink()
-    with writer_lock(path):
+    with SqliteStorage.lock(path):
         assert len(opened.index) == PHOTOS
         opened.close()
     assert (path / "index.faiss").is_file()

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from homing.collection import Collection
-from homing.collection._locks import writer_lock
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.errors import BusyError, CollectionError
 from homing.extractors import Extractor, describe_images
 from homing.photo import Photo
@@ -212,9 +212,9 @@ def test_readers_get_complete_results_during_writes(
 
 
 def test_a_folder_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="does not exist any more"), writer_lock(tmp_path / "nowhere"):
+    with pytest.raises(CollectionError, match="does not exist any more"), SqliteStorage.lock(tmp_path / "nowhere"):
         pass
     assert not (tmp_path / "nowhere").exists()
     (tmp_path / "writer.lock").mkdir()
-    with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), writer_lock(tmp_path):
+    with pytest.raises(CollectionError, match="cannot be changed: Is a directory"), SqliteStorage.lock(tmp_path):
         pass

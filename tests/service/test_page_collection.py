@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.service.chromium import Open, choose_files
 from tests.service.conftest import Server
 
-from homing.collection._locks import uploads_lock
+from homing.collection.storage._sqlite_database import file_lock
 
 
 def fill(server: Server, photos: Path, count: int) -> None:
@@ -85,7 +85,7 @@ def test_removing_a_removed_photo_shows_an_error_in_the_dialog(open_page: Open, 
 
 def test_a_late_response_does_not_close_the_dialog_of_another_photo(open_page: Open, own_server: Server) -> None:
     tab = open_page(own_server.address, "collection")
-    with uploads_lock(own_server.folder):
+    with file_lock(own_server.folder, "uploads.lock"):
         tab.get_by_role("button", name="Remove flower.jpg").click()
         tab.evaluate("""() => {
             const before = window.fetch;

@@ -10,7 +10,8 @@ from tests.collection.tiny import tiny_photos
 from tests.service.conftest import Server, running_server
 
 from homing.collection import Collection
-from homing.collection._locks import uploads_lock, writer_lock
+from homing.collection.storage._sqlite_database import file_lock
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.extractors import Extractor
 
 
@@ -86,14 +87,14 @@ def test_two_services_do_not_delete_each_others_uploads(own_server: Server, tmp_
     """Another service has stored a file but not recorded it when the same file is uploaded here."""
     photo, known = tiny_photos(tmp_path / "new", 2)
     (outcome,) = own_server.post("/v1/photos", known).json()["outcomes"]
-    with uploads_lock(own_server.folder), writer_lock(own_server.folder):
+    with file_lock(own_server.folder, "uploads.lock"), SqliteStorage.lock(own_server.folder):
         stored_path(own_server, photo).parent.mkdir()
         shutil.copy(photo, stored_path(own_server, photo))
         answers = [own_server.post(path, photo) for path in ("/v1/photos", "/v1/activate")]
         answers.append(own_server.client.delete(f"/v1/photos/{outcome['id']}"))
         assert [answer.status_code for answer in answers] == [409] * 3
         assert stored_path(own_server, photo).read_bytes() == photo.read_bytes()
-    with uploads_lock(own_server.folder):  # the other service is about to store the file again
+    with file_lock(own_server.folder, "uploads.lock"):  # the other service is about to store the file again
         assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 409
     assert own_server.post("/v1/photos", photo).status_code == 201
     assert own_server.client.delete(f"/v1/photos/{outcome['id']}").status_code == 204

@@ -146,10 +146,10 @@ def test_removing_keeps_files_outside_the_collection(own_server: Server, photos:
 
 
 def test_searches_work_while_another_process_writes(own_server: Server, tmp_path: Path) -> None:
-    from homing.collection._locks import writer_lock
+    from homing.collection.storage.sqlite import SqliteStorage
 
     (new,) = tiny_photos(tmp_path / "new", 1)
-    with writer_lock(own_server.folder):
+    with SqliteStorage.lock(own_server.folder):
         answer = own_server.post("/v1/photos", new)
         assert answer.status_code == 409 and "another process" in answer.json()["detail"]
         assert str(own_server.folder) not in answer.text

@@ -29,7 +29,7 @@ def test_an_index_snapshot_is_written_at_shutdown(own_process: Process, tmp_path
     own_process.stop()
     with Collection.open(own_process.folder) as collection:
         assert collection.search_settings().references == collection.info().photos + collection.info().distractors
-        assert collection._synced_index.saved
+        assert collection.storage.synced_index.saved
 
 
 def test_a_taken_port_is_a_one_line_error(server: Server, template: Path) -> None:

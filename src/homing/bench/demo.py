@@ -18,7 +18,7 @@ from homing.bench.demo_report import write_demo_report
 from homing.bench.protocol.release import ReleasedPhoto
 from homing.bench.retrieval import Probes, Query, Search, recall, search_copies
 from homing.collection import Collection, Outcome
-from homing.collection.folder import UPLOADS
+from homing.collection.storage.parts import UPLOADS
 from homing.edits import PAPER
 from homing.errors import HomingError
 

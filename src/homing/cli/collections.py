@@ -11,7 +11,6 @@ import typer
 from homing._io.files import format_size
 from homing.cli._app import CollectionPath
 from homing.cli._console import JsonFlag, console, one_line, print_json, print_key_values
-from homing.errors import HomingError
 
 
 def init(
@@ -176,11 +175,8 @@ def compact(
     from datetime import timedelta
 
     from homing.collection import Collection
-    from homing.collection.lance.collection import LanceCollection
 
     with Collection.open(collection) as opened:
-        if not isinstance(opened, LanceCollection):
-            raise HomingError(f"{collection} is not stored in Lance; only such collections can be compacted")
         opened.compact(older_than=None if keep_days is None else timedelta(days=keep_days))
         versions = opened.versions()
     console.print(

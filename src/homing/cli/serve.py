@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def serve(
-    collection: Annotated[str | None, typer.Argument(metavar="COLLECTION", help="The collection's folder.")] = None,
+    collection: Annotated[
+        str | None, typer.Argument(metavar="COLLECTION", help="The collection's folder, or its address.")
+    ] = None,
     host: Annotated[
         str, typer.Option(help="The address to listen on. Any but a loopback address needs --keys.")
     ] = "127.0.0.1",

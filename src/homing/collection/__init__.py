@@ -1,13 +1,13 @@
 """The collection of one user's references on disk: catalog, codes, descriptors and index."""
 
 from homing._public import list_public
-from homing.collection._export import Export
-from homing.collection._remove import Selection
 from homing.collection.checks import check
 from homing.collection.collection import Collection
+from homing.collection.export import Export
 from homing.collection.migration import delete_previous, migrate, switch
 from homing.collection.outcome import Finding, Info, MigratedRelease, Migration, Outcome
 from homing.collection.references import Reference, Release
+from homing.collection.remove import Selection
 from homing.collection.results import Match, SearchResult, SearchSettings, Verdict, verdict_of
 
 __all__ = [

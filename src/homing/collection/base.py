@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
+from datetime import timedelta
 from functools import cached_property
 from types import TracebackType
 from typing import TypeVar
 
 from homing import codebooks, extractors
 from homing._io.paths import Location, location, total_size
-from homing.collection._export import Export, export_folder
-from homing.collection._locks import lock_for_writing
 from homing.collection.checks import check_opened
-from homing.collection.folder import Folder
-from homing.collection.generations import generation_path, other_generations
-from homing.collection.listing import list_references
+from homing.collection.export import Export, export_folder
 from homing.collection.outcome import Finding, Info
 from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
-from homing.collection.settings import read_settings
-from homing.collection.storage import Storage
-from homing.collection.synced_index import SyncedFaissIndex, SyncedIndex
+from homing.collection.search import Searcher
+from homing.collection.storage import Storage, Version
+from homing.collection.storage.generations import generation_path, other_generations
+from homing.collection.storage.parts import read_settings
 from homing.collection.uploads import UploadStore
 from homing.errors import CollectionError, HomingError
 from homing.extractors import Extractor
@@ -35,36 +33,32 @@ class BaseCollection:
 
     def __repr__(self) -> str:
         state = ", closed" * self._closed
-        return f"<{type(self).__name__} {self._folder.root}, codebook {self._folder.codebook.name}{state}>"
+        return f"<{type(self).__name__} {self.root}, codebook {self.codebook.name}{state}>"
 
-    def __init__(self, folder: Folder, extractor: Extractor | None = None) -> None:
-        if isinstance(folder, str | os.PathLike):
+    def __init__(self, storage: Storage, extractor: Extractor | None = None) -> None:
+        if isinstance(storage, str | os.PathLike):
             name = type(self).__name__
-            raise HomingError(f"open a collection with {name}.open({str(folder)!r}), or make it with {name}.create")
-        self._folder, self._closed = folder, False
+            raise HomingError(f"open a collection with {name}.open({str(storage)!r}), or make it with {name}.create")
+        self._storage, self._closed = storage, False
         self.has_custom_extractor = extractor is not None  # given by the user, may not be registered under a name
         if extractor is not None:
             try:
                 self.codebook.check(extractor)
             except HomingError:
-                folder.catalog.close()
+                storage.close()
                 raise
             self.extractor = extractor
-        self._synced_index = self._make_synced_index()
-
-    def _make_synced_index(self) -> SyncedIndex:
-        """Create the index that is kept in sync with the catalog."""
-        return SyncedFaissIndex(self.folder)
+        self._searcher = Searcher(storage)
 
     @property
-    def folder(self) -> Folder:
-        """The files of the collection. Raises CollectionError once it is closed."""
+    def storage(self) -> Storage:
+        """Where the references and releases are stored. Raises CollectionError once the collection is closed."""
         self._refuse_if_closed()
-        return self._folder
+        return self._storage
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise CollectionError(f"the collection {self._folder.root} is closed; open it again")
+            raise CollectionError(f"the collection {self.root} is closed; open it again")
 
     @cached_property
     def extractor(self) -> Extractor:
@@ -76,58 +70,56 @@ class BaseCollection:
     @property
     def codebook(self) -> codebooks.Codebook:
         """The codebook of this collection."""
-        return self._folder.codebook
-
-    @property
-    def storage(self) -> Storage:
-        """Where the references and releases are stored."""
-        return self.folder.catalog
-
-    @property
-    def root(self) -> Location:
-        """The collection's folder or address."""
-        return self._folder.root
-
-    @property
-    def path(self) -> Location:
-        """The folder of this generation: the collection's own one unless it was migrated."""
-        return self._folder.path
+        return self._storage.codebook
 
     @property
     def distractors(self) -> codebooks.Distractors | None:
         """The distractors in the index, if there are any."""
-        return self._folder.distractors
+        return self._storage.distractors
 
     @property
-    def density_ratio(self) -> float:
-        """How many times as often references lie near each other as the unrelated photos that the codebook knows."""
-        return self.folder.density_ratio.value(self.index)
+    def root(self) -> Location:
+        """The collection's folder or address."""
+        return self._storage.root
+
+    @property
+    def path(self) -> Location:
+        """The folder of this generation: the collection's own one unless it was migrated."""
+        return self._storage.path
 
     @cached_property
     def uploads(self) -> UploadStore:
         """The folder of photos that were added from memory."""
-        return UploadStore(self.folder.root)
+        return UploadStore(self.root, self._storage.lock_uploads)
 
     @property
     def index(self) -> Index:
-        """The index of all references in the catalog, including those that other processes added."""
-        self._refuse_if_closed()
-        return self._synced_index.current()
+        """The index of all references, including those that other processes added."""
+        return self.storage.index()
+
+    @property
+    def density_ratio(self) -> float:
+        """How many times as often references lie near each other as the unrelated photos that the codebook knows."""
+        return self._searcher.density_ratio(self.index)
 
     def lock_for_writing(self) -> AbstractContextManager[None]:
-        """Lock the collection for a job that changes it. Raises BusyError at once if it is locked."""
-        return lock_for_writing(self.folder)
+        """Lock the collection for a job that changes it. Raises BusyError at once if it is locked.
+
+        A collection in Lance needs no lock, since conflicting changes are retried.
+        """
+        return self.storage.lock_for_writing()
 
     def record(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
-        """Record references in the catalog, from which the index is updated. Returns their ids, None for known ones.
+        """Record references, from which the index is updated. Returns their ids, None for known ones.
 
-        The references in `replaces` are removed in the same transaction. The caller holds the lock.
+        The references in `replaces` are removed. The caller holds the lock.
         """
         return self.storage.add(photos, replaces=replaces)
 
     def info(self) -> Info:
         """A summary of the collection's contents."""
-        counts, root = self.folder.catalog.counts(), self.folder.root
+        self.storage.refresh()
+        root = self.root
         others = {which: read_settings(generation_path(root, which))["codebook"] for which in other_generations(root)}
         return Info(
             path=root,
@@ -135,11 +127,12 @@ class BaseCollection:
             spec=self.codebook.spec,
             fingerprint=self.codebook.fingerprint,
             extractor=self.codebook.extractor,
-            distractors=len(self.folder.distractors) if self.folder.distractors is not None else 0,
+            distractors=len(self.distractors) if self.distractors is not None else 0,
             bytes_on_disk=total_size(root),
             next_codebook=others.get("next"),
             previous_codebook=others.get("previous"),
-            **counts,
+            version=self.storage.version,
+            **self.storage.counts(),
         )
 
     def references(
@@ -154,34 +147,44 @@ class BaseCollection:
 
         Starts after the id `after` and yields at most `limit` references. For the next page, pass the last id.
         """
-        return self._list_references(ReferenceQuery(state=state, name_contains=name_contains, after=after, limit=limit))
+        query = ReferenceQuery(state=state, name_contains=name_contains, after=after, limit=limit)
+        return self._references(query)
 
-    def _list_references(self, query: ReferenceQuery) -> Iterator[Reference]:
-        return list_references(self.folder.path, query)
+    def _references(self, query: ReferenceQuery) -> Iterator[Reference]:
+        with closing(self.storage.reopen()) as reader:  # so that long reads delay no search
+            yield from reader.references(query)
+
+    def versions(self) -> list[Version]:
+        """The versions of the references, oldest first, of a collection in Lance."""
+        return self.storage.versions()
+
+    def compact(self, *, older_than: timedelta | None = None) -> None:
+        """Index all references of a collection in Lance, merge small files, and delete versions that are older."""
+        self.storage.compact(older_than)
 
     def check(self, *, repair: bool = False) -> list[Finding]:
         """Find problems on disk. `repair` fixes those that can be fixed without losing data.
 
         For a collection that is too damaged to open, use `homing.collection.check`.
         """
-        return check_opened(self.folder, lambda: self.extractor, repair=repair)
+        return check_opened(self.storage, lambda: self.extractor, repair=repair)
 
     def export(self, out: str | Location, *, format: str = "parquet") -> Export:
         """Write the collection into a new folder, in a format readable without homing: parquet, faiss or arrays.
 
         A README.md in the folder explains how to read it. `arrays` contains the quantizer only.
         """
-        return export_folder(self.folder, location(out), format)
+        return export_folder(self.storage, location(out), format)
 
     def close(self) -> None:
-        """Save a snapshot of the index for the next opening, and close the files."""
+        """Save the index for the next opening, and close the files."""
         if self._closed:
             return
         try:
-            self._synced_index.save()
+            self._storage.save_index()
         finally:
             self._closed = True
-            self._folder.catalog.close()
+            self._storage.close()
 
     def __enter__(self: Self) -> Self:
         self._refuse_if_closed()

@@ -13,22 +13,18 @@ from homing import codebooks, extractors
 from homing._io.paths import Location, location
 from homing.activation import Recipe, resolve_recipe
 from homing.codebooks import CodebookLike
-from homing.collection._export import import_folder
 from homing.collection._job_files import passive_photos, still_passive
-from homing.collection._remove import Selection, remove_references, select_references
-from homing.collection._search import run_search, search_settings
 from homing.collection.add import add_photos
 from homing.collection.base import BaseCollection
-from homing.collection.folder import create_folder, open_folder
-from homing.collection.lance.folder import create_lance, is_lance, open_lance
+from homing.collection.export import import_folder
 from homing.collection.outcome import Outcome
-from homing.collection.query_variants import describe_queries
 from homing.collection.release import release_photos
+from homing.collection.remove import Selection, remove_references, select_references
 from homing.collection.results import SearchResult, SearchSettings
-from homing.collection.synced_index import retry_if_removed
+from homing.collection.search import describe_queries, search_settings
+from homing.collection.storage import Parts, create_storage, open_storage
 from homing.collection.uploads import as_given, delete_uploads, files_of
-from homing.errors import HomingError
-from homing.extractors import Extractor, ExtractorLike
+from homing.extractors import ExtractorLike
 from homing.photo import FoundPhoto, PhotoLike, PhotosLike, as_photos
 from homing.photo.inputs import is_one_photo
 
@@ -40,8 +36,9 @@ class Collection(BaseCollection):
     """The references of one user in one folder. Use it as a context manager, or call `close`.
 
     Everything that `add`, `activate` and `remove` report is on disk and survives a crash. An interrupted job continues
-    when it is called again. Only one job at a time changes a collection: a second one raises BusyError. Searches run
-    concurrently and see the changes of other processes.
+    when it is called again. Only one job at a time changes a collection in a folder: a second one raises BusyError. Any
+    number may change one in Lance, where every change creates a version. Searches run concurrently and see the changes
+    of other processes.
     """
 
     @classmethod
@@ -64,13 +61,7 @@ class Collection(BaseCollection):
             extractor = extractors.load(extractor)
             book.check(extractor)
         where = location(path)
-        if is_lance(where):
-            if with_distractors:
-                raise HomingError("a collection in Lance has no distractors; make it without")
-            create_lance(where, book)
-        else:
-            assert isinstance(where, Path)
-            create_folder(where, book, codebooks.bundled_distractors(book) if with_distractors else None)
+        create_storage(where, Parts(book, codebooks.bundled_distractors(book) if with_distractors else None))
         return cls.open(where, extractor=extractor)
 
     @classmethod
@@ -87,22 +78,18 @@ class Collection(BaseCollection):
         `generation` selects the "current", "next" or "previous" generation of a collection that migrates to another
         codebook. A collection in Lance can be opened at an earlier `version`, for searching only.
         """
-        where, extractor = location(path), None if extractor is None else extractors.load(extractor)
-        if is_lance(where):
-            return _open_lance_collection(where, extractor, generation, version)
-        if version is not None:
-            raise HomingError(f"{where} has no versions; only collections in Lance have")
-        assert isinstance(where, Path)
-        return cls(open_folder(where, generation), extractor)
+        extractor = None if extractor is None else extractors.load(extractor)
+        return cls(open_storage(location(path), generation, version), extractor)
 
     @classmethod
-    def from_export(cls, path: str | Path, export: str | Path, *, extractor: ExtractorLike | None = None) -> Collection:
-        """Create a collection from a Parquet export, with identical references, releases and search results."""
-        if is_lance(location(path)):
-            raise HomingError(
-                f"{path} would be stored in Lance, into which importing is not supported; choose another name"
-            )
-        import_folder(Path(path), Path(export))
+    def from_export(
+        cls, path: str | Location, export: str | Path, *, extractor: ExtractorLike | None = None
+    ) -> Collection:
+        """Create a collection from a Parquet export, with identical references, releases and search results.
+
+        In Lance, references get new ids.
+        """
+        import_folder(location(path), Path(export))
         return cls.open(path, extractor=extractor)
 
     def add(
@@ -197,10 +184,11 @@ class Collection(BaseCollection):
 
     def select(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> Selection:
         """Select references by id, by the path they were added from, or by a folder that contains it."""
+        self.storage.refresh()
         return select_references(self.storage, [what] if isinstance(what, ReferenceSelector) else what)
 
     def remove(self, what: ReferenceSelector | Iterable[ReferenceSelector]) -> list[Outcome]:
-        """Remove the references that `select` gives, in one transaction.
+        """Remove the references that `select` gives.
 
         Selectors that match no reference fail; the others are removed regardless. Released files stay in place. Stored
         files of photos that were added from memory are deleted.
@@ -212,7 +200,7 @@ class Collection(BaseCollection):
 
     def remove_selected(self, selection: Selection) -> list[Outcome]:
         """Remove selected references, but not the stored files of their photos. The caller holds the lock."""
-        return remove_references(self.folder, selection)
+        return remove_references(self.storage, selection)
 
     @overload
     def search(
@@ -270,7 +258,6 @@ class Collection(BaseCollection):
             results += [replace(result, query=name) for name, result in zip(queries.names, found, strict=True)]
         return results[0] if is_one_photo(photos) else results
 
-    @retry_if_removed
     def search_descriptors(
         self,
         descriptors: Tensor,
@@ -289,10 +276,7 @@ class Collection(BaseCollection):
         keep their code distance. The defaults depend on the collection, see `search_settings`. `max_false_match` omits
         matches with a larger false-match probability.
         """
-        index = self.index
-        variants = descriptors.ndim == 3 and descriptors.shape[1] > 1
-        settings = search_settings(index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
-        return run_search(self.folder, index, descriptors, k, settings, max_false_match)
+        return self._searcher.search(descriptors, k, probes, probe_radius, rerank, max_false_match)
 
     def search_settings(
         self,
@@ -305,12 +289,6 @@ class Collection(BaseCollection):
     ) -> SearchSettings:
         """The settings of a search with these options. Missing options are chosen by the size of the collection."""
         return search_settings(self.index, self.codebook, k, probes, probe_radius, rerank, variants=variants)
-
-
-def _open_lance_collection(where: Location, extractor: Extractor | None, which: str, version: int | None) -> Collection:
-    from homing.collection.lance.collection import LanceCollection  # a subclass of Collection
-
-    return LanceCollection(open_lance(where, which, version), extractor)  # type: ignore[arg-type]
 
 
 def _ignore(_: Outcome) -> None:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from homing._io.files import fsync_folder, make_folder, write_atomically
 from homing._io.paths import Address, Location, is_inside, location
-from homing.collection._locks import uploads_lock
-from homing.collection.folder import UPLOADS
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
+from homing.collection.storage.parts import UPLOADS
 from homing.errors import CollectionError
 from homing.photo import FoundPhoto, MemoryPhoto, as_photos, find_photos
 from homing.photo.files import each_once
@@ -47,11 +46,11 @@ class UploadedFile(Protocol):
 class UploadStore:
     """The folder of uploads in a collection."""
 
-    def __init__(self, root: Location, *, exclusive: bool = True) -> None:
-        """Without `exclusive`, several processes may change the folder at once, as in a collection in Lance."""
+    def __init__(self, root: Location, lock: Callable[[], AbstractContextManager[None]]) -> None:
+        """`lock` is held during a change. Otherwise another job could delete files that have no reference yet."""
         # Absolute, like the recorded sources.
         self._root = Path(os.path.abspath(root)) if isinstance(root, Path) else root
-        self._exclusive = exclusive
+        self.lock = lock
         self.folder = self._root / UPLOADS
         self.released = self.folder / "released"
         self._own_paths = re.compile(rf"{re.escape(str(self.folder))}/(?:released/)?{_HASH}/")
@@ -64,12 +63,6 @@ class UploadStore:
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.folder.chmod(0o700)
             fsync_folder(self._root)
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Lock the folder during a change. Otherwise another job could delete files that have no reference yet."""
-        if not self._exclusive or isinstance(self._root, Address):
-            return nullcontext()
-        return uploads_lock(self._root)
 
     def path_of(self, file: UploadedFile) -> Location:
         """The path of a file in the store, whether it exists or not."""
@@ -86,12 +79,12 @@ class UploadStore:
                 write_atomically(path, file.data)
         return path
 
-    def make_release_folder(self, file: UploadedFile) -> Path:
+    def make_release_folder(self, file: UploadedFile) -> Location:
         """Create the folder for the released file of an upload, and return its path."""
         folder = self.released / file.sha256
-        assert isinstance(folder, Path)  # the collection of a service is on a local disk
-        with _as_collection_error(f"{file.name}: its released file cannot be saved"):
-            make_folder(folder)
+        if isinstance(folder, Path):
+            with _as_collection_error(f"{file.name}: its released file cannot be saved"):
+                make_folder(folder)
         return folder
 
     def delete(self, path: Location) -> None:
@@ -109,16 +102,16 @@ class UploadStore:
                 path.unlink()
         self.remove_if_empty(path.parent)
 
-    def delete_unless_source(self, file: UploadedFile, catalog: Storage) -> None:
+    def delete_unless_source(self, file: UploadedFile, storage: Storage) -> None:
         """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
-        path, number = self.path_of(file), catalog.find(file.sha256)
-        if number is None or self.resolve_source(catalog.source_and_state(number)[0]) != path:
+        path, number = self.path_of(file), storage.find(file.sha256)
+        if number is None or self.resolve_source(storage.source_and_state(number)[0]) != path:
             self.delete(path)
 
-    def remove_if_empty(self, folder: Path) -> None:
-        """Remove a folder if it is empty."""
+    def remove_if_empty(self, folder: Location) -> None:
+        """Remove a folder if it is empty. A bucket has none."""
         with _as_collection_error(f"{folder}: cannot be removed"):
-            if folder.is_dir() and not any(folder.iterdir()):
+            if isinstance(folder, Path) and folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
 
     def resolve_source(self, source: str) -> Location:
@@ -144,7 +137,7 @@ def as_given(photos: Any) -> Sequence[Location | MemoryPhoto | FoundPhoto[Locati
 
 @contextmanager
 def files_of(
-    photos: Sequence[Location | MemoryPhoto | FoundPhoto[Location]], uploads: UploadStore, catalog: Storage
+    photos: Sequence[Location | MemoryPhoto | FoundPhoto[Location]], uploads: UploadStore, storage: Storage
 ) -> Iterator[list[FoundPhoto[Location]]]:
     """The files of photos and folders, for a job that adds them as references.
 
@@ -169,7 +162,7 @@ def files_of(
             yield found
         finally:
             for photo in in_memory:
-                uploads.delete_unless_source(photo, catalog)
+                uploads.delete_unless_source(photo, storage)
 
 
 def delete_uploads(removed: Iterable[Outcome], uploads: UploadStore) -> None:

@@ -59,11 +59,13 @@ class LanceIndex:
     An id is the stable row id plus one, so no id is 0.
     """
 
-    def __init__(self, codebook: Codebook, dataset: Any) -> None:
+    def __init__(self, codebook: Codebook, dataset: Any, others: FaissIndex | None = None) -> None:
+        """`others` holds further codes, such as distractors; rows are added to it that are searched in memory."""
         self._codebook, self._dataset = codebook, dataset
-        self._count = int(dataset.count_rows())
-        self._in_memory = FaissIndex(codebook)
-        in_memory = dataset.get_fragments() if self._count <= MAX_CODES_IN_MEMORY else unindexed_fragments(dataset)
+        self._rows = int(dataset.count_rows())
+        self._in_memory = FaissIndex(codebook) if others is None else others
+        self._count = self._rows + len(self._in_memory)
+        in_memory = dataset.get_fragments() if self._rows <= MAX_CODES_IN_MEMORY else unindexed_fragments(dataset)
         if in_memory:
             rows = dataset.scanner(columns=["_rowid", CODE], fragments=in_memory).to_table()
             self._in_memory.add(codes_of(rows), ids_of(rows))
@@ -113,7 +115,7 @@ class LanceIndex:
 
     def sample_ids(self, count: int, *, below: int) -> np.ndarray:
         """Up to `count` ids below `below`, sampled with a fixed seed."""
-        positions = np.random.default_rng(0).choice(len(self), min(count, len(self)), replace=False)
+        positions = np.random.default_rng(0).choice(self._rows, min(count, self._rows), replace=False)
         ids = ids_of(self._dataset.take(np.sort(positions).tolist(), columns=["_rowid"]))
         chosen: np.ndarray = ids[ids < below]
         return chosen

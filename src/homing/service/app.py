@@ -15,8 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from homing import __version__
 from homing.collection import Collection
-from homing.collection.folder import Folder
-from homing.errors import HomingError
 from homing.service import problems
 from homing.service.auth import Keys
 from homing.service.limits import Limits
@@ -43,8 +41,6 @@ def create_app(collection: Collection, *, keys: Keys | None = None, limits: Limi
 
     The caller closes the collection after the app has stopped.
     """
-    if not isinstance(collection.folder, Folder):
-        raise HomingError(f"{collection.root} is stored in Lance; homing serve needs a collection in a local folder")
     service = Service(collection, keys, limits or Limits())
 
     @asynccontextmanager

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import Depends, Request, Response
@@ -19,8 +18,7 @@ from torch import Tensor
 
 from homing._io.paths import total_size
 from homing.collection import Collection, Outcome, Reference
-from homing.collection.listing import ReferenceListing
-from homing.collection.uploads import UploadStore
+from homing.collection.storage import Storage
 from homing.errors import HomingError, PhotoError
 from homing.service.auth import Keys
 from homing.service.executors import Batcher, Executors
@@ -94,17 +92,16 @@ class Service:
     batcher: Batcher
     writer: Writer
     executors: Executors
-    listing: ReferenceListing
-    scan_listing: ReferenceListing
+    listing: Storage
+    scan_listing: Storage
     _stack: ExitStack
 
     def __init__(self, collection: Collection, keys: Keys | None, limits: Limits) -> None:
         self.collection, self.keys, self.limits = collection, keys, limits
         self.rate_limiter, self.jobs = RateLimiter(limits.per_minute), Jobs()
-        assert isinstance(collection.root, Path)  # `create_app` refuses addresses
         self.audit = AuditLog(collection.root / "audit.jsonl")
         self.metrics = Metrics()
-        self.upload_store = UploadStore(collection.root)
+        self.upload_store = collection.uploads
         self.admission = AdmissionControl(limits)
         self.image_cache = ImageCache()
         self.ready = False
@@ -120,9 +117,10 @@ class Service:
         """Load the network and the index, and start the threads; cleans up if any of it fails."""
         with ExitStack() as stack:
             self.upload_store.prepare()
-            folder = Path(str(self.collection.path))
             # Two connections, so that lookups of one reference do not wait for scans of all.
-            self.listing, self.scan_listing = (stack.enter_context(closing(ReferenceListing(folder))) for _ in range(2))
+            self.listing, self.scan_listing = (
+                stack.enter_context(closing(self.collection.storage.reopen())) for _ in range(2)
+            )
             self.executors = stack.enter_context(closing(Executors()))
             network = Batcher(self.collection.extractor, self.limits.network_queue, self.metrics.observe_batch)
             self.batcher = stack.enter_context(closing(network))
@@ -145,7 +143,7 @@ class Service:
 
     async def reference(self, number: int) -> Reference:
         """The reference with this id. Raises NotFoundError if there is none."""
-        return await self.executors.run("lookup", partial(self.listing.one, number))
+        return await self.executors.run("lookup", partial(self.listing.reference, number))
 
     async def read_recorded(self, source: str, sha256: str) -> PhotoFile:
         """The file of a reference or of a release, if it is the recorded one; else NotFoundError."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from homing._io.files import fsync_folder
+from homing._io.paths import Address, Location
 from homing.errors import CollectionError, NotFoundError
 from homing.service.problems import TooBusyError
 from homing.service.schemas import PhotoOutcome
@@ -150,7 +150,8 @@ class AuditEntry:
 class AuditLog:
     """The audit log of a collection. Only the writer's thread writes to it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
+        """In a bucket, where no file can be appended to, `path` is a folder, and each write makes a file in it."""
         self.path = path
 
     def write(self, *entries: AuditEntry) -> None:
@@ -160,6 +161,9 @@ class AuditLog:
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         lines = "".join(json.dumps({"time": now, **vars(entry)}, ensure_ascii=False) + "\n" for entry in entries)
         try:
+            if isinstance(self.path, Address):
+                (self.path / f"{now}-{secrets.token_hex(4)}.jsonl").write(lines.encode(), new=True)
+                return
             new = not self.path.exists()
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with os.fdopen(handle, "ab") as file:

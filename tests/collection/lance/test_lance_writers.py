@@ -76,7 +76,7 @@ def test_the_second_writer_removes_its_duplicates(lance_collection: Collection, 
         # Both looked up the photos before either one wrote them.
         rows = two._new_rows(new, list(range(5)))
         first = one.add(new)
-        two.references.append(rows)
+        two.table.append(rows)
         assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
         (finding, *others) = other.check()
         assert "has 2 references" in finding.problem and len(others) == 4

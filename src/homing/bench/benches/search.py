@@ -15,7 +15,7 @@ from homing.bench.protocol.progress import Progress
 from homing.bench.protocol.references import Neighbors, Probes
 from homing.bench.protocol.release import ReleaseResult
 from homing.bench.scores import Interval, gain_interval, rank_of, recall_at, recall_intervals
-from homing.collection.query_variants import VARIANTS
+from homing.collection.search import VARIANTS
 from homing.edits import PAPER
 from homing.errors import HomingError
 

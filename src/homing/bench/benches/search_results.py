@@ -17,7 +17,7 @@ from homing.bench.protocol.report import (
     summary_line,
 )
 from homing.bench.results import CsvTable, Figure, Results, Table, colors
-from homing.collection.query_variants import VARIANTS
+from homing.collection.search import VARIANTS
 
 if TYPE_CHECKING:
     import matplotlib.figure

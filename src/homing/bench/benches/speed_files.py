@@ -22,8 +22,8 @@ from homing.bench.retrieval import Probes, recall, search_copies
 from homing.bench.stopwatch import Stopwatch
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
-from homing.collection.catalog import Catalog
 from homing.collection.release import release_photos
+from homing.collection.storage.sqlite import SqliteStorage
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
@@ -41,8 +41,8 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "write and check": (ReleaseCheck.run,),
     "measure": (measure_batch,),
     "catalog": (
-        *(Catalog.find, Catalog.find_released, Catalog.find_release, Catalog.plan_releases),
-        *(Catalog.confirm_releases, Collection.record, write_atomically),
+        *(SqliteStorage.find, SqliteStorage.find_released, SqliteStorage.find_release),
+        *(SqliteStorage.plan_releases, SqliteStorage.confirm_releases, Collection.record, write_atomically),
     ),
 }
 """The stages of releasing a photo, and the functions of each."""

@@ -15,7 +15,7 @@ from homing import __version__
 from homing._io.parallel import prefetch_map
 from homing.bench.protocol.cache import CachedArray, cache_key, file_state
 from homing.bench.protocol.release import ReleasedPhoto
-from homing.collection.query_variants import VARIANTS, query_variants
+from homing.collection.search import VARIANTS, query_variants
 from homing.edits import Edit
 from homing.extractors import Extractor
 from homing.extractors.base import default_batch_size

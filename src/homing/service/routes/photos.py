@@ -177,7 +177,7 @@ def _remove(service: Service, number: int, caller: Caller) -> None:
 
     Files stored by the service are deleted; files elsewhere belong to the user and stay.
     """
-    removed = service.listing.one(number)
+    removed = service.listing.reference(number)
     files = [removed.photo, *(release.path for release in removed.releases)]
     collection = service.collection
     with service.upload_store.lock():

@@ -12,7 +12,7 @@ import torch
 from fastapi import APIRouter, Query, Request
 from torch import Tensor
 
-from homing.collection.query_variants import query_variants
+from homing.collection.search import query_variants
 from homing.errors import HomingError
 from homing.service.auth import Searcher
 from homing.service.problems import ProblemError, problem_details, problem_responses, to_problem

@@ -103,11 +103,16 @@ class LanceTable:
             merge = dataset.merge_insert(key).when_not_matched_insert_all().conflict_retries(_COMMIT_RETRIES)
             return int(dataset.version) if merge.execute(rows)["num_inserted_rows"] else None
 
-    def update(self, values: Mapping[str, str], where: str) -> int:
-        """Set values in the rows that match a filter. Returns the number of rows."""
+    def replace(self, rows: Any, key: str) -> None:
+        """Replace the rows with the same keys; they keep their ids."""
         with self._modify() as dataset:
-            changes = {name: quoted(value) for name, value in values.items()}
-            return int(dataset.update(changes, where=where, conflict_retries=_COMMIT_RETRIES)["num_rows_updated"])
+            dataset.merge_insert(key).when_matched_update_all().conflict_retries(_COMMIT_RETRIES).execute(rows)
+
+    def update(self, values: Mapping[str, str], where: str) -> int:
+        """Set columns, to values in SQL, in the rows that match a filter. Returns the number of rows."""
+        with self._modify() as dataset:
+            changed = dataset.update(dict(values), where=where, conflict_retries=_COMMIT_RETRIES)
+            return int(changed["num_rows_updated"])
 
     def delete(self, where: str) -> None:
         """Delete the rows that match a filter."""

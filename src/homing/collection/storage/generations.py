@@ -10,22 +10,15 @@ holiday.homing/
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from typing import TypeVar, cast
 
 from homing._io.paths import Address, Location, write_file
+from homing.collection.storage.parts import CODEBOOK, DISTRACTORS, SETTINGS
 from homing.errors import CollectionError, UnknownNameError
 
 LocationT = TypeVar("LocationT", bound=Location)  # local or remote
 GENERATIONS = {"previous": -1, "current": 0, "next": 1}
-_SETTINGS = "collection.toml"
-_FILES = (
-    _SETTINGS,
-    "codebook",
-    "distractors",
-    "index.faiss",
-    *(f"catalog.sqlite{end}" for end in ("", "-shm", "-wal")),
-    *("references.lance", "releases.lance"),
-)
 
 
 def find_generation(path: LocationT, which: str = "current") -> LocationT:
@@ -49,14 +42,14 @@ def other_generations(path: Location) -> list[str]:
     """The existing generations except the current one: "next", "previous"."""
     number, alone = _current(path)
     possible = ["next", *(["previous"] if number > 1 and not alone else [])]
-    return [which for which in possible if (generation_path(path, which) / _SETTINGS).is_file()]
+    return [which for which in possible if (generation_path(path, which) / SETTINGS).is_file()]
 
 
 def earlier_generations(path: LocationT) -> list[LocationT]:
     """The folders of all generations before the current one, oldest first; none once they are deleted."""
     number, alone = _current(path)
     folders = [] if alone else [_folder(path, before) for before in range(1, number)]
-    return [each for each in folders if (each / _SETTINGS).is_file()]
+    return [each for each in folders if (each / SETTINGS).is_file()]
 
 
 def make_current(path: Location) -> None:
@@ -65,22 +58,25 @@ def make_current(path: Location) -> None:
     _write(path, f"{_current(path)[0] + 1}\n")
 
 
-def delete_earlier_generations(path: Location) -> None:
-    """Delete the generations before the current one. After a crash the next call deletes the remains."""
-    if not deleted_generations(path):
+def delete_earlier_generations(path: Location, files: Sequence[str]) -> None:
+    """Delete the generations before the current one. After a crash the next call deletes the remains.
+
+    `files` names the files of a generation's storage, which for the first one lie beside others.
+    """
+    if not deleted_generations(path, files):
         find_generation(path, "previous")
         _write(path, f"{_current(path)[0]} alone\n")
-    for each in deleted_generations(path):
+    for each in deleted_generations(path, files):
         delete_path(each)
 
 
-def deleted_generations(path: LocationT) -> list[LocationT]:
-    """Remaining files of deleted generations."""
+def deleted_generations(path: LocationT, files: Sequence[str]) -> list[LocationT]:
+    """Remaining files of deleted generations. `files` as for `delete_earlier_generations`."""
     number, alone = _current(path)
     if not alone:
         return []
-    files = [cast(LocationT, path / name) for name in _FILES]
-    return [each for each in [*files, *(_folder(path, before) for before in range(2, number))] if each.exists()]
+    first = [cast(LocationT, path / name) for name in (SETTINGS, CODEBOOK, DISTRACTORS, *files)]
+    return [each for each in [*first, *(_folder(path, before) for before in range(2, number))] if each.exists()]
 
 
 def delete_path(each: Location) -> None:

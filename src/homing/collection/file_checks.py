@@ -12,37 +12,35 @@ from pathlib import Path
 from typing import Any
 
 from homing import codebooks
-from homing._io.files import TEMPORARY_NAME, write_atomically
-from homing._io.paths import location
+from homing._io.files import TEMPORARY_NAME
+from homing._io.paths import Location, location, write_file
 from homing.codebooks import Codebook, Distractors
-from homing.collection.checks.findings import STALE_SECONDS, Findings
-from homing.collection.folder import UPLOADS, Folder
-from homing.collection.generations import delete_path, deleted_generations, other_generations
-from homing.collection.settings import open_catalog, read_settings, refuse_other_format, write_settings
+from homing.collection.outcome import STALE_SECONDS, Findings
+from homing.collection.storage import Storage
+from homing.collection.storage.generations import delete_path, deleted_generations, other_generations
+from homing.collection.storage.parts import (
+    CODEBOOK,
+    DISTRACTORS,
+    SETTINGS,
+    UPLOADS,
+    read_codebook,
+    read_settings,
+    settings_text,
+)
 from homing.errors import CodebookError, CollectionError, FormatError
 
 _HASH = re.compile("[0-9a-f]{64}")
 
 
-def refuse_if_no_collection(path: Path) -> None:
-    """Raise an error for a folder that has neither a catalog nor settings."""
-    if not (path / "catalog.sqlite").is_file() and not (path / "collection.toml").is_file():
-        raise CollectionError(f"{path} is not a collection; make one with Collection.create, or: homing init {path}")
-
-
-def check_parts(path: Path, findings: Findings) -> bool:
+def check_parts(path: Location, findings: Findings) -> bool:
     """Check settings, codebook and distractors. Returns whether the collection can be opened."""
-    if not (path / "catalog.sqlite").is_file():
-        refuse_other_format(path)  # other formats name the catalog differently
-        findings.report("catalog", f"{path / 'catalog.sqlite'} is missing", "restore it from a backup")
-        return False
-    if not _settings(path, findings):
+    if not _check_settings(path, findings):
         return False
     settings = read_settings(path)
-    return _codebook(path, settings, findings) and _distractors(path, settings, findings)
+    return _check_codebook(path, settings, findings) and _check_distractors(path, settings, findings)
 
 
-def _settings(path: Path, findings: Findings) -> bool:
+def _check_settings(path: Location, findings: Findings) -> bool:
     try:
         read_settings(path)
     except FormatError:
@@ -50,19 +48,19 @@ def _settings(path: Path, findings: Findings) -> bool:
     except CollectionError:
 
         def repair() -> None:
-            open_catalog(path).close()  # raises an error on a newer format, whose settings this version cannot write
-            file = path / "distractors"
-            write_settings(path, Codebook.read(path / "codebook"), file.read_bytes() if file.is_file() else None)
+            file = path / DISTRACTORS
+            text = settings_text(read_codebook(path), file.read_bytes() if file.is_file() else None)
+            write_file(path / SETTINGS, text.encode(), new=False)
 
         problem = f"{path / 'collection.toml'} is missing or damaged"
         return findings.repair_or_report("settings", problem, "written again", repair, "restore it from a backup")
     return True
 
 
-def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
-    file, fingerprint = path / "codebook", settings["fingerprint"]
+def _check_codebook(path: Location, settings: dict[str, Any], findings: Findings) -> bool:
+    file, fingerprint = path / CODEBOOK, settings["fingerprint"]
     try:
-        codebook = Codebook.read(file)
+        codebook = read_codebook(path)
         if codebook.fingerprint == fingerprint:
             return True
         problem = f"{file} is '{codebook.name}' ({codebook.fingerprint[:12]}), not the codebook of the collection"
@@ -74,12 +72,12 @@ def _codebook(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
     if same is None:
         findings.report("codebook", problem, by_hand)
         return False
-    repair = partial(write_atomically, file, same.to_bytes())
+    repair = partial(write_file, file, same.to_bytes(), new=False)
     return findings.repair_or_report("codebook", problem, "restored from homing's own copy", repair, by_hand)
 
 
-def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bool:
-    file, codebook = path / "distractors", Codebook.read(path / "codebook")
+def _check_distractors(path: Location, settings: dict[str, Any], findings: Findings) -> bool:
+    file, codebook = path / DISTRACTORS, read_codebook(path)
     expected = settings.get("distractors")  # missing in collections of older versions
     try:
         data = file.read_bytes() if file.is_file() else None
@@ -98,7 +96,7 @@ def _distractors(path: Path, settings: dict[str, Any], findings: Findings) -> bo
     if bundled is None or (expected is not None and hashlib.sha256(bundled).hexdigest() != expected):
         findings.report("distractors", problem, by_hand)
         return False
-    repair = partial(write_atomically, file, bundled)
+    repair = partial(write_file, file, bundled, new=False)
     return findings.repair_or_report("distractors", problem, "restored from homing's own copy", repair, by_hand)
 
 
@@ -110,22 +108,22 @@ def _is_readable(data: bytes, codebook: Codebook) -> bool:
     return True
 
 
-def check_leftovers(folder: Folder, findings: Findings) -> None:
+def check_leftovers(storage: Storage, findings: Findings) -> None:
     """Find temporary files that a crash left in the collection or in folders of released files.
 
     Also finds remains of deleted generations, and uploads without a reference.
     """
-    # Uploads first: removing a file inside an upload folder would update its modification time.
-    for file in _unclaimed_uploads(folder):
-        problem = f"{file} holds an upload without a reference"
-        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
-    inside = [folder.root.absolute(), *folder.root.absolute().glob("generation-*")]
-    _check_temporaries(inside, findings, drafts=True)
-    _check_temporaries(folder.root.absolute().glob(f"{UPLOADS}/*"), findings)
-    check_out_folders((path for (path,) in folder.catalog._fetch_all("SELECT DISTINCT path FROM releases")), findings)
-    for file in deleted_generations(folder.root):
-        problem = f"{file} belongs to a deleted generation"
-        findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+    if isinstance(storage.root, Path):
+        root = storage.root.absolute()
+        # Uploads first: removing a file inside an upload folder would update its modification time.
+        for file in _unclaimed_uploads(storage, root / UPLOADS):
+            problem = f"{file} holds an upload without a reference"
+            findings.repair_or_report("file", problem, "removed", partial(delete_path, file), "remove it")
+        _check_temporaries([root, *root.glob("generation-*")], findings, drafts=True)
+        _check_temporaries(root.glob(f"{UPLOADS}/*"), findings)
+    for deleted in deleted_generations(storage.root, storage.files):
+        problem = f"{deleted} belongs to a deleted generation"
+        findings.repair_or_report("file", problem, "removed", partial(delete_path, deleted), "remove it")
 
 
 def check_out_folders(released: Iterable[str], findings: Findings) -> None:
@@ -141,16 +139,15 @@ def _check_temporaries(folders: Iterable[Path], findings: Findings, *, drafts: b
         )
 
 
-def _unclaimed_uploads(folder: Folder) -> list[Path]:
+def _unclaimed_uploads(storage: Storage, uploads: Path) -> list[Path]:
     """Folders of uploads without a reference, left by a crash while the photo was added or removed."""
-    if other_generations(folder.root):
+    if other_generations(storage.root):
         return []  # another generation may refer to them
-    uploads = folder.root.absolute() / UPLOADS
     found = []
     for each in sorted([*uploads.glob("*"), *uploads.glob("released/*")]):
         with suppress(FileNotFoundError):  # its writer has just finished
             stale = time.time() - each.lstat().st_mtime > STALE_SECONDS
-            if _HASH.fullmatch(each.name) and stale and folder.catalog.find(each.name) is None:
+            if _HASH.fullmatch(each.name) and stale and storage.find(each.name) is None:
                 found.append(each)
     return found
 

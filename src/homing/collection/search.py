@@ -1,0 +1,244 @@
+"""Search of a collection: variants of queries, choice of cells, re-ranking, and false-match probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing._io.paths import Location
+from homing.codebooks import Codebook
+from homing.collection.references import State
+from homing.collection.results import Match, SearchResult, SearchSettings
+from homing.collection.storage import Storage
+from homing.collection.storage.parts import FIRST_DISTRACTOR_ID
+from homing.errors import CollectionError, HomingError, NotFoundError, check_type
+from homing.extractors import Extractor, describe_images
+from homing.indexes import Index, full_distances
+from homing.photo import MemoryPhoto
+from homing.photo.inputs import load_pixels
+
+VARIANTS = 5
+_QUERIES = 16  # photos per batch of the extractor
+_SAMPLE = 1_000  # references in the sample that the density ratio is measured with
+_REMEASURE_FACTOR = 1.1  # a collection that grows or shrinks by this factor is measured again
+DEFAULT_RERANK = 100  # number of nearest references that are re-ranked by default
+
+
+@dataclass(frozen=True)
+class Queries:
+    """A batch of queries: names, and descriptors (B, D) or (B, T, D)."""
+
+    names: list[str]
+    descriptors: Tensor
+
+
+def describe_queries(
+    photos: Sequence[Location | MemoryPhoto], extractor: Extractor, *, variants: bool
+) -> Iterator[Queries]:
+    """Describe photos batch by batch; with `variants` also their quarter turns and mirror images."""
+    for start in range(0, len(photos), _QUERIES):
+        batch = photos[start : start + _QUERIES]
+        inputs = [extractor.resize(load_pixels(photo)) for photo in batch]
+        images = [each for image in inputs for each in (query_variants(image) if variants else [image])]
+        names = [photo.name if isinstance(photo, MemoryPhoto) else str(photo) for photo in batch]
+        yield Queries(names, describe_images(extractor, images).view(len(batch), len(images) // len(batch), -1))
+
+
+def query_variants(network_input: Tensor) -> list[Tensor]:
+    """A (3, S, S) input unchanged, in its three other quarter turns, and mirrored."""
+    # Mirrored turns would cost three more passes of the network. A search of several cells finds mirrored and turned
+    # copies without them; with one probe they add only a sixth of the recall that these five variants add.
+    return [*(torch.rot90(network_input, number, (1, 2)) for number in range(4)), network_input.flip(2)]
+
+
+class CollectionDensityRatio:
+    """The density ratio, measured on first use and again when the collection changes in size. Thread-safe."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._distractor_ids = storage, storage.parts.distractor_ids
+        self._lock = Lock()
+        self._density_ratio, self._measured_among = 1.0, 0  # number of references at the last measurement
+
+    def value(self, index: Index) -> float:
+        """How many times more often references are near each other than the codebook's unrelated photos."""
+        with self._lock:
+            references = len(index) - len(self._distractor_ids)
+            if not self._measured_among / _REMEASURE_FACTOR <= references <= self._measured_among * _REMEASURE_FACTOR:
+                self._density_ratio, self._measured_among = (
+                    self._storage.codebook.null_distribution.density_ratio(self._sample_descriptors(index)),
+                    references,
+                )
+            return self._density_ratio
+
+    def _sample_descriptors(self, index: Index) -> np.ndarray:
+        chosen = index.sample_ids(_SAMPLE, below=self._distractor_ids.start)
+        found = self._storage.descriptors(chosen)
+        return np.array([found[number][0] for number in chosen.tolist() if number in found], dtype=np.float32)
+
+
+def search_settings(
+    index: Index,
+    codebook: Codebook,
+    k: int,
+    probes: int | None,
+    probe_radius: float | None,
+    rerank: int | None,
+    *,
+    variants: bool = False,
+) -> SearchSettings:
+    """Complete the search options with defaults for the size of the collection."""
+    check_type("k", k, "a whole number")
+    for name, value in (("probes", probes), ("rerank", rerank)):
+        if value is not None:
+            check_type(name, value, "a whole number")
+    if probe_radius is not None:
+        check_type("probe_radius", probe_radius, "a number")
+    if k < 1 or (probes is not None and probes < 1):
+        raise HomingError(f"k and probes must be at least 1, got {k} and {probes}")
+    if rerank and rerank < k:
+        raise HomingError(f"rerank must be at least k ({k}), got {rerank}")
+    if rerank is None:  # explicit cells turn the default re-ranking off
+        rerank = max(k, DEFAULT_RERANK) if probes is None and probe_radius is None else 0
+    cells = codebook.quantizer.ivf.nlist if codebook.has_cells else None
+    if cells is None:
+        probes = None
+    elif probe_radius is None:
+        probes = min(probes or index.default_nprobe(), cells)
+    return SearchSettings(
+        references=len(index), cells=cells, probes=probes, probe_radius=probe_radius, rerank=rerank, variants=variants
+    )
+
+
+class Searcher:
+    """Searches the references of a storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage, self._density_ratio = storage, CollectionDensityRatio(storage)
+
+    def density_ratio(self, index: Index) -> float:
+        """How many times as often references lie near each other as the unrelated photos that the codebook knows."""
+        try:
+            return self._density_ratio.value(index)
+        except (ValueError, TypeError) as error:  # from NumPy: descriptors of a different length than the codebook's
+            raise _damaged(self._storage) from error
+
+    def search(
+        self,
+        descriptors: Tensor,
+        k: int,
+        probes: int | None,
+        probe_radius: float | None,
+        rerank: int | None,
+        max_false_match: float | None,
+    ) -> list[SearchResult]:
+        """The nearest references of each of (B, D) or (B, T, D) descriptors, the least likely to be false first.
+
+        Searches again if a reference that was found is removed before its source is looked up.
+        """
+        if max_false_match is not None:
+            check_type("max_false_match", max_false_match, "a number")
+        if max_false_match is not None and not 0 < max_false_match <= 1:
+            raise HomingError(f"max_false_match must be above 0 and at most 1, got {max_false_match:g}")
+        storage, variants, repaired = self._storage, descriptors.ndim == 3 and descriptors.shape[1] > 1, False
+        while True:
+            revision = storage.revision
+            try:
+                with storage.searching():
+                    index = storage.index()
+                    settings = search_settings(
+                        index, storage.codebook, k, probes, probe_radius, rerank, variants=variants
+                    )
+                    return self._search(index, descriptors, k, settings, max_false_match)
+            except NotFoundError:
+                if storage.revision == revision:
+                    if repaired or not storage.drop_removed_from_index():
+                        raise
+                    repaired = True
+
+    def _search(
+        self, index: Index, descriptors: Tensor, k: int, settings: SearchSettings, max_false_match: float | None
+    ) -> list[SearchResult]:
+        storage = self._storage
+        distances, ids = index.search(descriptors, settings.rerank or k, settings.probes, settings.probe_radius)
+        queries = (descriptors if descriptors.ndim == 3 else descriptors[:, None]).numpy()
+        comparisons = settings.references * queries.shape[1]
+        counts = np.zeros(ids.shape, dtype=int)
+        if settings.rerank:
+            exact, counts = _descriptor_distances(storage, queries, ids)
+            distances = np.where(counts > 0, exact, distances)
+        is_reranked, probabilities = counts > 0, np.empty(ids.shape)
+        null_distribution = storage.codebook.null_distribution
+        probabilities[~is_reranked] = null_distribution.false_match_probability(
+            "code", distances[~is_reranked], comparisons
+        )
+        if is_reranked.any():
+            probabilities[is_reranked] = null_distribution.false_match_probability(
+                "descriptor", distances[is_reranked], comparisons, self.density_ratio(index)
+            )
+        # A code is farther from its own photo than a descriptor is, so distances to the two are not comparable, but
+        # probabilities are. Distances break ties. Empty results (negative ids) come last.
+        order = np.lexsort((distances, probabilities, ids < 0))[:, :k]
+        # An activated photo has two or more descriptors. An unrelated query can match any of them by accident, so the
+        # probability is multiplied by their number. The order is already fixed and does not change.
+        probabilities = np.minimum(np.maximum(counts, 1) * probabilities, 1)
+        ids, distances, is_reranked, probabilities = (
+            np.take_along_axis(each, order, 1) for each in (ids, distances, is_reranked, probabilities)
+        )
+        kept = ids >= 0 if max_false_match is None else (ids >= 0) & (probabilities <= max_false_match)
+        known = storage.sources_and_states(np.unique(ids[kept & (ids < FIRST_DISTRACTOR_ID)]).tolist())
+        found = (each.tolist() for each in (kept, ids, distances, is_reranked, probabilities))
+        return [
+            SearchResult(
+                matches=tuple(_match(storage, known, *each) for is_kept, *each in zip(*row, strict=True) if is_kept),
+                settings=settings,
+            )
+            for row in zip(*found, strict=True)
+        ]
+
+
+def _descriptor_distances(storage: Storage, queries: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distances (B, N) of queries to the stored descriptors, and the number of these per reference (B, N)."""
+    try:
+        exact, counts = full_distances(queries, ids, storage.descriptors)
+    except (ValueError, TypeError) as error:  # from NumPy: descriptors of a different length than the queries
+        raise _damaged(storage) from error
+    if np.isnan(exact).any():
+        raise _damaged(storage)
+    return exact, counts
+
+
+def _damaged(storage: Storage) -> CollectionError:
+    path = storage.path
+    return CollectionError(f"{path} holds descriptors of another network; repair it with: homing check {path} --repair")
+
+
+def _match(
+    storage: Storage,
+    known: Mapping[int, tuple[str, State]],
+    number: int,
+    distance: float,
+    is_reranked: bool,
+    false_match_probability: float,
+) -> Match:
+    if number >= FIRST_DISTRACTOR_ID:
+        assert storage.distractors is not None
+        return Match(
+            photo=storage.distractors.name(number - FIRST_DISTRACTOR_ID),
+            distance=distance,
+            state="distractor",
+            false_match_probability=false_match_probability,
+        )
+    source, state = known[number]
+    return Match(
+        photo=source,
+        distance=distance,
+        state=state,
+        compared="descriptor" if is_reranked else "code",
+        id=number,
+        false_match_probability=false_match_probability,
+    )

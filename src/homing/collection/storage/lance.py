@@ -1,0 +1,182 @@
+"""Storage in Lance: a folder on this machine or in a bucket, which any number of machines change at once.
+
+s3://bucket/photos.lance/
+  references.lance    the references: hashes, sources, codes, descriptors, and their index
+  releases.lance      the releases of the references
+
+References are inserted by their hashes, so that concurrent writers add each photo only once. Conflicting commits are
+retried, so there is no lock. Every change is a version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+
+from homing._io.paths import Address, Location, list_names
+from homing.collection.outcome import STALE_SECONDS, Findings
+from homing.collection.storage._lance_index import SyncedLanceIndex, check_lookups
+from homing.collection.storage._lance_references import LanceReferences, schemas
+from homing.collection.storage._lance_releases import REFERENCES, RELEASES
+from homing.collection.storage._lance_table import LanceTable, column_in, row_ids_in
+from homing.collection.storage.base import Storage, Version
+from homing.collection.storage.parts import CODEBOOK, DISTRACTORS, SETTINGS, Parts
+from homing.errors import CollectionError
+from homing.indexes import Index
+from homing.indexes.lance import check_family, load_lance
+
+_SCHEMES = ("s3", "gs", "az")
+_UNREADABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and bytes that are not UTF-8
+_AGAIN = "run homing check --repair again"
+
+
+class LanceStorage(LanceReferences):
+    """The references and releases of a generation in two Lance datasets."""
+
+    files = (REFERENCES, RELEASES)
+    keeps_ids = False  # an id is the number of a row in its dataset
+    locks_writers = False
+    restore_hint = "restore it from a backup, or look for an earlier version: homing search --version"
+
+    def __init__(self, root: Location, path: Location, parts: Parts, version: int | None = None) -> None:
+        super().__init__(root, path, parts, version)
+        self._pinned, self._synced_index = version, SyncedLanceIndex(self)
+
+    @classmethod
+    def accepts(cls, where: Location) -> bool:
+        """Whether this is an address, a folder with datasets of Lance, or a new folder named *.lance."""
+        if isinstance(where, Address):
+            return True
+        try:
+            if not where.is_dir() or not any(where.iterdir()):
+                return where.suffix == ".lance"
+        except OSError as error:  # not readable, or the name is too long
+            raise CollectionError(f"{where} cannot be read: {error.strerror}") from error
+        first_generation = any((where / each).is_dir() for each in cls.files)
+        return first_generation or any(where.glob(f"generation-*/{REFERENCES}"))  # if the first generation is deleted
+
+    @classmethod
+    def check_location(cls, where: Location) -> Location:
+        """The absolute location. Raises an error if Lance cannot use it unchanged."""
+        if not isinstance(where, Address):
+            whole = os.path.abspath(where)
+            if _UNREADABLE.search(whole):
+                raise CollectionError(
+                    f"Lance accepts only names in UTF-8 without line breaks, got {where}; choose another name"
+                )
+            return Path(whole)
+        if where.scheme not in _SCHEMES or len(where.pure_path.parts) < 3 or set("%#?") & set(where.url):
+            raise CollectionError(
+                f"{where} is not an address of a collection: expected {', '.join(f'{each}://' for each in _SCHEMES)} "
+                "and a folder in a bucket, without %, # or ?"
+            )
+        return where
+
+    @classmethod
+    def create(cls, where: Location, parts: Parts, fill: Callable[[Storage], None] | None = None) -> None:
+        """Create the datasets of a generation. The settings are written last and complete it."""
+        load_lance()
+        check_family(parts.codebook)
+        if not set(list_names(where)) <= {SETTINGS, CODEBOOK, DISTRACTORS, *cls.files}:
+            raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
+        for name in cls.files:
+            LanceTable.refuse_if_filled(where / name)
+        parts.write(where)
+        for name, schema in schemas(parts.codebook).items():
+            LanceTable.create(where / name, schema)
+        if fill is not None:
+            fill(cls(where, where, parts))
+        parts.write_settings(where)
+
+    @classmethod
+    def open(cls, root: Location, path: Location, parts: Parts, version: int | None) -> LanceStorage:
+        """Open the datasets of a generation, with its references at a version or the latest."""
+        load_lance()
+        return cls(root, path, parts, version)
+
+    def reopen(self) -> LanceStorage:
+        """Open the datasets once more, at the same version if one was given."""
+        return LanceStorage(self.root, self.path, self.parts, self._pinned)
+
+    def close(self) -> None:
+        """Do nothing: there are no open files."""
+
+    @classmethod
+    def lock(cls, root: Location) -> AbstractContextManager[None]:  # noqa: ARG003
+        """Take no lock, since conflicting commits are retried."""
+        return nullcontext()
+
+    @contextmanager
+    def lock_for_writing(self) -> Iterator[None]:
+        """Load the changes of other writers. A version cannot be written to."""
+        self.table.refuse_if_pinned()
+        with super().lock_for_writing():
+            yield
+
+    @property
+    def version(self) -> int:
+        """The version of the references."""
+        return self.revision
+
+    def index(self) -> Index:
+        """The index of the current version; its latest rows and the distractors are searched in memory."""
+        return self._synced_index.current()
+
+    def save_index(self) -> None:
+        """Update the index of the dataset if this process changed it and enough rows are not indexed."""
+        self._synced_index.save()
+
+    def searching(self) -> AbstractContextManager[None]:
+        """Convert errors of Lance during a search."""
+        return self.table.convert_errors("searched")
+
+    def drop_removed_from_index(self) -> bool:
+        """Update an index from which an interrupted compaction did not drop removed references."""
+        self._synced_index.refresh()
+        return True
+
+    def compact(self, older_than: timedelta | None = None) -> None:
+        """Index all references, merge small files, and delete versions older than `older_than`."""
+        self._synced_index.compact(older_than)
+
+    def versions(self) -> list[Version]:
+        """The versions of the references, oldest first."""
+        with self.table.convert_errors("read"):
+            return [
+                Version(each["version"], each["timestamp"], int(each["metadata"].get("total_rows", 0)))
+                for each in self.table.latest().versions()
+            ]
+
+    def check(self, findings: Findings) -> bool:
+        """Validate the datasets and their lookups, and find duplicates and releases without a reference."""
+        for table in (self.table, self.releases_table):
+            with table.convert_errors("validated"):
+                table.latest().validate()
+        check_lookups(self, findings)
+        numbers: dict[str, list[int]] = {}
+        for batch in self.hashes():
+            for number, sha256 in batch.items():
+                numbers.setdefault(sha256, []).append(number)
+        for sha256, ids in numbers.items():
+            if len(ids) > 1:
+                problem = f"the photo {sha256[:12]}… has {len(ids)} references"
+                drop = partial(self.table.delete, row_ids_in(sorted(ids)[1:]))
+                findings.repair_or_report("reference", problem, "all but the first were removed", drop, _AGAIN)
+        # A writer may just be adding a reference, or removing one: younger releases are left alone.
+        stale = datetime.now(timezone.utc) - timedelta(seconds=STALE_SECONDS)
+        logged = self.releases_table.rows(["photo", "changed"]).to_pylist()
+        orphans = sorted({row["photo"] for row in logged if row["photo"] not in numbers and row["changed"] < stale})
+        if orphans:
+            problem = f"{len(orphans):,} photos have releases but no reference any more"
+            delete = partial(self.releases_table.delete, column_in("photo", orphans))
+            findings.repair_or_report("release", problem, "deleted", delete, _AGAIN)
+        return True
+
+    def check_index(self, findings: Findings) -> None:
+        """Check that the index can be read, and has the cells of the codebook."""
+        self._synced_index.check(findings)
