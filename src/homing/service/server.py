@@ -46,7 +46,9 @@ class _HTTPProtocol(H11Protocol):
 
     def _start_header_timeout(self) -> None:
         if self._header_timeout is None:
-            seconds = self.config.app.state.service.limits.seconds  # type: ignore[union-attr]
+            app = self.config.app
+            assert isinstance(app, FastAPI)
+            seconds = app.state.service.limits.seconds
             self._header_timeout = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _cancel_header_timeout(self) -> None:
