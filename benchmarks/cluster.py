@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from homing import cluster
 from homing._io.device import hardware
 from homing.activation import resolve_recipe
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 from homing.cluster import Resources, Throughput
 from homing.collection import Collection, Outcome
 from homing.photo import LocalPhoto, find_photos

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from homing._io.device import hardware
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

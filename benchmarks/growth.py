@@ -22,7 +22,7 @@ from homing import codebooks, extractors
 from homing._io.device import hardware
 from homing.activation import RECIPES, Recipe, activate_batch
 from homing.activation.optimize import optimize
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 from homing.codebooks import Codebook
 from homing.extractors import Extractor, describe_images
 from homing.indexes import FaissIndex

@@ -23,7 +23,7 @@ import torch
 from homing import codebooks
 from homing._io.device import hardware, memory_in_use
 from homing._io.parallel import prefetch_map
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 from homing.codebooks import Codebook
 from homing.collection import Collection
 from homing.collection.references import NewPhotos

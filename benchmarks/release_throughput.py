@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from PIL import Image
 
 from homing._io.device import hardware
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 from homing.collection import Collection, Outcome
 
 MARGIN = 8  # files of one photo are cropped differently, by fewer pixels than this

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homing import estimate
-from homing.bench.results import markdown
-from homing.bench.results.document import Figure
-from homing.bench.results.figures import PALETTE, draw as draw_figure
+from homing.bench.figures import PALETTE, Figure, draw as draw_figure
+from homing.bench.tables import markdown
 from homing.estimate import latency, rates_under
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from million import BATCH, descriptors_of_photos, fill_collection
 
 from homing import codebooks
 from homing._io.device import hardware
-from homing.bench.results import markdown
+from homing.bench.tables import markdown
 from homing.collection import Collection
 from homing.edits import PAPER
 from homing.imaging import to_image

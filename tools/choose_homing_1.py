@@ -18,9 +18,8 @@ import typer
 from build_homing_1 import descriptors_of, squares_in
 
 from homing._io.device import default_device
-from homing.bench.benches.retrieval import RetrievalBench, run_retrieval_bench
-from homing.bench.benches.retrieval_results import results
-from homing.bench.results import markdown, write_results
+from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
+from homing.bench.tables import markdown
 from homing.cli._progress import progress
 from homing.codebooks import Codebook
 from homing.extractors.descriptor_network import trained_network
@@ -68,14 +67,14 @@ def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
     squares = squares_in(split / "train", DescriptorSettings(**settings_of(candidate)).training_size, out)
     book = Codebook.train(descriptors_of(extractor, squares, 1), spec=spec, extractor=extractor, name=candidate)
     book.write(folder / "network.codebook")
-    bench = RetrievalBench(
+    settings = RetrievalSettings(
         photos=split / "validation",
         distractor_photos=split / "distractors",
         out=folder,
         distractors=sum(1 for _ in (split / "distractors").iterdir()),
         codebooks=[str(folder / "network.codebook")],
     )
-    write_results(results(run_retrieval_bench(bench, progress), f"python tools/choose_homing_1.py {candidate}"), folder)
+    Retrieval(settings, progress, f"python tools/choose_homing_1.py {candidate}").run().write(folder)
 
 
 def settings_of(candidate: str) -> dict[str, Any]:

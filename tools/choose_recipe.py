@@ -18,9 +18,10 @@ from typing import Annotated, Any
 import typer
 
 from homing.activation import Recipe, resolve_recipe
-from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
-from homing.bench.results import markdown
-from homing.bench.scores import rank_of
+from homing.bench.base import PASSIVE, PhotoSettings
+from homing.bench.codebook_bench import codebook_runs
+from homing.bench.runs import CodebookRun
+from homing.bench.tables import markdown
 from homing.cli._progress import progress
 from homing.edits import PAPER
 from homing.perception import budget_named
@@ -37,14 +38,14 @@ def main(
     """Measure each candidate and print a table."""
     recipes = [_recipe(candidate) for candidate in candidates]
     distractors = sum(1 for _ in (split / "distractors").iterdir())
-    config = BenchConfig(
+    settings = PhotoSettings(
         photos=split / "validation",
         distractor_photos=split / "distractors",
         out=out,
         distractors=distractors,
         limit=limit,
     )
-    run = next(codebook_runs(config, progress))
+    run = next(codebook_runs(settings, progress))
     print(markdown(HEADINGS, [_row(run, PASSIVE), *(_row(run, recipe) for recipe in recipes)]))
 
 
@@ -53,8 +54,8 @@ def _row(run: CodebookRun, recipe: Recipe | str) -> list[str]:
     release_result = run.release(recipe)
     milliseconds = 1000 * (time.perf_counter() - started) / len(release_result.files)
     name = recipe.name if isinstance(recipe, Recipe) else recipe
-    found = run.search(run.copies(release_result, PAPER, name), 1, 1, name)
-    correct = rank_of(found.ids, run.true_ids(release_result).repeat(len(PAPER))).reshape(-1, len(PAPER)) == 0
+    found = run.search(run.copies(release_result.files, PAPER, name), 1, 1, name)
+    correct = run.copy_search(name, release_result.files, PAPER, found, 1).correct
     cells = [f"{correct.mean():.4f}", f"{correct[:, 0].mean():.4f}"]
     if release_result.qualities:
         cells += [f"{fmean(each.psnr for each in release_result.qualities):.2f}"]

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from homing import extractors
-from homing.bench.related import related_pairs
+from homing.bench.benches.calibration import related_pairs
 from homing.codebooks import Codebook
 from homing.errors import PhotoError
 from homing.extractors.crops import describe_crops

@@ -14,7 +14,7 @@ from importlib.resources import files
 from statistics import median
 from typing import Any, Literal
 
-from homing._options import Option, check_limits, setting
+from homing._options import Option, check_options, setting
 from homing._public import list_public
 from homing.errors import HomingError, UnknownNameError
 
@@ -130,7 +130,7 @@ class Prices:
     terabyte_month: float | None = _number("Price of a terabyte month.", None, minimum=0)
 
     def __post_init__(self) -> None:
-        check_limits(self)
+        check_options(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +170,7 @@ class EstimateRequest:
                 f"the rates of an {self.gpu} were measured with {self.measured_cores} cores, got {self.cores};"
                 " omit the cores and give your own rates instead, such as activate=PHOTOS_A_SECOND"
             )
-        check_limits(self)
+        check_options(self)
         if self.probes is not None and self.probes > self.cells:
             raise HomingError(f"probes must be at most the number of cells, {self.cells:,}; got {self.probes:,}")
         for name, rate in self.rates.items():

@@ -3,7 +3,9 @@
 import numpy as np
 from PIL import Image
 
-from homing.bench.results import CsvTable, Figure, PictureRow, Results, Table, colors
+from homing.bench.figures import Figure, colors
+from homing.bench.report import CsvTable, PictureRow, Results
+from homing.bench.tables import Table
 
 SCRIPT = "<script>.jpg"
 NAMES = ["plain.jpg", 'a,b "c".jpg', "two\nlines.jpg", "back\rhere.jpg", "", SCRIPT, "é\udcff.jpg"]

@@ -13,7 +13,7 @@ from tests.conftest import descriptors, train
 
 from homing import extractors
 from homing.bench.benches.analysis import UNRELATED_PAIRS, unrelated_distances
-from homing.bench.protocol.descriptor_set import DescriptorSet
+from homing.bench.data import DescriptorSet
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError

@@ -8,7 +8,7 @@ import pytest
 from tests.bench.helpers import homing, skimage_photos
 from tests.conftest import FakeExtractor, descriptors
 
-from homing.bench.benches.retrieval import RetrievalBench
+from homing.bench.benches.retrieval import RetrievalSettings
 from homing.codebooks import Codebook
 from homing.errors import HomingError
 
@@ -45,13 +45,12 @@ def bench(photos: Path, others: Path, out: Path, *more: object) -> None:
         ),
         (["--index", "IVF4,PQ8x8", "--train-photos", "{tmp}/bad", "--out", "{tmp}/bad/out"], "lies inside"),
         (["--out", "{tmp}/detected"], "holds the results of homing bench detection; choose another --out"),
-        (["--probes", "foo"], "probes are whole numbers from 1, or 'exact', got 'foo'"),
+        (["--probes", "foo"], "--probes takes comma-separated whole numbers from 1, or exact, got 'foo'"),
         (["--probes", "0"], "got 0"),
         (["--probes", "1,-1"], "got '-1'"),
         (["--probes", "1,,16"], "got ''"),
         (["--recipes", "passive,papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--codebook", "homing-2"], "unknown codebook 'homing-2'; did you mean 'homing-1'?"),
-        (["--distractors", "0"], "must be at least 1, got 0"),
         (["--photos", "{tmp}/empty"], "no photos in folder"),
         (["--distractor-photos", "{tmp}/empty"], "no photos in folder"),
         (["--distractor-photos", "{tmp}/bad", "--distractors", "5"], "none of the 1 distractor photos can be read"),
@@ -139,5 +138,5 @@ def test_a_codebook_name_that_is_no_folder_name_is_refused(
 
 @pytest.mark.parametrize("probes", [None, True, 1.0, 0, "all"])
 def test_invalid_probes_are_refused_in_python(tmp_path: Path, probes: object) -> None:
-    with pytest.raises(HomingError, match="probes are whole numbers from 1"):
-        RetrievalBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, probes=[1, probes])
+    with pytest.raises(HomingError, match="--probes takes comma-separated whole numbers from 1"):
+        RetrievalSettings(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, probes=[1, probes])

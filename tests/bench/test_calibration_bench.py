@@ -12,8 +12,8 @@ from tests.bench.helpers import homing, small_network, small_photos
 from tests.conftest import descriptors
 
 from homing import codebooks, extractors
-from homing.bench.benches.calibration import measure
-from homing.bench.protocol.descriptor_set import DescriptorSet
+from homing.bench.benches.calibration import false_match_rows
+from homing.bench.data import DescriptorSet
 from homing.codebooks import Codebook
 from homing.codebooks.pairs import NO_PAIRS
 from homing.errors import HomingError
@@ -77,8 +77,8 @@ def test_the_density_ratio_corrects_for_similar_references(workspace: Path) -> N
     similar /= np.linalg.norm(similar, axis=1, keepdims=True)
     book = codebooks.load(str(workspace / "right.codebook"))
     output = {
-        (row.compared, row.references, row.stated): row.observed / row.stated
-        for row in measure(book, DescriptorSet(similar, len(similar), []), NO_PAIRS, quietly)
+        (row["compared"], row["references"], row["stated"]): row["observed"] / row["stated"]
+        for row in false_match_rows(book, DescriptorSet(similar, len(similar), []), NO_PAIRS, quietly)
     }
     assert output["descriptor", 10, 0.01] > 2.5
     assert 0.4 < output["descriptor", 100, 0.01] < 2
@@ -141,19 +141,8 @@ def test_related_pairs_are_not_counted(workspace: Path) -> None:
     copies = np.stack([np.arange(600), 600 + np.arange(600)], axis=1)
     for related, copy_matches in ((NO_PAIRS, 600), (copies, 0)):
         row = next(
-            row for row in measure(book, distractors, related, quietly) if (row.references, row.stated) == (1, 1e-4)
+            row
+            for row in false_match_rows(book, distractors, related, quietly)
+            if (row["references"], row["stated"]) == (1, 1e-4)
         )
-        assert abs(row.found - copy_matches - 72) < 60, row.found
-
-
-def test_fewer_than_two_distractors_are_refused(workspace: Path) -> None:
-    setting = (
-        "--distractor-photos",
-        workspace / "distractors.npy",
-        "--out",
-        workspace / "x",
-        "--codebook",
-        workspace / "right.codebook",
-    )
-    with pytest.raises(HomingError, match="distractors must be at least 2"):
-        homing("bench", "calibration", *setting, "--distractors", 1)
+        assert abs(row["found"] - copy_matches - 72) < 60, row["found"]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from homing.bench.protocol.cache import CachedArray
-from homing.bench.protocol.descriptor_set import DescriptorSet, compute_descriptor_set
+from homing.bench.data import CachedArray, DescriptorSet, compute_descriptor_set
 from homing.errors import HomingError
 from homing.extractors import NetworkExtractor
 from homing.photo import LocalPhoto, find_photos

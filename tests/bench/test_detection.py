@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench.benches.detection import DetectionBench, DetectionRow, RecallAtRate
-from homing.bench.benches.detection_results import downsampled, published
-from homing.bench.scores import Interval, PrecisionRecall
+from homing.bench.benches.detection import DetectionSettings, published_score
+from homing.bench.scores import PrecisionRecall
 from homing.edits import parse
 from homing.errors import HomingError
 from homing.extractors import Extractor, describe_images
@@ -216,7 +215,7 @@ def test_identity_copies_are_all_found_and_nothing_is_described_twice(
         (["--max-false-match", "-0.1"], "from 0 to 1, got -0.1"),
         (["--max-false-match", "nan"], "from 0 to 1, got nan"),
         (["--max-false-match", "0.01,"], "from 0 to 1, got ''"),
-        (["--probes", "0"], "probes are whole numbers from 1, or 'exact', got 0"),
+        (["--probes", "0"], "--probes takes comma-separated whole numbers from 1, or exact, got 0"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
         (["--negatives", "{tmp}/empty"], "no photos in folder"),
         (["--negatives", "{tmp}/missing"], "no such file or folder"),
@@ -264,14 +263,14 @@ def test_negatives_must_include_a_readable_photo(photos: Path, distractors: Path
 
 
 def test_a_bench_without_edits_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(HomingError, match="needs an edit"):
-        DetectionBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, negatives=tmp_path, edits=[])
+    with pytest.raises(HomingError, match=r"--edits takes .*, got none"):
+        DetectionSettings(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, negatives=tmp_path, edits=[])
 
 
 def test_a_downsampled_curve_keeps_its_shape() -> None:
     recall = np.append(np.linspace(0, 0.6, 5000), np.full(5000, 0.6))  # then only the precision drops, as with cells
     precision = np.append(1 - 0.2 * np.linspace(0, 1, 5000) ** 2, np.linspace(0.8, 0.1, 5000))
-    thin = downsampled(PrecisionRecall(np.arange(10_000.0), precision, recall))
+    thin = PrecisionRecall(np.arange(10_000.0), precision, recall).downsampled()
     assert 400 < len(thin.thresholds) <= 500
     for end in (0, -1):
         assert (thin.recall[end], thin.precision[end]) == (recall[end], precision[end])
@@ -295,17 +294,4 @@ def test_a_downsampled_curve_keeps_its_shape() -> None:
     ],
 )
 def test_published_figures_are_shown_for_comparable_rows(spec, probes, recipe, edits, expected) -> None:
-    row = DetectionRow(
-        codebook="test",
-        extractor="homing-1",
-        spec=spec,
-        recipe=recipe,
-        probes=probes,
-        average_precision=0.5,
-        interval=Interval(0.4, 0.6),
-        recall_at_false_matches=[RecallAtRate(rate=0.1, recall=0.5, interval=Interval(0.4, 0.6), threshold=0.7)],
-        positives=1,
-        negatives=1,
-        psnr=None,
-    )
-    assert published(row, edits) == expected
+    assert published_score({"spec": spec, "recipe": recipe, "probes": probes}, edits) == expected

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench.protocol import copies
+from homing.bench import data
 from homing.bench.scores import recall_intervals
 from homing.edits import SWEEPS, parse
 from homing.errors import HomingError
@@ -110,13 +110,13 @@ def test_another_run_computes_new_families_only(
     out: Path, photos: Path, others: Path, rows: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited = []
-    edit = copies.edited_copies
+    edit = data.edited_copies
 
     def counted(extractor, released, edits, **named):
         edited.extend(each.name for _ in released for each in edits)
         return edit(extractor, released, edits, **named)
 
-    monkeypatch.setattr(copies, "edited_copies", counted)
+    monkeypatch.setattr(data, "edited_copies", counted)
     monkeypatch.setattr("homing.bench.protocol.release.activate_batch", lambda *_, **__: pytest.fail("activated again"))
     output = json.loads(bench(photos, others, out, *SETTINGS, "--families", "resize,hue", "--json"))
     assert edited == ["resize"] * len(SWEEPS["resize"]) * 4
@@ -130,8 +130,7 @@ def test_another_run_computes_new_families_only(
         (["--families", "rotatoin"], "unknown family of edits 'rotatoin'; did you mean 'rotation'?"),
         (["--families", ""], "unknown family of edits ''. Available: blur, brightness, contrast, crop"),
         (["--recipes", "papper"], "unknown recipe 'papper'; did you mean 'paper'?"),
-        (["--probes", "none"], "probes are whole numbers from 1, or 'exact', got 'none'"),
-        (["--limit", "0"], "must be at least 1"),
+        (["--probes", "none"], "--probes takes comma-separated whole numbers from 1, or exact, got 'none'"),
     ],
 )
 def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:

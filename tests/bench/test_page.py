@@ -11,15 +11,15 @@ from PIL import Image
 from tests.bench.fake_results import QUALITY, SCRIPT, fake_results, picture
 
 from homing import __version__
-from homing.bench.results import CsvTable, PictureRow, colors, write_results
-from homing.bench.results.figures import draw
+from homing.bench.figures import colors, draw
+from homing.bench.report import CsvTable, PictureRow
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of one bench, in a new folder."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
-    write_results(fake_results(), folder)
+    fake_results().write(folder)
     return folder
 
 
@@ -130,7 +130,7 @@ def test_the_page_contains_all_results(page: Page) -> None:
 
 def test_wide_figures_have_their_own_row(tmp_path: Path) -> None:
     figures = [replace(fake_results().figures[0], name=f"w{width}", size=(width, 2)) for width in (6, 9)]
-    write_results(fake_results(figures=figures), tmp_path)
+    fake_results(figures=figures).write(tmp_path)
     text = (tmp_path / "report.html").read_text()
     assert re.findall(r'<figure class="exhibit( broad)?">\n<figcaption><b>Figure', text) == ["", " broad"]
     assert re.findall(r"--least: ([\d.]+)in", text) == ["4.20", "6.30"]
@@ -138,7 +138,7 @@ def test_wide_figures_have_their_own_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines", [{}, {"name": "photos", "content": "every photo"}])
 def test_the_page_names_the_files_next_to_it(tmp_path: Path, lines: dict[str, str]) -> None:
-    write_results(fake_results(csv_table=CsvTable(headings=["photo"], rows=[["a"]], **lines)), tmp_path)
+    fake_results(csv_table=CsvTable(headings=["photo"], rows=[["a"]], **lines)).write(tmp_path)
     name, what = lines.get("name", "queries"), lines.get("content", "every search")
     assert f"{what} in <code>{name}.csv</code>" in (tmp_path / "report.html").read_text()
     assert (tmp_path / f"{name}.csv").read_text() == "photo\na\n"
@@ -152,5 +152,5 @@ def test_ids_of_two_figures_differ(page: Page) -> None:
 def test_embedding_does_not_change_the_picture(tmp_path: Path) -> None:
     image = picture()
     results = fake_results(pictures=[PictureRow(caption="", pictures={"a": image})], figures=[], tables=[])
-    write_results(results, tmp_path)
+    results.write(tmp_path)
     assert image.size == (500, 30)

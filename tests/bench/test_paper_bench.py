@@ -12,8 +12,9 @@ import pytest
 from tests.bench.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
-from homing.bench.benches.disc21 import read_disc21
-from homing.bench.protocol import copies, descriptor_set, release
+from homing.bench import data
+from homing.bench.benches._disc21 import read_disc21
+from homing.bench.protocol import release
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -132,12 +133,10 @@ def test_another_run_uses_the_cache(disc21: Path, out: Path, monkeypatch: pytest
     def never(*_: object, **__: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(copies, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
+    monkeypatch.setattr(data, "edited_copies", lambda *arguments, **_: never() if list(arguments[1]) else iter(()))
     monkeypatch.setattr(release, "activate_batch", never)
     monkeypatch.setattr(Codebook, "train", never)
-    monkeypatch.setattr(
-        descriptor_set, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(())
-    )
+    monkeypatch.setattr(data, "describe_crops", lambda *given, start: never() if start < len(given[1]) else iter(()))
     before = read_results(out)["rows"]
     again = json.loads(bench(disc21, out, "--probes", "1,exact", "--parts", "retrieval,detection", "--json"))
     assert again["rows"] == [row for row in before if row["part"] in ("retrieval", "detection")]
@@ -219,8 +218,7 @@ def test_a_folder_that_is_not_disc21_gets_one_line(disc21: Path, tmp_path: Path,
         (["--recipes", "passive"], "give a recipe besides 'passive'"),
         (["--recipes", "papper"], "unknown recipe 'papper'"),
         (["--parts", "retrieval,qualty"], "unknown part 'qualty'; did you mean 'quality'?"),
-        (["--probes", "0"], "probes are whole numbers from 1"),
-        (["--positives", "0"], "must be at least 1, got 0"),
+        (["--probes", "0"], "--probes takes comma-separated whole numbers from 1"),
         (["--spec", "IVF2,PQ7x8"], "not a FAISS factory string"),
         (["--spec", "IVF512,PQ4x4"], "IVF512,PQ4x4 needs at least 512 training descriptors, got 300"),
         (["--extractor", "homing-2"], "unknown extractor 'homing-2'"),

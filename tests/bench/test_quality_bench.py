@@ -11,8 +11,7 @@ import pytest
 from tests.bench.helpers import homing, skimage_photos
 
 from homing.activation import RECIPES
-from homing.bench.benches.quality import CodebookQuality, QualityBench, QualityResult, at_strength
-from homing.bench.benches.quality_figures import _budgets
+from homing.bench.benches.quality import at_strength
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import describe_images
@@ -171,8 +170,8 @@ def test_tables_include_the_published_figures(out: Path) -> None:
 def test_another_run_uses_the_cache(
     out: Path, photos: Path, others: Path, rows: dict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("release.activate_batch", "copies.edited_copies", "lpips.Photo"):
-        monkeypatch.setattr(f"homing.bench.protocol.{name}", lambda *_, **__: iter(()))
+    for name in ("protocol.release.activate_batch", "data.edited_copies", "benches.quality.load_lpips"):
+        monkeypatch.setattr(f"homing.bench.{name}", lambda *_, **__: iter(()))
     output = json.loads(bench(photos, others, out, *SETTINGS, *COMPARED, "--json"))
     assert {row["release"]: row for row in output["rows"]} == rows
 
@@ -188,11 +187,6 @@ def test_strengths_may_be_the_papers_alphas(photos: Path, others: Path, tmp_path
     assert "LPIPS" not in (tmp_path / "out" / "quality.md").read_text()
 
 
-def test_without_budgets_there_is_no_figure_of_them(tmp_path: Path) -> None:
-    setting = QualityBench(photos=tmp_path, distractor_photos=tmp_path, out=tmp_path, budgets=())
-    assert list(_budgets(QualityResult(setting, [CodebookQuality(None, [], [])], 0.0))) == []
-
-
 def test_the_recipes_own_strength_is_measured_once() -> None:
     paper = RECIPES["paper"]
     assert at_strength(paper, JND(psnr=43.8)) is paper
@@ -205,7 +199,7 @@ def test_the_recipes_own_strength_is_measured_once() -> None:
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        (["--psnrs", "40,strong"], "--psnrs takes comma-separated numbers, got '40,strong'"),
+        (["--psnrs", "40,strong"], "--psnrs takes comma-separated numbers, got 'strong'"),
         (["--alphas", ""], "--alphas takes comma-separated numbers, got ''"),
         (["--psnrs", "40", "--alphas", "3"], "got both"),
         (["--psnrs", "40,10"], "psnr must be between 20 and 80 dB, got 10"),
@@ -214,8 +208,6 @@ def test_the_recipes_own_strength_is_measured_once() -> None:
         (["--recipes", "passive,paper"], "passive has no strength and is always measured"),
         (["--budgets", "jnd,l8"], "unknown budget 'l8'"),
         (["--budgets-at", "10"], "psnr must be between 20 and 80 dB, got 10"),
-        (["--probes", "0"], "got 0 and 4"),
-        (["--pictures", "-1"], "got 1 and -1"),
     ],
 )
 def test_a_wrong_call_gets_one_line(photos: Path, others: Path, tmp_path: Path, more: list[str], line: str) -> None:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from tests.conftest import FakeExtractor, descriptors
 
-from homing.bench.protocol import references
-from homing.bench.protocol.descriptor_set import DescriptorSet
-from homing.bench.protocol.references import References
+from homing.bench import references
+from homing.bench.data import DescriptorSet
+from homing.bench.references import References
 from homing.codebooks import Codebook
 
 PHOTOS, DISTRACTORS, DIM = 40, 1500, 32
@@ -99,6 +99,6 @@ def test_bytes_per_vector_are_those_of_the_code(spec: str, size: int) -> None:
 def test_timing_restores_the_number_of_threads(queries: np.ndarray) -> None:
     among, _, _ = filled("IVF16,PQ8x4")
     before = faiss.omp_get_max_threads()
-    ours, theirs = among.search_ms(queries, 10, 1)
+    ours, theirs = among.index_ms(queries, 10, 1)
     assert 0 < theirs <= ours < 1000
     assert faiss.omp_get_max_threads() == before

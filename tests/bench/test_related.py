@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from homing.bench.related import related_pairs
+from homing.bench.benches.calibration import related_pairs
 
 
 def test_a_crop_is_related_and_another_photo_is_not(photos: Path, tmp_path: Path) -> None:

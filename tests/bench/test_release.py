@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from homing.activation import RECIPES
-from homing.bench.protocol.copies import describe_copies
+from homing.bench.data import describe_copies
 from homing.bench.protocol.release import ReleasedPhoto, ReleaseResult, release, release_modified
 from homing.edits import parse
 from homing.errors import HomingError
@@ -117,7 +117,7 @@ def test_another_version_of_homing_edits_again(
     files = [ReleasedPhoto("flower.jpg", photos / "flower.jpg", 0)]
     for count in (1, 1, 2):
         if count == 2:
-            monkeypatch.setattr(f"homing.bench.protocol.copies.{name}", "0.0.1")
+            monkeypatch.setattr(f"homing.bench.data.{name}", "0.0.1")
         describe_copies(extractor, files, [parse("identity")], tmp_path, lambda: None)
         assert len(list(tmp_path.glob("copies-*.npy"))) == count
 

@@ -13,7 +13,7 @@ from tests.bench.fake_results import NAMES, SUMMARY, fake_results
 
 from homing import __version__
 from homing._extras import load_extra
-from homing.bench.results import Results, as_json, write_results
+from homing.bench.report import Results
 from homing.errors import HomingError
 
 
@@ -21,7 +21,7 @@ from homing.errors import HomingError
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of one bench, in a new folder."""
     folder = tmp_path_factory.mktemp("bench") / "new" / "out"
-    write_results(fake_results(), folder)
+    fake_results().write(folder)
     return folder
 
 
@@ -39,7 +39,7 @@ def test_exactly_the_expected_files_are_written(out: Path) -> None:
 def test_results_json_is_the_whole_document(out: Path) -> None:
     output = json.loads((out / "results.json").read_text())
     results = fake_results()
-    assert output == as_json(results)
+    assert output == results.as_json()
     assert output | results.numbers == output
     assert (output["summary"], output["command"]) == (results.summary, results.command)
     assert output["versions"]["homing"] == __version__
@@ -48,7 +48,7 @@ def test_results_json_is_the_whole_document(out: Path) -> None:
 
 def test_nan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        write_results(fake_results(numbers={"mean": float("nan")}), tmp_path)
+        fake_results(numbers={"mean": float("nan")}).write(tmp_path)
 
 
 def test_csv_round_trip_with_unusual_names(out: Path) -> None:
@@ -58,7 +58,7 @@ def test_csv_round_trip_with_unusual_names(out: Path) -> None:
 
 
 def test_results_may_have_numbers_only(tmp_path: Path) -> None:
-    write_results(Results(title="t", summary="s", command="c", numbers={}), tmp_path)
+    Results(title="t", summary="s", command="c", numbers={}).write(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html"}
 
 
@@ -107,7 +107,7 @@ def limited_file_size(size: int) -> Iterator[None]:
 
 def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
     with pytest.raises(HomingError) as raised, limited_file_size(3_000):
-        write_results(fake_results(), tmp_path)
+        fake_results().write(tmp_path)
     assert str(raised.value) == f"cannot write {tmp_path / 'one.svg'}: File too large"
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "queries.csv", "quality.md", "quality.tex"}
 
@@ -115,10 +115,10 @@ def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_created_is_one_error_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(HomingError, match=r"cannot write .*file: File exists$"):
-        write_results(fake_results(), tmp_path / "file")
+        fake_results().write(tmp_path / "file")
     (tmp_path / "results.json").mkdir()
     with pytest.raises(HomingError, match=r"cannot write .*results\.json: Is a directory$"):
-        write_results(fake_results(), tmp_path)
+        fake_results().write(tmp_path)
 
 
 def test_a_missing_matplotlib_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +127,6 @@ def test_a_missing_matplotlib_names_the_install_command(tmp_path: Path, monkeypa
     with pytest.raises(HomingError, match=line):
         load_extra("matplotlib", extra="bench")
     with pytest.raises(HomingError, match=line):
-        write_results(fake_results(), tmp_path)
+        fake_results().write(tmp_path)
     assert json.loads((tmp_path / "results.json").read_text())["rows"]
-    write_results(fake_results(figures=[]), tmp_path)
+    fake_results(figures=[]).write(tmp_path)

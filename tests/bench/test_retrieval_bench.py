@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,10 @@ import pytest
 from PIL import Image
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench.protocol import copies, descriptor_set, release
+from homing.bench import data
+from homing.bench.protocol import release
 from homing.bench.protocol.release import ReleasedPhoto
-from homing.bench.retrieval import recall, search_copies
+from homing.bench.references import search_collection
 from homing.collection import Collection
 from homing.edits import PAPER
 
@@ -142,7 +142,7 @@ def test_a_second_run_uses_the_cache(
         monkeypatch.setattr(module, name, lambda *a, **k: done.append(name) or function(*a, **k))
 
     count_calls(release, "activate_batch")
-    count_calls(copies, "to_image")  # once for each file that is edited
+    count_calls(data, "to_image")  # once for each file that is edited
     settings = ("--probes", "1,exact", "--recipes", "passive,paper-fast", "--json")
     output = json.loads(bench(photos, others, again, "--distractors", COUNT, *settings))
     assert not done
@@ -162,14 +162,14 @@ def test_an_interrupted_run_is_resumed(
     out: Path, photos: Path, others: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     module, name = {
-        "distractors": (descriptor_set, "describe_crops"),
+        "distractors": (data, "describe_crops"),
         "activating": (release, "write_atomically"),
-        "editing": (copies, "edited_copies"),
+        "editing": (data, "edited_copies"),
     }[stage]
     function = getattr(module, name)
     monkeypatch.setattr("homing.extractors.crops.PHOTOS_PER_BATCH", 2)
     monkeypatch.setattr("homing.extractors.base.default_batch_size", lambda _: 14)
-    monkeypatch.setattr(copies, "default_batch_size", lambda _: 14)
+    monkeypatch.setattr(data, "default_batch_size", lambda _: 14)
     calls: list[int] = []
 
     def breaks(*arguments: object, **named: object) -> object:
@@ -228,12 +228,15 @@ def test_without_distractor_photos_the_bundled_ones_are_searched(photos: Path, e
     chosen = sorted(photos.iterdir())[:2]
     with Collection.create(tmp_path / "c.homing", with_distractors=True, extractor=extractor) as collection:
         collection.add(chosen)
-        search = {probes: partial(collection.search_descriptors, k=1, probes=probes) for probes in (1, 16)}
         files = [ReleasedPhoto(str(photo), photo, seed) for seed, photo in enumerate(chosen)]
-        queries = search_copies(extractor, files, PAPER, search, lambda: None)
+        copies = data.uncached_copies(extractor, files, PAPER, lambda: None)
+        correct = {
+            probes: search_collection(collection, copies, [str(photo) for photo in chosen], k=1, probes=probes).correct
+            for probes in (1, 16)
+        }
     one_probe, sixteen_probes, exact = output["rows"]
     for row in (one_probe, sixteen_probes):
-        assert row["recall"] == {edit.label: recall(queries, probes=row["probes"], edit=edit.label) for edit in PAPER}
+        assert list(row["recall"].values()) == correct[row["probes"]].mean(axis=0).tolist()
     assert exact["recall"]["identity"] == 1
     few = ("--distractors", 500, "--probes", 1, *settings)
     output = json.loads(homing("bench", "retrieval", "--photos", photos, "--out", tmp_path, *few))

@@ -9,8 +9,7 @@ import pytest
 
 from homing._io.parallel import prefetch_map
 from homing.activation import batch, requests
-from homing.bench.benches.speed_files import STAGES
-from homing.bench.stopwatch import Stopwatch
+from homing.bench.benches._speed_files import STAGES, Stopwatch
 from homing.extractors import describe_images
 from homing.photo import Photo
 
@@ -24,7 +23,7 @@ def test_nested_stages_are_counted_by_their_order(
         nonlocal now
         now += seconds
 
-    monkeypatch.setattr("homing.bench.stopwatch.time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr("homing.bench.benches._speed_files.time", SimpleNamespace(perf_counter=lambda: now))
     watch = Stopwatch(["first", "second"])
     first = watch.timed("first", lambda inner=None: (take(1), inner and inner()))
     second = watch.timed("second", lambda inner=None: (take(2), inner and inner()))

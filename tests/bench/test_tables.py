@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 
-from homing.bench.results import Table, markdown
-from homing.bench.results.latex import escape, latex
+from homing.bench.tables import Table, escape_latex, latex, markdown
 
 
 def test_a_wide_table_is_scaled_to_the_line_width() -> None:
@@ -29,7 +28,7 @@ def test_a_wide_table_is_scaled_to_the_line_width() -> None:
     ],
 )
 def test_latex_escapes_text(text: str, escaped: str) -> None:
-    assert escape(text) == escaped
+    assert escape_latex(text) == escaped
 
 
 SPECIAL = {
@@ -44,7 +43,7 @@ SPECIAL = {
 
 @given(st.text(st.sampled_from("%_&#$~^\\{}[]*<>|-a1 (")))
 def test_latex_escapes_every_special_character(text: str) -> None:
-    escaped = escape(text)
+    escaped = escape_latex(text)
     rest = re.sub(r"\\text[a-z]+\{\}|\\[%_&#$~^{}]|\{[][*]\}|-\{\}", "", escaped)
     assert not set(rest) & set("%_&#$~^\\{}[]*<>|")
     assert "--" not in escaped

@@ -11,15 +11,8 @@ from tests.bench.helpers import homing, small_network, small_photos
 from tests.conftest import descriptors
 
 from homing import codebooks, extractors
-from homing.bench.benches.watermarks import (
-    MethodResult,
-    WatermarksBench,
-    WatermarksResult,
-    WatermarksRow,
-    _ssl,
-)
-from homing.bench.benches.watermarks_results import _figure, _table, terminal_table
-from homing.bench.protocol.descriptor_set import read_descriptor_set
+from homing.bench.benches.watermarks import Watermarks, WatermarksSettings, ssl_watermark
+from homing.bench.data import read_descriptor_set
 from homing.edits import PAPER
 from homing.errors import HomingError
 from homing.extractors import describe_images
@@ -141,13 +134,13 @@ def test_tables_include_published_rows(workspace: Path, out: Path) -> None:
 
 def test_codebooks_of_one_spec_are_named(workspace: Path, out: Path) -> None:
     output = json.loads((out / "results.json").read_text())["rows"][0]
-    rows = [WatermarksRow(**{**output, "codebook": name}) for name in ("mine", "theirs")]
-    setting = WatermarksBench(photos=workspace, distractor_photos=workspace, out=workspace)
-    measured = [MethodResult(row, [], np.zeros((0, 14)), None) for row in rows]
-    headings, *_ = terminal_table(WatermarksResult(setting, [], measured, 0.0))
+    setting = WatermarksSettings(photos=workspace, distractor_photos=workspace, out=workspace)
+    measured = Watermarks(setting, lambda *_: pytest.fail("measured"))
+    measured.rows = [{**output, "codebook": name} for name in ("mine", "theirs")]
+    headings, _ = measured.terminal()
     assert headings == ["edit", "passive,\nmine", "passive,\ntheirs"]
-    assert [line[1] for line in _table(rows).rows[:2]] == ["mine, IVF2,PQ4x2", "theirs, IVF2,PQ4x2"]
-    assert "mine" in _figure(rows).caption
+    assert [line[1] for line in measured.tables()[0].rows[:2]] == ["mine, IVF2,PQ4x2", "theirs, IVF2,PQ4x2"]
+    assert "mine" in measured.figures()[0].caption
 
 
 def test_an_index_without_activation_is_measured_passive(workspace: Path) -> None:
@@ -164,21 +157,21 @@ def test_an_index_without_activation_is_measured_passive(workspace: Path) -> Non
 def test_a_second_run_uses_the_cache(workspace: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = json.loads((out / "results.json").read_text())["rows"]
     monkeypatch.setattr("homing.bench.benches.watermarks.mark", lambda *_, **__: pytest.fail("marked again"))
-    monkeypatch.setattr("homing.bench.protocol.copies.to_image", lambda _: pytest.fail("edited again"))
+    monkeypatch.setattr("homing.bench.data.to_image", lambda _: pytest.fail("edited again"))
     assert json.loads(bench(workspace, out, "--json"))["rows"] == before
 
 
 def test_a_bundled_network_is_whitened_on_its_own_distractors(workspace: Path, tmp_path: Path) -> None:
-    setting = WatermarksBench(photos=workspace / "photos", distractor_photos=tmp_path / "rows.npy", out=tmp_path)
+    setting = WatermarksSettings(photos=workspace / "photos", distractor_photos=tmp_path / "rows.npy", out=tmp_path)
     network = extractors.load("imagenet-lite0", device="cpu")
-    decoder = _ssl(setting, network, lambda *_: pytest.fail("described again")).decoder
+    decoder = ssl_watermark(setting, network, lambda *_: pytest.fail("described again")).decoder
     book = codebooks.load("imagenet-lite0")
     rows = book.decode(codebooks.bundled_distractors(book).codes[:10_000]).numpy()
     assert decoder.fingerprint == SSLDecoder(network, rows).fingerprint
     np.save(tmp_path / "rows.npy", np.ones((24, 7), np.float32))
     small = extractors.load(str(workspace / "small.pt"), device="cpu")
     with pytest.raises(HomingError, match=r"must hold \(N, 108\) descriptors"):
-        _ssl(setting, small, lambda *_: pytest.fail("described again"))
+        ssl_watermark(setting, small, lambda *_: pytest.fail("described again"))
 
 
 def test_a_network_without_bundled_distractors_needs_photos_to_be_whitened(workspace: Path, tmp_path: Path) -> None:
@@ -191,7 +184,7 @@ def test_a_network_without_bundled_distractors_needs_photos_to_be_whitened(works
     ("more", "line"),
     [
         (("--watermarks", "ssl,hiden"), "did you mean 'hidden'"),
-        (("--key", -1), "a key is a whole number"),
+        (("--key", -1), "--key takes a value from 0 to"),
         (("--hidden", "missing.safetensors"), "no such file: missing.safetensors"),
         (("--hidden", "{workspace}/hidden-8.safetensors"), "hides 8 bits; train one with --bits 20"),
         (
@@ -207,6 +200,6 @@ def test_a_network_without_bundled_distractors_needs_photos_to_be_whitened(works
 def test_a_wrong_call_gets_one_line(
     workspace: Path, tmp_path: Path, more: tuple, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homing.bench.protocol.config.describe_photos", lambda *_: pytest.fail("began"))
+    monkeypatch.setattr("homing.bench.codebook_bench.describe_photos", lambda *_: pytest.fail("began"))
     with pytest.raises(HomingError, match=line):
         bench(workspace, tmp_path / "out", *(str(each).format(workspace=workspace) for each in more))

@@ -10,7 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from homing import cli
-from homing._options import ActivateOptions, Option, check_limits, setting
+from homing._options import ActivateOptions, Option, check_options, setting
 from homing.cli._app import App
 from homing.errors import HomingError
 
@@ -27,7 +27,7 @@ class Baking:
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        check_limits(self)
+        check_options(self)
 
 
 app = App()

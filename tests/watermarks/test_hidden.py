@@ -21,12 +21,11 @@ from homing.photo import Photo
 from homing.training.data import PhotoArray, load_photo_array
 from homing.training.run import CurvePoint, Run, lock_folder
 from homing.watermarks import hidden_training
-from homing.watermarks.base import identifier
+from homing.watermarks.base import EDITS, identifier, random_edit
 from homing.watermarks.embedding import mark
 from homing.watermarks.hidden import BUNDLED, HiddenConfig, HiddenNetwork, HiddenWatermark
 from homing.watermarks.hidden_training import HiddenTrainer
 from homing.watermarks.settings import HiddenSettings
-from homing.watermarks.training_edits import EDITS, random_edit
 
 CPU = torch.device("cpu")
 TINY = HiddenSettings(bits=2, size=32, width=8, batch=16, epochs=2, psnr=20.0)

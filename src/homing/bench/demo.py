@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
 from homing._extras import install_command
-from homing._io.files import report_write_errors
+from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location, stored_path
-from homing.bench.demo_report import write_demo_report
+from homing.bench.data import uncached_copies
 from homing.bench.protocol.release import ReleasedPhoto
-from homing.bench.retrieval import Probes, Query, Search, recall, search_copies
-from homing.collection import Collection, Outcome
+from homing.bench.references import CollectionSearch, search_collection
+from homing.collection import Collection, Outcome, SearchResult
 from homing.collection.storage.parts import UPLOADS
+from homing.collection.uploads import display_name
 from homing.edits import PAPER
 from homing.errors import HomingError
+from homing.imaging import MAGNIFY, difference, embed, jnd_picture, render_page, to_image
+from homing.photo import Photo
 
 PHOTOS = {
     "skimage.data": (
@@ -31,16 +35,17 @@ PHOTOS = {
 }
 COLLECTION = "demo.homing"
 MARK = ".homing-demo"  # marks a folder that a demo wrote and may overwrite
-ONE_PROBE, DEFAULT = 1, None
+ONE_PROBE, DEFAULT = 1, None  # probes
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """The results of the demo."""
+    """The results of the demo: the searches of passive and of activated photos, by probes."""
 
-    passive: list[Query]
-    activated: list[Query]
+    passive: Mapping[int | None, CollectionSearch]
+    activated: Mapping[int | None, CollectionSearch]
     outcomes: list[Outcome]
+    sources: list[str]  # of the photos, in the order of the searches
     distractors: int
     seconds_per_photo: float
     report: Path
@@ -55,19 +60,16 @@ class DemoResult:
         """The recall of all copies with the default search, in one sentence."""
         return "The default search, which probes more cells, finds " + self._recalls(DEFAULT)
 
-    def _recalls(self, probes: Probes) -> str:
-        activated, passive = (100 * recall(each, probes=probes) for each in (self.activated, self.passive))
+    def _recalls(self, probes: int | None) -> str:
+        activated, passive = (100 * each[probes].correct.mean() for each in (self.activated, self.passive))
         return f"{activated:.0f} % of edited copies with activation, {passive:.0f} % without"
 
-    def rows(self) -> Iterator[tuple[str, float, float, float, float]]:
+    def rows(self) -> Iterator[tuple[str, list[float]]]:
         """Edit, recall passive and activated with one probe, then with the default search; the mean is last."""
-        for edit in (*(each.label for each in PAPER), None):
-            recalls = [
-                recall(queries, probes=probes, edit=edit)
-                for probes in (ONE_PROBE, DEFAULT)
-                for queries in (self.passive, self.activated)
-            ]
-            yield edit or "mean", *recalls  # type: ignore[misc]  # four of them
+        correct = [found[probes].correct for probes in (ONE_PROBE, DEFAULT) for found in (self.passive, self.activated)]
+        for i, edit in enumerate(PAPER):
+            yield edit.label, [float(each[:, i].mean()) for each in correct]
+        yield "mean", [float(each.mean()) for each in correct]
 
     def mean(self, name: str) -> float:
         """The mean of psnr, ssim or linf over the activated files."""
@@ -77,8 +79,8 @@ class DemoResult:
         """Recall with one probe, mean of the 14 edits; mean PSNR of the activated files."""
         return {
             "recall": {
-                "passive": recall(self.passive, probes=ONE_PROBE),
-                "activated": recall(self.activated, probes=ONE_PROBE),
+                "passive": float(self.passive[ONE_PROBE].correct.mean()),
+                "activated": float(self.activated[ONE_PROBE].correct.mean()),
             },
             "psnr": self.mean("psnr"),
         }
@@ -96,18 +98,24 @@ def run_demo(out: Path, advance: Callable[[], None]) -> DemoResult:
         seconds = (time.perf_counter() - started) / len(outcomes)
         if failed := next((outcome for outcome in outcomes if outcome.state == "failed"), None):
             raise HomingError(f"{failed.photo}: {failed.reason}")
-        searches: dict[Probes, Search] = {
-            probes: partial(collection.search_descriptors, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
-        }
-        passive, activated = (
-            search_copies(collection.extractor, released, PAPER, searches, advance)
-            for released in passive_and_released(outcomes)
-        )
+        passive, activated = (_search(collection, released, advance) for released in passive_and_released(outcomes))
         distractors = collection.info().distractors
-    result = DemoResult(passive, activated, outcomes, distractors, seconds, out / "report.html")
+    sources = [photo.source for photo in passive_and_released(outcomes)[0]]
+    result = DemoResult(passive, activated, outcomes, sources, distractors, seconds, out / "report.html")
     with report_write_errors(result.report):
-        write_demo_report(result)
+        write_atomically(result.report, _page(result))
     return result
+
+
+def _search(
+    collection: Collection, released: list[ReleasedPhoto], advance: Callable[[], None]
+) -> dict[int | None, CollectionSearch]:
+    """Edit each file with each edit and search for the copies, with one probe and by default."""
+    copies = uncached_copies(collection.extractor, released, PAPER, advance)
+    sources = [photo.source for photo in released]
+    return {
+        probes: search_collection(collection, copies, sources, k=3, probes=probes) for probes in (ONE_PROBE, DEFAULT)
+    }
 
 
 def steps() -> int:
@@ -169,3 +177,55 @@ def _write(path: Path, data: bytes) -> None:
         path.write_bytes(data)
     except OSError as error:
         raise HomingError(f"cannot write the demo's photo {path}: {error.strerror}") from error
+
+
+def _page(result: DemoResult) -> bytes:
+    """The page: one HTML file with embedded pictures."""
+    values = {
+        "result": result,
+        "recalls": list(result.rows()),
+        "display_name": display_name,
+        "photos": [_DemoPhoto.of(result, outcome) for outcome in result.outcomes],
+    }
+    return render_page("demo.html", values, "homing.bench")
+
+
+@dataclass(frozen=True)
+class _DemoPhoto:
+    """One photo: pictures as data URLs, and what was found for the copy with the largest difference in results."""
+
+    outcome: Outcome
+    pictures: dict[str, str]
+    edit: str
+    passive: tuple[bool, SearchResult]  # whether the copy is found, and the matches
+    activated: tuple[bool, SearchResult]
+
+    @classmethod
+    def of(cls, result: DemoResult, outcome: Outcome) -> _DemoPhoto:
+        """Load the photo, and make its hardest copy again."""
+        assert outcome.released is not None
+        seed = result.sources.index(stored_path(location(outcome.photo)))
+        searches = result.passive[ONE_PROBE], result.activated[ONE_PROBE]
+        number = _hardest_copy(*(search.correct[seed] for search in searches))
+        before, after = Photo.load(outcome.photo).pixels(), Photo.load(outcome.released).pixels()
+        pictures = {
+            "before": to_image(before),
+            "after": to_image(after),
+            f"difference ×{MAGNIFY}": difference(before, after),
+            "JND map": jnd_picture(before),
+            f"copy: {PAPER[number].label}": PAPER[number](to_image(after), seed),
+        }
+        passive, activated = (
+            (bool(search.correct[seed, number]), search.matches[seed * len(PAPER) + number]) for search in searches
+        )
+        embedded = {name: embed(image) for name, image in pictures.items()}
+        return cls(outcome, embedded, PAPER[number].label, passive, activated)
+
+
+def _hardest_copy(passive: np.ndarray, activated: np.ndarray) -> int:
+    """The edit (of E) for which activation made the most difference, by whether each copy was found."""
+    # Edits are ordered from easy to hard: of the copies found only activated, the last is the hardest.
+    for chosen in (activated & ~passive, activated):
+        if chosen.any():
+            return int(np.flatnonzero(chosen)[-1])
+    return len(passive) - 1

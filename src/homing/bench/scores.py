@@ -7,9 +7,9 @@ a photo that is not a reference.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,15 @@ class PrecisionRecall:
         """The µAP over all queries: the precision at each threshold, weighted by the increase of the recall."""
         return float(self.precision @ np.diff(self.recall, prepend=0.0))
 
+    def downsampled(self, points: int = 500) -> PrecisionRecall:
+        """At most this many points of the curve, equally spaced along it, with both ends."""
+        if len(self.thresholds) <= points:
+            return self
+        arc_length = np.append(0, np.hypot(np.diff(self.recall), np.diff(self.precision)).cumsum())
+        indices = np.unique(np.searchsorted(arc_length, np.linspace(0, arc_length[-1], points - 1)))
+        indices = np.union1d(indices, len(arc_length) - 1)
+        return PrecisionRecall(self.thresholds[indices], self.precision[indices], self.recall[indices])
+
 
 def spread(values: np.ndarray | Sequence[float]) -> Spread:
     """Mean and standard deviation of the values."""
@@ -81,13 +90,25 @@ def recall_at(ranks: np.ndarray, k: int) -> float:
 def recall_intervals(correct: np.ndarray, *, seed: int = 0, rounds: int = 1000, share: float = 0.95) -> RecallIntervals:
     """Percentile bootstrap intervals of the recall, from a (P, E) array: whether each copy of P photos was found.
 
-    Photos are drawn, not copies, since copies of one photo are not independent. The same photos are drawn for all
+    Photos are sampled, not copies, since copies of one photo are not independent. The same photos are sampled for all
     edits, and for all arrays with the same number of photos.
     """
     photos, edits = correct.shape
     hits = _bootstrap_counts(photos, seed, rounds) @ correct.astype(float)
     by_edit = [_central_interval(column, share) for column in hits.T / photos]
     return RecallIntervals(by_edit, _central_interval(hits.sum(axis=1) / (photos * edits), share))
+
+
+def recall_columns(labels: Sequence[str], correct: np.ndarray) -> dict[str, Any]:
+    """The recall of a row of results.json by edit, and its mean, with intervals; from a (P, E) array as above."""
+    _check_not_empty(len(correct))
+    intervals = recall_intervals(correct)
+    return {
+        "recall": dict(zip(labels, correct.mean(axis=0).tolist(), strict=True)),
+        "interval": dict(zip(labels, intervals.by_edit, strict=True)),
+        "mean": float(correct.mean()),
+        "mean_interval": intervals.mean,
+    }
 
 
 def gain_interval(before: np.ndarray, after: np.ndarray) -> Interval:
@@ -113,35 +134,31 @@ def precision_recall(ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarra
     return PrecisionRecall(thresholds, right / accepted, right / positives)
 
 
-def average_precision_interval(
-    ids: np.ndarray,
-    distances: np.ndarray,
-    true_ids: np.ndarray,
+def average_precision(ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray) -> float:
+    """The µAP over all queries."""
+    return precision_recall(ids, distances, true_ids).average_precision
+
+
+def detection_interval(
+    score: Callable[[np.ndarray, np.ndarray, np.ndarray], float],
+    searches: tuple[np.ndarray, np.ndarray, np.ndarray],
     edits: int,
     *,
-    seed: int = 0,
     rounds: int = 200,
-    share: float = 0.95,
 ) -> Interval:
-    """Percentile bootstrap interval of the µAP. Photos are drawn, positive and negative ones separately.
+    """Percentile bootstrap interval of a score of ids, distances and `true_ids`.
 
-    Queries are ordered by photo, positive photos first, each with `edits` consecutive queries.
+    Photos are drawn, positive and negative ones separately. Queries are ordered by photo, positive photos first, each
+    with `edits` consecutive queries.
     """
-    positives = int((true_ids >= 0).sum()) // edits
-    negatives = len(true_ids) // edits - positives
-    order = np.argsort(np.where(ids >= 0, distances, np.inf), axis=None)[: int((ids >= 0).sum())]
-    sorted_distances, photo = distances.ravel()[order], order // (ids.shape[1] * edits)
-    hits = np.flatnonzero(_hits(ids, true_ids).ravel()[order])
-    # Pairs of equal distance are accepted together: the last position of each, in all pairs and among the hits.
-    ends = np.searchsorted(sorted_distances, sorted_distances[hits], side="right") - 1
-    last = np.searchsorted(hits, ends, side="right") - 1
-    rng = np.random.default_rng(seed)
-    precisions = []
+    positives, photos = int((searches[2] >= 0).sum()) // edits, len(searches[2]) // edits
+    rng = np.random.default_rng(0)
+    scores = []
     for _ in range(rounds):
-        counts = np.concatenate([_sample_counts(rng, count) for count in (positives, negatives)])[photo]
-        right, accepted = counts[hits].cumsum()[last], counts.cumsum()[ends]
-        precisions.append(float(right / np.maximum(accepted, 1) @ counts[hits]) / (positives * edits))
-    return _central_interval(precisions, share)
+        sampled = [rng.integers(positives, size=positives), rng.integers(positives, photos, size=photos - positives)]
+        queries = (np.concatenate(sampled)[:, None] * edits + np.arange(edits)).ravel()
+        scores.append(score(*(each[queries] for each in searches)))
+    return _central_interval(scores)
 
 
 def recall_at_false_match_rate(
@@ -171,36 +188,6 @@ def recall_at_false_match_rate(
     return OperatingPoint(float(accepted[positive].mean()), threshold)
 
 
-def false_match_interval(
-    ids: np.ndarray,
-    distances: np.ndarray,
-    true_ids: np.ndarray,
-    edits: int,
-    rate: float,
-    *,
-    seed: int = 0,
-    rounds: int = 200,
-    share: float = 0.95,
-) -> Interval:
-    """Percentile bootstrap interval of the recall at a false-match rate; each draw has its own threshold.
-
-    Queries are ordered as for `average_precision_interval`.
-    """
-    positives = int((true_ids >= 0).sum()) // edits
-    nearest = np.where(ids[:, 0] >= 0, distances[:, 0], np.inf)
-    correct, near = _hits(ids, true_ids)[: positives * edits, 0], nearest[: positives * edits]
-    order = np.argsort(nearest[positives * edits :])
-    false, photo = np.append(nearest[positives * edits :][order], np.inf), order // edits
-    rng = np.random.default_rng(seed)
-    recalls = []
-    for _ in range(rounds):
-        counts, others = _sample_counts(rng, positives), _sample_counts(rng, len(order) // edits)
-        passed = others[photo].cumsum() / len(order)
-        accepted = correct & (near < false[np.searchsorted(passed, rate, side="right")])
-        recalls.append(float(accepted @ counts.repeat(edits)) / (positives * edits))
-    return _central_interval(recalls, share)
-
-
 def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> np.ndarray:
     """The share (E,) of copies, in cells (P, E), that fall into another cell than their original, in cells (P,).
 
@@ -212,7 +199,7 @@ def ivf_failure(cells_of_originals: np.ndarray, cells_of_copies: np.ndarray) -> 
 
 
 def _bootstrap_counts(photos: int, seed: int = 0, rounds: int = 1000) -> np.ndarray:
-    """How often each of P photos is drawn in P draws: (rounds, P)."""
+    """How often each of P photos is sampled in P draws: (rounds, P)."""
     _check_not_empty(photos)
     rng = np.random.default_rng(seed)
     return np.stack([_sample_counts(rng, photos) for _ in range(rounds)]).astype(float)
@@ -225,7 +212,7 @@ def _central_interval(values: np.ndarray | Sequence[float], share: float = 0.95)
 
 
 def _sample_counts(rng: np.random.Generator, count: int) -> np.ndarray:
-    """How often each of `count` items is drawn in `count` draws with replacement."""
+    """How often each of `count` items is sampled in `count` draws with replacement."""
     return np.bincount(rng.integers(max(count, 1), size=count), minlength=count)
 
 

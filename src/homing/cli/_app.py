@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from homing._options import option_name, options_of
+from homing._options import Option, option_name, options_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -76,7 +76,8 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def command(**values: Any) -> Any:
         for name, settings in dataclasses.items():
-            values[name] = settings(**{option: values.pop(option) for option in options_of(settings)})
+            options = options_of(settings)
+            values[name] = settings(**{each: _value(each, options[each], values.pop(each)) for each in options})
         return function(**values)
 
     command.__dict__["__signature__"] = Signature(parameters)  # which typer reads
@@ -90,17 +91,38 @@ def _parameters(settings: Any) -> Iterator[Parameter]:
     for each in fields(settings):
         if (option := options.get(each.name)) is None:
             continue
-        declared = typer.Option(
-            ... if each.default is MISSING else each.default,
-            option.name or option_name(each.name),
-            help=option.help,
-            show_default=option.default_text or True,
-            # With both limits the settings check themselves, in Python as on the command line.
-            min=option.minimum if option.maximum is None else None,
-            parser=option.parser,
-            metavar=option.metavar,
-        )
-        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=declared, annotation=hints[each.name])
+        default, hint = ... if each.default is MISSING else each.default, hints[each.name]
+        if isinstance(default, tuple) or option.read:
+            default, hint = _text_of_several(option, default)
+        declared: Any = typer.Argument(default, metavar=option.argument, readable=False, help=option.help)
+        if not option.argument:
+            declared = typer.Option(
+                default,
+                option.name or option_name(each.name),
+                help=option.help,
+                show_default=option.default_text or True,
+                # With both limits the settings check themselves, in Python as on the command line.
+                min=option.minimum if option.maximum is None and not option.read else None,
+                parser=option.parser,
+                metavar=option.metavar,
+            )
+        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=declared, annotation=hint)
+
+
+def _text_of_several(option: Option, default: Any) -> tuple[Any, Any]:
+    """Default and type of an option of several values: a text with commas; without `read` it is repeatable."""
+    if not option.read:
+        return [], list[str]
+    if default is None:
+        return None, str | None
+    return ",".join(str(getattr(each, "label", each)) for each in default), str
+
+
+def _value(name: str, option: Option, given: Any) -> Any:
+    """The value of a setting, as read from what was given."""
+    if option.read and given is not None:
+        return option.values(option.name or option_name(name), given)
+    return given
 
 
 def _hide_flag_types(params: list[Any]) -> list[Any]:

@@ -35,7 +35,7 @@ def demo(
         highlight=False,
     )
     rows = table("edit", "passive,\none probe", "activated,\none probe", "passive,\ndefault", "activated,\ndefault")
-    for edit, *recalls in result.rows():
+    for edit, recalls in result.rows():
         if edit == "mean":
             rows.add_section()
         rows.add_row(edit, *(f"{recall:.2f}" for recall in recalls))

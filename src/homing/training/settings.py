@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from homing._options import Option, check_limits, option_name, setting
+from homing._options import Option, check_options, option_name, setting
 from homing.errors import HomingError
 
 EDITS: dict[str, tuple[float, float] | None] = {
@@ -95,7 +95,7 @@ class DescriptorSettings:
     seed: int = setting(Option("The random seed.", minimum=0, maximum=2**62), 0)
 
     def __post_init__(self) -> None:
-        check_limits(self)
+        check_options(self)
         check_side("training_size", self.training_size)
 
 

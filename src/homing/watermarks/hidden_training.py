@@ -17,9 +17,9 @@ from homing.perception import JND, jnd_map
 from homing.perception.quality import rms
 from homing.training.data import EDITING, Batches, PhotoArray
 from homing.training.run import SavedNetwork, Trainer, half_precision
+from homing.watermarks.base import EDITS, random_edit
 from homing.watermarks.hidden import KIND, HiddenConfig, HiddenNetwork, read_hidden
 from homing.watermarks.settings import START_PSNR, HiddenSettings
-from homing.watermarks.training_edits import EDITS, random_edit
 
 # Training starts at a low PSNR and without edits. The difficulty rises with each step whose bit accuracy is high
 # enough, and in any case between two points of the training.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from homing._options import Option, check_limits, setting
+from homing._options import Option, check_options, setting
 from homing.training.settings import check_side
 
 BITS = 20  # of an identifier, as in the paper: enough to distinguish a million photos
@@ -27,5 +27,5 @@ class HiddenSettings:
     seed: int = setting(Option("The random seed.", minimum=0, maximum=2**62), 0)
 
     def __post_init__(self) -> None:
-        check_limits(self)
+        check_options(self)
         check_side("size", self.size)

@@ -1,1 +1,1 @@
-"""One file per bench: what is measured, and how it is reported."""
+"""The benches: one file each; the name of a file is that of its command, and its class has the same name."""

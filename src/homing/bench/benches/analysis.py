@@ -2,76 +2,56 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from homing.bench.benches.compatibility import Compatibility, measure_compatibility
-from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
-from homing.bench.protocol.descriptor_set import DescriptorSet
-from homing.bench.protocol.progress import Progress
+from homing._options import setting
+from homing.bench.base import PASSIVE, RECIPES_OPTION, PhotoSettings, Progress
+from homing.bench.benches._analysis_figures import failures_figure, histograms_figure
+from homing.bench.codebook_bench import CodebookBench
+from homing.bench.data import DescriptorSet
+from homing.bench.figures import Figure, numbered_name
 from homing.bench.protocol.release import ReleaseResult
-from homing.bench.scores import Interval, Spread, ivf_failure, rank_of, recall_at, recall_intervals, spread
+from homing.bench.published import published
+from homing.bench.references import CollectionSearch, search_collection
+from homing.bench.report import CsvTable
+from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
+from homing.bench.scores import ivf_failure, recall_columns, recall_intervals, spread
+from homing.bench.tables import Row, Table
 from homing.codebooks import Codebook
+from homing.collection import Collection
 from homing.edits import PAPER
 
-LABELS = [edit.label for edit in PAPER]
 UNRELATED_PAIRS = 10_000
+MAX_PHOTOS = 24  # in the collection where some photos are activated
 SEED = 0
 _DEPTH = 100  # references that a search returns, and the last rank reported
 _IDENTITY = LABELS.index("identity")  # the released file itself
+_GROUPS = ("released", "edited", "unrelated")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalysisBench(BenchConfig):
-    """The configuration of the analysis bench; passive is always among the recipes, for comparison."""
+class AnalysisSettings(PhotoSettings):
+    """Recipes; passive is always among them, for comparison."""
 
-    recipes: Sequence[str] = (PASSIVE, "paper")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_recipes(self.recipes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnalysisRow:
-    """Squared distances ‖x̂ − q(x_o)‖² to the codes of the originals, and cell failures, of one recipe.
-
-    Distances are those an index computes: for sign codes (LSH) the number of bits that differ, for RaBitQ its estimate.
-    `released` are the files as written, `edited` their copies, `unrelated` the distractors. By edit: the mean distance,
-    the share of copies that fall into another cell than their original (None for a codebook without cells), and the
-    recall at rank 1 with one probe; both shares have 95 % intervals. `recall_within_bound` is true if no copy
-    was found in another cell than its original's, so that the recall is at most one minus that share.
-    """
-
-    codebook: str
-    extractor: str
-    spec: str
-    recipe: str
-    photos: int
-    released: Spread
-    edited: Spread
-    unrelated: Spread
-    distance: dict[str, float]
-    failure: dict[str, float] | None
-    failure_interval: dict[str, Interval] | None
-    recall: dict[str, float]
-    interval: dict[str, Interval]
-    recall_within_bound: bool | None
+    recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
 
 
 @dataclass(frozen=True)
 class AnalyzedRecipe:
     """A row and its copies (P, E): squared distance, whether it is in the original's cell, rank with one probe."""
 
-    row: AnalysisRow
-    sources: list[str]
+    row: Row
+    search: CopySearch
     squared: np.ndarray
     same_cell: np.ndarray
-    ranks: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -79,84 +59,206 @@ class CodebookAnalysis:
     """The results for one codebook; squared distances (N,) of unrelated pairs."""
 
     run: CodebookRun
-    recipe_results: list[AnalyzedRecipe]
+    recipes: list[AnalyzedRecipe]
     unrelated: np.ndarray
-    compatibility: Compatibility | None
+    compatibility: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
-class AnalysisResult:
-    """The results of the bench, one per codebook."""
+class Analysis(CodebookBench):
+    """Measure why edited copies are found: distances to their codes, and how many fall into another cell.
 
-    bench: AnalysisBench
-    codebook_results: list[CodebookAnalysis]
-    seconds: float
+    The bench also checks that activated photos do not change the results for the others. Run the same command again to
+    resume it.
+
+    Example:
+
+        homing bench analysis --photos held-out/ --out analysis/
+    """
+
+    title = "Why edited copies are found"
+    settings_class = AnalysisSettings
+    settings: AnalysisSettings
+
+    def __init__(self, settings: AnalysisSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.measured: list[CodebookAnalysis] = []
+
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Measure each recipe, passive first, and whether activated photos change the results for others."""
+        recipes = run.supported_recipes([PASSIVE, *self.settings.recipes])
+        unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors)
+        analyzed, compatibility = [], None
+        for recipe in recipes:
+            release_result = run.release(recipe)
+            copies = run.copies(release_result.files, PAPER, recipe)
+            analyzed.append(_analyze(run, recipe, release_result, copies, unrelated))
+            if recipe == PASSIVE and len(recipes) > 1 and len(release_result.files) > 1:
+                compatibility = measure_compatibility(run, copies, recipes[1])
+        self.measured.append(CodebookAnalysis(run, analyzed, unrelated, compatibility))
+        self.rows.extend(each.row for each in analyzed)
 
     @property
-    def rows(self) -> list[AnalysisRow]:
-        """The rows of all codebooks."""
-        return [each.row for codebook_result in self.codebook_results for each in codebook_result.recipe_results]
+    def compatibilities(self) -> list[dict[str, Any]]:
+        """The checks of all codebooks."""
+        return [measured.compatibility for measured in self.measured if measured.compatibility]
+
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        return f"Distances to the codes, and cells with one probe: {self.among()}"
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "edits": LABELS,
+            "recipes": self._recipes(),
+            "distances": "squared",
+            "unrelated_pairs": len(self.measured[0].unrelated),
+            "seed": SEED,
+            "intervals": INTERVALS,
+        }
+
+    def numbers(self) -> Mapping[str, object]:
+        """The codebooks, and the checks that results for other photos are the same."""
+        return {**super().numbers(), "compatibility": self.compatibilities}
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """A row for each group of distances, and for each edit."""
+        headings = ["", *(f"{row['codebook']},\n{row['recipe']}" for row in self.rows)]
+        nothing = [""] * len(self.rows)
+        lines = [["mean squared distance to the code", *nothing]]
+        lines += [[f"  {name}", *(f"{row[name].mean:.3f}" for row in self.rows)] for name in _GROUPS]
+        lines += [["p_f / recall, one probe", *nothing]]
+        lines += [
+            [f"  {label}", *(" / ".join(_failure_and_recall(row, label)) for row in self.rows)] for label in LABELS
+        ]
+        checks = {(each["codebook"], each["recipe"]): _yes(each["equal"]) for each in self.compatibilities}
+        if checks:
+            under = [checks.get((row["codebook"], row["recipe"]), "") for row in self.rows]
+            lines.append(["other photos: same results", *under])
+        return headings, lines
+
+    def tables(self) -> list[Table]:
+        """Distances; cells by edit; and whether results for others stay the same."""
+        distances = Table(
+            name="distances",
+            caption="Squared distances to the code q(x_o) of the original, mean ± standard deviation: of the released "
+            "file, of its copies (all fourteen edits; identity is the file itself), and of unrelated photos. "
+            "For sign codes, distances are those of the index: with LSH the number of bits that differ, with RaBitQ "
+            "its estimate.",
+            headings=["codebook", "index", "recipe", *_GROUPS],
+            rows=[
+                [row["codebook"], row["spec"], row["recipe"], *(f"{row[name]:.3f}" for name in _GROUPS)]
+                for row in self.rows
+            ],
+        )
+        return [distances, self._cells(), *self._compatibility()]
+
+    def _recipes(self) -> list[str]:
+        return list(dict.fromkeys(row["recipe"] for row in self.rows))
+
+    def _cells(self) -> Table:
+        """By edit: p_f and the recall, with the paper's p_f where it is published."""
+        recipes, known = self._recipes(), published()["failure"]
+        rows, several = [], len(self.runs) > 1
+        for run in self.runs:
+            name = run.codebook.name
+            # Not every codebook supports activation.
+            ours = {row["recipe"]: row for row in self.rows if row["codebook"] == name}
+            for label in LABELS:
+                cells = [cell for recipe in recipes for cell in _failure_and_recall(ours.get(recipe), label)]
+                theirs = [f"{known[recipe]:.2f}" if label == "random" else "" for recipe in recipes if recipe in known]
+                rows.append([label, *[name] * several, *cells, *theirs])
+        return Table(
+            name="cells",
+            caption="By edit: p_f, the share of copies that fall into another cell than their original, and the recall "
+            f"at rank 1 with one probe. {_bound(self.rows)} Columns named SSCD are as published (Fernandez et al., "
+            "2023), for the random edit and IVF4096,PQ8x8.",
+            headings=[
+                *("edit", *["codebook"] * several),
+                *(f"{name}, {recipe}" for recipe in recipes for name in ("p_f", "recall")),
+                *(f"p_f, {recipe}, SSCD" for recipe in recipes if recipe in known),
+            ],
+            rows=rows,
+            groups=range(0, len(rows), len(LABELS)),
+        )
+
+    def _compatibility(self) -> list[Table]:
+        rows = [
+            [
+                *(each["codebook"], each["recipe"], f"{each['activated']} of {each['photos']}", str(each["copies"])),
+                *(f"{each['before']:.3f}", f"{each['after']:.3f}", _yes(each["equal"])),
+            ]
+            for each in self.compatibilities
+        ]
+        table = Table(
+            name="compatibility",
+            caption="Results for photos that are not activated, before and after others in the same collection are: "
+            "all their copies are searched for with one probe. The collection holds at most the first "
+            f"{MAX_PHOTOS} photos, and no distractors.",
+            headings=["codebook", "recipe", "activated", "copies of others", "recall before", "after", "same results"],
+            rows=rows,
+        )
+        return [table] if rows else []
+
+    def figures(self) -> list[Figure]:
+        """Two figures for each codebook."""
+        figures = []
+        for number, measured in enumerate(self.measured, 1):
+            figures.append(histograms_figure(numbered_name("distances", number), measured))
+            figures.append(failures_figure(numbered_name("cells", number), measured))
+        return figures
+
+    def csv(self) -> CsvTable:
+        """A row for each copy; no rank if its original is not among the nearest hundred."""
+        headings = ["codebook", "recipe", "photo", "edit", "squared_distance", "same_cell", "rank"]
+        return CsvTable(headings=headings, rows=self._lines())
+
+    def _lines(self) -> Iterator[list[object]]:
+        for each in (each for measured in self.measured for each in measured.recipes):
+            for photo, source in enumerate(each.search.sources):
+                for i, label in enumerate(LABELS):
+                    same = "" if each.row["failure"] is None else int(each.same_cell[photo, i])
+                    rank = int(each.search.ranks[photo, i])
+                    head = [each.row["codebook"], each.row["recipe"], source, label]
+                    yield [*head, f"{each.squared[photo, i]:.5f}", same, "" if rank < 0 else rank + 1]
 
 
-def run_analysis_bench(bench: AnalysisBench, progress: Progress) -> AnalysisResult:
-    """Measure each codebook; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    recipes = list(dict.fromkeys([PASSIVE, *bench.recipes]))
-    codebook_results = [_measure(run, recipes) for run in codebook_runs(bench, progress)]
-    return AnalysisResult(bench, codebook_results, time.perf_counter() - started)
-
-
-def _measure(run: CodebookRun, recipes: Sequence[str]) -> CodebookAnalysis:
-    recipes = run.supported_recipes(recipes)
-    unrelated = unrelated_distances(run.codebook, run.descriptors.numpy(), run.distractors)
-    recipe_results, compatibility = [], None
-    for recipe in recipes:
-        release_result = run.release(recipe)
-        copies = run.copies(release_result, PAPER, recipe)
-        recipe_results.append(_measure_recipe(run, recipe, release_result, copies, unrelated))
-        if recipe == PASSIVE and len(recipes) > 1 and len(release_result.files) > 1:
-            compatibility = measure_compatibility(run, copies, recipes[1])
-    return CodebookAnalysis(run, recipe_results, unrelated, compatibility)
-
-
-def _measure_recipe(
-    run: CodebookRun,
-    recipe: str,
-    release_result: ReleaseResult,
-    copies: np.ndarray,
-    unrelated: np.ndarray,
+def _analyze(
+    run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, unrelated: np.ndarray
 ) -> AnalyzedRecipe:
-    """Distances, cells and ranks of (P, E, D) copies of the files of one release."""
-    true_ids = run.true_ids(release_result)
-    queries = copies.reshape(-1, copies.shape[2])
-    found = run.search(copies, _DEPTH, 1, recipe)
-    ranks = rank_of(found.ids, true_ids.repeat(len(LABELS))).reshape(len(true_ids), -1)
+    """Squared distances ‖x̂ − q(x_o)‖² of (P, E, D) copies to the codes of the originals, cells, and ranks.
+
+    Distances are those an index computes: for sign codes (LSH) the number of bits that differ, for RaBitQ its estimate.
+    `failure` is the share of copies that fall into another cell than their original; None for a codebook without cells.
+    `recall_within_bound` is true if no copy was found in another cell than its original's, so that the recall is at
+    most one minus that share.
+    """
+    true_ids = run.true_ids(release_result.files)
+    search = run.copy_search(recipe, release_result.files, PAPER, run.search(copies, _DEPTH, 1, recipe), 1)
     targets = run.descriptors.numpy()[true_ids]
-    columns = [_squared_distances(run.codebook, copies[:, i], targets) for i in range(len(LABELS))]
-    squared = np.stack(columns, axis=1)
-    originals = run.codebook.cells(run.descriptors).numpy()[true_ids]
-    cells = run.codebook.cells(torch.from_numpy(np.array(queries))).numpy().reshape(ranks.shape)
+    squared = np.stack([_squared(run.codebook, copies[:, i], targets) for i in range(len(LABELS))], axis=1)
+    originals = run.cells(run.descriptors)[true_ids]
+    cells = run.cells(copies.reshape(-1, copies.shape[2])).reshape(squared.shape)
     same_cell = cells == originals[:, None]
-    with_cells = run.codebook.has_cells
-    failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True)) if with_cells else None
-    failure_intervals = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True)) if with_cells else None
-    row = AnalysisRow(
-        codebook=run.codebook.name,
-        extractor=run.codebook.extractor,
-        spec=run.codebook.spec,
-        recipe=recipe,
-        photos=len(release_result.files),
-        released=spread(squared[:, _IDENTITY]),
-        edited=spread(squared),
-        unrelated=spread(unrelated),
-        distance=dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
-        failure=failure,
-        failure_interval=failure_intervals,
-        recall={label: recall_at(ranks[:, i], 1) for i, label in enumerate(LABELS)},
-        interval=dict(zip(LABELS, recall_intervals(ranks == 0).by_edit, strict=True)),
-        recall_within_bound=bool(same_cell[ranks == 0].all()) if with_cells else None,
-    )
-    return AnalyzedRecipe(row, [file.source for file in release_result.files], squared, same_cell, ranks)
+    has_cells = run.codebook.has_cells
+    failure = dict(zip(LABELS, ivf_failure(originals, cells).tolist(), strict=True))
+    intervals = dict(zip(LABELS, recall_intervals(~same_cell).by_edit, strict=True))
+    recall = recall_columns(LABELS, search.correct)
+    row = {
+        **run.columns(recipe),
+        "photos": len(release_result.files),
+        "released": spread(squared[:, _IDENTITY]),
+        "edited": spread(squared),
+        "unrelated": spread(unrelated),
+        "distance": dict(zip(LABELS, squared.mean(axis=0, dtype=float).tolist(), strict=True)),
+        "failure": failure if has_cells else None,
+        "failure_interval": intervals if has_cells else None,
+        "recall": recall["recall"],
+        "interval": recall["interval"],
+        "recall_within_bound": bool(same_cell[search.correct].all()) if has_cells else None,
+    }
+    return AnalyzedRecipe(row, search, squared, same_cell)
 
 
 def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: DescriptorSet) -> np.ndarray:
@@ -171,10 +273,76 @@ def unrelated_distances(codebook: Codebook, originals: np.ndarray, distractors: 
     if distractors.codes is not None:
         squared: np.ndarray = np.square(originals[original] - rows[distractor].astype(np.float32)).sum(axis=1)
         return squared
-    return _squared_distances(codebook, rows[distractor], originals[original])
+    return _squared(codebook, rows[distractor], originals[original])
 
 
-def _squared_distances(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _squared(codebook: Codebook, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Squared distances (N,) of (N, D) rows to the codes of (N, D) others, pair by pair."""
     squared: np.ndarray = np.square(codebook.quantizer.distances(rows.astype(np.float32), others))
     return squared
+
+
+def _bound(rows: Sequence[Row]) -> str:
+    """Whether the recall is within its bound 1 − p_f, as sentences."""
+    without = [row["codebook"] for row in rows if row["recall_within_bound"] is None]
+    sentences = []
+    if len(without) < len(rows):
+        sentences.append(
+            "The recall is at most 1 − p_f: no copy was found in another cell."
+            if all(row["recall_within_bound"] is not False for row in rows)
+            else "The recall should be at most 1 − p_f, but copies were found in other cells, at equal distance."
+        )
+    if without:
+        names = ", ".join(dict.fromkeys(without))
+        sentences.append(f"{names}: an index without cells has no p_f; every search compares all references.")
+    return " ".join(sentences)
+
+
+def _failure_and_recall(row: Row | None, label: str) -> list[str]:
+    if row is None:
+        return ["", ""]
+    return ["–" if row["failure"] is None else f"{row['failure'][label]:.2f}", f"{row['recall'][label]:.2f}"]
+
+
+def _yes(really: bool) -> str:
+    return "yes" if really else "no"
+
+
+def measure_compatibility(run: CodebookRun, copies: np.ndarray, recipe: str) -> dict[str, Any]:
+    """Activate half of the photos of a temporary collection and search for copies (P, E, D) of the other half.
+
+    The collection holds at most 24 photos. The copies are of the original photos. `before` and `after` are the recall
+    at rank 1, with one probe; `equal` is true if photos and distances found are the same for every copy.
+    """
+    photos = run.originals[:MAX_PHOTOS]
+    half = len(photos) // 2
+    queries = torch.from_numpy(np.array(copies[half : len(photos)]))
+    names = [os.path.abspath(photo.file) for photo in photos[half:]]
+    with (
+        run.progress(f"{run.codebook.name}: activating other photos, {recipe}", half) as advance,
+        tempfile.TemporaryDirectory(dir=run.settings.out, prefix=".compatibility-") as folder,
+        Collection.create(Path(folder, "c.homing"), codebook=run.codebook, extractor=run.extractor) as collection,
+    ):
+        collection.add([photo.file for photo in photos])
+        before = search_collection(collection, queries, names, k=1, probes=1)
+        activated = 0
+        for number, photo in enumerate(photos[:half]):  # a folder each: two photos may have the same name
+            (outcome,) = collection.activate(photo.file, Path(folder, str(number)), recipe=recipe)
+            activated += outcome.state == "activated"
+            advance()
+        after = search_collection(collection, queries, names, k=1, probes=1)
+    return {
+        "codebook": run.codebook.name,
+        "recipe": recipe,
+        "photos": len(photos),
+        "activated": activated,
+        "copies": before.ranks.size,
+        "before": float(before.correct.mean()),
+        "after": float(after.correct.mean()),
+        "equal": _nearest(before) == _nearest(after),
+    }
+
+
+def _nearest(search: CollectionSearch) -> list[tuple[str, float] | None]:
+    """Photo and distance of the nearest match of each copy, if there is one."""
+    return [next(((match.photo, match.distance) for match in found), None) for found in search.matches]

@@ -2,172 +2,256 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PIL import Image
 
 from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
-from homing.bench.protocol.config import refuse_inside
-from homing.bench.protocol.descriptor_set import DescriptorSet, compute_descriptor_set, read_descriptor_set
-from homing.bench.protocol.progress import Progress
-from homing.bench.related import MAX_PAIRS, related_pairs
+from homing._io.parallel import process_map
+from homing._options import Option, setting
+from homing.alignment import align
+from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Progress, Settings
+from homing.bench.data import DescriptorSet, compute_descriptor_set, read_descriptor_set, refuse_inside
+from homing.bench.figures import Figure, colors
+from homing.bench.tables import Row, Table
 from homing.codebooks import Codebook
 from homing.codebooks.null_distribution import ComparedBy
-from homing.codebooks.pairs import NO_PAIRS, pairwise_distances
+from homing.codebooks.pairs import NO_PAIRS, nearest_pairs, pairwise_distances
 from homing.errors import HomingError
-from homing.photo import find_photos
+from homing.imaging import to_image
+from homing.photo import Photo, find_photos
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 SIZES = (1, 10, 100, 1_000, 10_000, 100_000)  # numbers of references in a collection
 STATED_PROBABILITIES = (1e-1, 1e-2, 1e-3, 1e-4)
 MIN_EXPECTED = 10  # expected false matches below which a share is too uncertain to report
+MAX_PAIRS = 300  # nearest pairs to align: farther ones rarely show the same scene, and each alignment takes seconds
+_SIDE = 256  # pixels: photos are aligned at this size
 _QUERIES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class CalibrationBench:
-    """Unrelated photos, or their descriptors, and the out folder: each half is searched for in the other."""
+class CalibrationSettings(Settings):
+    """Unrelated photos, or their descriptors: each half is searched for in the other."""
 
-    distractor_photos: Path
-    out: Path
-    distractors: int = 20_000
-    codebooks: Sequence[str] = ("homing-1",)
-    exclude_related: bool = False
+    distractor_photos: Path = setting(
+        Option("Unrelated photos to search for in each other: a folder, or a .npy file of descriptors.")
+    )
+    distractors: int = setting(
+        Option("How many of these photos. One half is searched for in the other, and the other way round.", minimum=2),
+        20_000,
+    )
+    codebooks: Sequence[str] = setting(
+        Option(f"{CODEBOOK_HELP} Repeatable.", name="--codebook", default_text=DEFAULT_CODEBOOK), ()
+    )
+    exclude_related: bool = setting(
+        Option("Align the 300 nearest pairs, and leave out those that show one scene."), False
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.exclude_related and self.distractor_photos.is_file():
             raise HomingError("related photos cannot be found from descriptors alone; give a folder of photos")
-        if self.distractors < 2:
+
+
+class Calibration(Bench):
+    """Measure whether unrelated photos match as often as false-match probabilities say.
+
+    The photos must be unrelated to each other and to those of the codebook's null distribution. --exclude-related
+    leaves out pairs that are related after all; it needs the extra `demo`.
+
+    Example:
+
+        homing bench calibration --distractor-photos others/ --distractors 20000 --out calibration/
+    """
+
+    title = "Calibration of false-match probabilities"
+    settings_class = CalibrationSettings
+    settings: CalibrationSettings
+
+    def __init__(self, settings: CalibrationSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.books: list[Codebook] = []
+        self.photos = 0  # searched for
+        self.related = 0  # pairs that are left out
+
+    def measure(self) -> None:
+        """Search with each codebook."""
+        self.books = [codebooks.load(name) for name in self.settings.codebooks or (DEFAULT_CODEBOOK,)]
+        refuse_inside(self.settings.out, self.settings.distractor_photos)
+        prepare_output_folder(self.settings.out)
+        for book in self.books:
+            distractors = self._distractors(book)
+            related = self._related(distractors) if self.settings.exclude_related else NO_PAIRS
+            self.rows.extend(false_match_rows(book, distractors, related, self.progress))
+            self.photos, self.related = len(distractors.descriptors), len(related)
+            self.failures += distractors.failures
+
+    def _distractors(self, book: Codebook) -> DescriptorSet:
+        network, settings = extractors.load(book.extractor), self.settings
+        book.check(network)
+        if settings.distractor_photos.is_file():
+            return read_descriptor_set(settings.distractor_photos, network, settings.distractors)
+        # No crops: crops of one photo are related.
+        photos = find_photos([settings.distractor_photos])[: settings.distractors]
+        with self.progress(f"{book.name}: describing the distractors", len(photos)) as advance:
+            return compute_descriptor_set(network, photos, len(photos), settings.out, advance)
+
+    def _related(self, distractors: DescriptorSet) -> np.ndarray:
+        if distractors.failures:
             raise HomingError(
-                f"distractors must be at least 2, to search for one half in the other, got {self.distractors}"
+                f"--exclude-related needs photos that can all be read; one cannot: {distractors.failures[0]}"
             )
+        found = find_photos([self.settings.distractor_photos])[: self.settings.distractors]
+        with self.progress("looking for pairs of the same scene", MAX_PAIRS) as advance:
+            return related_pairs([photo.path for photo in found], distractors.descriptors, advance)
+
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        excluded = f", without {self.related} pairs of the same scene" if self.settings.exclude_related else ""
+        return f"{self.photos:,} unrelated photos: each half searched for in collections of the other{excluded}."
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            "distractors": self.photos,
+            "stated": STATED_PROBABILITIES,
+            "min_expected": MIN_EXPECTED,
+            "related_pairs_excluded": self.related,
+        }
+
+    def numbers(self) -> Mapping[str, object]:
+        """The codebooks."""
+        return {"codebooks": {book.name: {"fingerprint": book.fingerprint} for book in self.books}}
+
+    def tables(self) -> list[Table]:
+        """The observed rate of false matches, relative to the stated probability, by size of the collection."""
+        rows = []
+        for (codebook, compared, size), group in groupby(self.rows, _series_and_size):
+            searches = list(group)
+            shares = [f"{row['observed'] / row['stated']:.2f}" if row["enough_searches"] else "–" for row in searches]
+            rows.append([codebook, compared, f"{size:,}", *shares, f"{searches[0]['searches']:,}"])
+        return [
+            Table(
+                name="table",
+                caption="Observed rate of false matches, divided by the stated false-match probability in the heading: "
+                "1 is exact, above 1 false matches are more frequent than stated. A dash if fewer than "
+                f"{MIN_EXPECTED} false matches are expected.",
+                headings=[
+                    *("codebook", "compared", "references"),
+                    *(f"{stated:g}" for stated in STATED_PROBABILITIES),
+                    "searches",
+                ],
+                rows=rows,
+            )
+        ]
+
+    def figures(self) -> list[Figure]:
+        """Observed against stated probabilities."""
+        meaningful = [row for row in self.rows if row["enough_searches"] and row["found"]]
+        names = list(dict.fromkeys(map(_series_name, self.rows)))
+        stated = np.array(STATED_PROBABILITIES)
+
+        def draw(canvas: matplotlib.figure.Figure) -> None:
+            axes = canvas.subplots()
+            axes.fill_between(stated, stated / 2, stated * 2, color="#8883", lw=0)
+            axes.plot(stated, stated, color="#888", lw=0.8)
+            for name, color in colors(names).items():
+                for size in dict.fromkeys(row["references"] for row in meaningful):
+                    points = [row for row in meaningful if _series_name(row) == name and row["references"] == size]
+                    observed = [row["observed"] for row in points]
+                    axes.plot([row["stated"] for row in points], observed, "o-", color=color, ms=3)
+                axes.plot([], [], "o-", color=color, label=name)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel("stated false-match probability")
+            axes.set_ylabel("observed share of searches")
+            axes.legend()
+
+        caption = "Observed rate of false matches against the stated false-match probability; a line for each size of "
+        caption += "the collection. Gray: within a factor of 2."
+        return [Figure(name="calibration", caption=caption, draw=draw)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrationRow:
-    """The number of searches in collections of one size, and of those with a match of at most a stated probability."""
-
-    codebook: str
-    compared: ComparedBy
-    references: int
-    stated: float
-    searches: int
-    found: int
-
-    @property
-    def observed(self) -> float:
-        """The share of searches with a match of at most the stated false-match probability."""
-        return self.found / self.searches
-
-    @property
-    def enough_searches(self) -> bool:
-        """Whether there are enough searches for a meaningful share."""
-        return self.stated * self.searches >= MIN_EXPECTED
-
-
-@dataclass(frozen=True)
-class CalibrationResult:
-    """The results of the bench: the rows of all codebooks."""
-
-    bench: CalibrationBench
-    rows: list[CalibrationRow]
-    codebooks: list[Codebook]
-    distractors: DescriptorSet
-    related: int
-    seconds: float
-
-
-def run_calibration_bench(bench: CalibrationBench, progress: Progress) -> CalibrationResult:
-    """Measure each codebook; descriptors are cached in the out folder."""
-    started = time.perf_counter()
-    books = [codebooks.load(name) for name in bench.codebooks]
-    refuse_inside(bench.out, bench.distractor_photos)
-    prepare_output_folder(bench.out)
-    rows: list[CalibrationRow] = []
-    distractors, related = None, NO_PAIRS
-    for book in books:
-        distractors = _distractors(bench, book, progress)
-        if bench.exclude_related:
-            related = _related(bench, distractors, progress)
-        rows += measure(book, distractors, related, progress)
-    assert distractors is not None, "a bench has a codebook"
-    return CalibrationResult(bench, rows, books, distractors, len(related), time.perf_counter() - started)
-
-
-def _distractors(bench: CalibrationBench, book: Codebook, progress: Progress) -> DescriptorSet:
-    network = extractors.load(book.extractor)
-    book.check(network)
-    if bench.distractor_photos.is_file():
-        return read_descriptor_set(bench.distractor_photos, network, bench.distractors)
-    photos = find_photos([bench.distractor_photos])[: bench.distractors]  # no crops: crops of one photo are related
-    with progress(f"{book.name}: describing the distractors", len(photos)) as advance:
-        return compute_descriptor_set(network, photos, len(photos), bench.out, advance)
-
-
-def _related(bench: CalibrationBench, distractors: DescriptorSet, progress: Progress) -> np.ndarray:
-    if distractors.failures:
-        raise HomingError(f"--exclude-related needs photos that can all be read; one cannot: {distractors.failures[0]}")
-    photos = [photo.path for photo in find_photos([bench.distractor_photos])[: bench.distractors]]
-    with progress("looking for pairs of the same scene", MAX_PAIRS) as advance:
-        return related_pairs(photos, distractors.descriptors, advance)
-
-
-def measure(
+def false_match_rows(
     book: Codebook, distractors: DescriptorSet, related: np.ndarray, progress: Progress
-) -> Iterator[CalibrationRow]:
-    """Search for each half of the distractors in collections of the other; related pairs (R, 2) are excluded."""
+) -> Iterator[Row]:
+    """Search for each half of the distractors in collections of the other; related pairs (R, 2) are excluded.
+
+    Rows have the number of searches in collections of one size, and of those with a match of at most a stated
+    probability.
+    """
     rows = np.asarray(distractors.descriptors, dtype=np.float32)
     halves = np.array_split(np.random.default_rng(0).permutation(len(rows)), 2)
     sizes = [size for size in SIZES if size <= len(halves[1])]
+    both_orders = np.concatenate([related, related[:, ::-1]])
     kinds: list[ComparedBy] = ["code", "descriptor"]
-    related_both_orders = np.concatenate([related, related[:, ::-1]])
     for compared in kinds:
         found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)
+        searches = np.zeros(len(sizes), dtype=int)
         with progress(f"{book.name}: searching, by {compared}", len(rows)) as advance:
-            for query_rows, reference_rows in (halves, halves[::-1]):
-                queries, points = rows[query_rows], rows[reference_rows]
-                if compared == "code":
-                    queries, points = book.quantizer.comparison_points(queries, points)
-                density_ratios = {size: _density_ratios(book, rows[reference_rows], size) for size in sizes}
-                for start in range(0, len(query_rows), _QUERIES_AT_ONCE):
-                    chunk = query_rows[start : start + _QUERIES_AT_ONCE]
-                    distances = pairwise_distances(queries[start : start + _QUERIES_AT_ONCE], points)
-                    distances[_table_positions(related_both_orders, chunk, reference_rows, len(rows))] = np.inf
-                    for i, size in enumerate(sizes):
-                        nearest = _in_collections(distances.T, size).min(axis=1)
-                        probabilities = book.null_distribution.false_match_probability(
-                            compared, nearest, size, density_ratios[size]
-                        )
-                        found[i] += [(probabilities <= stated).sum() for stated in STATED_PROBABILITIES]
-                    for _ in chunk:
-                        advance()
+            for queries, references in (halves, halves[::-1]):
+                searches += [len(queries) * (len(references) // size) for size in sizes]
+                found += _false_matches(book, rows, compared, queries, references, sizes, both_orders, advance)
         for i, size in enumerate(sizes):
-            searches = sum(
-                len(query_rows) * (len(reference_rows) // size) for query_rows, reference_rows in (halves, halves[::-1])
-            )
             for stated, count in zip(STATED_PROBABILITIES, found[i].tolist(), strict=True):
-                yield CalibrationRow(
-                    codebook=book.name,
-                    compared=compared,
-                    references=size,
-                    stated=stated,
-                    searches=searches,
-                    found=count,
-                )
+                yield {
+                    "codebook": book.name,
+                    "compared": compared,
+                    "references": size,
+                    "stated": stated,
+                    "searches": int(searches[i]),
+                    "found": count,
+                    "observed": count / int(searches[i]),
+                    "enough_searches": stated * int(searches[i]) >= MIN_EXPECTED,
+                }
+
+
+def _false_matches(
+    book: Codebook,
+    rows: np.ndarray,
+    compared: ComparedBy,
+    query_rows: np.ndarray,
+    reference_rows: np.ndarray,
+    sizes: Sequence[int],
+    related: np.ndarray,
+    advance: Callable[[], None],
+) -> np.ndarray:
+    """The number of searches with a match, by size of the collection and stated probability."""
+    found = np.zeros((len(sizes), len(STATED_PROBABILITIES)), dtype=int)
+    queries, points = rows[query_rows], rows[reference_rows]
+    if compared == "code":
+        queries, points = book.quantizer.comparison_points(queries, points)
+    null = book.null_distribution
+    ratios = {
+        size: np.array([[null.density_ratio(chunk)] for chunk in _in_collections(rows[reference_rows], size)])
+        for size in sizes
+    }
+    for start in range(0, len(query_rows), _QUERIES_AT_ONCE):
+        chunk = query_rows[start : start + _QUERIES_AT_ONCE]
+        distances = pairwise_distances(queries[start : start + _QUERIES_AT_ONCE], points)
+        distances[_table_positions(related, chunk, reference_rows, len(rows))] = np.inf
+        for i, size in enumerate(sizes):
+            nearest = _in_collections(distances.T, size).min(axis=1)
+            probabilities = null.false_match_probability(compared, nearest, size, ratios[size])
+            found[i] += [(probabilities <= stated).sum() for stated in STATED_PROBABILITIES]
+        for _ in chunk:
+            advance()
+    return found
 
 
 def _in_collections(references: np.ndarray, size: int) -> np.ndarray:
     """The references (N, …) split into collections of this size: (C, size, …)."""
     whole = len(references) // size
     return references[: whole * size].reshape(whole, size, *references.shape[1:])
-
-
-def _density_ratios(book: Codebook, references: np.ndarray, size: int) -> np.ndarray:
-    """The density ratio of each collection of this size: (C, 1)."""
-    return np.array([[book.null_distribution.density_ratio(chunk)] for chunk in _in_collections(references, size)])
 
 
 def _table_positions(
@@ -179,3 +263,36 @@ def _table_positions(
     row, column = rows[pairs[:, 0]], columns[pairs[:, 1]]
     inside = (row >= 0) & (column >= 0)
     return row[inside], column[inside]
+
+
+def related_pairs(photos: Sequence[Path], descriptors: np.ndarray, advance: Callable[[], None]) -> np.ndarray:
+    """The pairs (R, 2) of photos that can be aligned, among the nearest pairs by their (P, D) descriptors.
+
+    `advance` is called for each checked pair.
+    """
+    pairs = nearest_pairs(np.asarray(descriptors, dtype=np.float32), MAX_PAIRS)
+    path_pairs = [(photos[one], photos[other]) for one, other in pairs]
+    related = np.zeros(len(pairs), dtype=bool)
+    for i, same_scene in enumerate(process_map(_show_same_scene, path_pairs, modules=[__name__])):
+        related[i] = same_scene
+        advance()
+    return pairs[related]
+
+
+def _show_same_scene(pair: tuple[Path, Path]) -> bool:
+    one, other = map(_small, pair)
+    return align(one, other) is not None
+
+
+def _small(path: Path) -> Image.Image:
+    image = to_image(Photo.load(path).pixels())
+    image.thumbnail((_SIDE, _SIDE))
+    return image
+
+
+def _series_and_size(row: Row) -> tuple[Any, ...]:
+    return row["codebook"], row["compared"], row["references"]
+
+
+def _series_name(row: Row) -> str:
+    return f"{row['codebook']}, by {row['compared']}"

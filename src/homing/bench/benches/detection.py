@@ -3,96 +3,66 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from homing._io.parallel import prefetch_map
-from homing.bench.benches.retrieval import RetrievalBench
-from homing.bench.protocol.config import CodebookRun, codebook_runs, refuse_inside, refuse_overlap
-from homing.bench.protocol.progress import Progress
-from homing.bench.protocol.references import Neighbors, Probes
+from homing._options import Option, setting
+from homing.bench.base import PASSIVE, Progress
+from homing.bench.benches.retrieval import RetrievalSettings
+from homing.bench.codebook_bench import CodebookBench
+from homing.bench.data import refuse_inside, refuse_overlap
+from homing.bench.figures import Figure, colors
 from homing.bench.protocol.release import ReleasedPhoto, ReleaseResult
+from homing.bench.published import PAPER_INDEX, published
+from homing.bench.references import Neighbors, Probes, describe_probes, format_probes
+from homing.bench.report import CsvTable
+from homing.bench.runs import CodebookRun, network
 from homing.bench.scores import (
-    Interval,
     PrecisionRecall,
-    average_precision_interval,
-    false_match_interval,
+    average_precision,
+    detection_interval,
     precision_recall,
     recall_at_false_match_rate,
 )
-from homing.edits import Edit, parse
+from homing.bench.tables import Row, Table, fixed, group_starts, with_interval
+from homing.edits import PAPER, Edit, parse
 from homing.errors import HomingError, PhotoError
 from homing.photo import Photo, find_photos
 
+if TYPE_CHECKING:
+    import matplotlib.figure
+
 NEAREST = 10  # references that a search returns; each is a pair with the query
 ROUNDS = 200  # of the bootstrap
+Dashes = str | tuple[float, tuple[float, ...]]  # matplotlib line styles: an offset, then lengths on and off
+_EXACT: Dashes = (0, (4, 2))
+_OTHERS: Sequence[Dashes] = ("-", (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DetectionBench(RetrievalBench):
-    """The configuration of the retrieval bench, a folder of photos that are not references, and the edits.
+class DetectionSettings(RetrievalSettings):
+    """The settings of retrieval, a folder of photos that are not references, and the edits."""
 
-    `max_false_match` are the rates of false matches among the negative queries at which the recall is reported.
-    """
-
-    negatives: Path
-    edits: Sequence[Edit] = (parse("random"),)
-    max_false_match: Sequence[float] = (0.01, 0.001)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.edits:
-            raise HomingError("a copy needs an edit, got none; 'identity' leaves it unedited")
-        for rate in self.max_false_match:
-            if not 0 <= rate <= 1:
-                raise HomingError(f"rates of false matches are numbers from 0 to 1, got {rate:g}")
-        # Duplicates are measured once.
-        object.__setattr__(self, "edits", tuple(dict.fromkeys(self.edits)))
-        object.__setattr__(self, "max_false_match", tuple(dict.fromkeys(self.max_false_match)))
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels of the edits."""
-        return [edit.label for edit in self.edits]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecallAtRate:
-    """The recall, with its 95 % interval, at the threshold that at most this rate of the negative queries passes.
-
-    The threshold is None if every match is accepted.
-    """
-
-    rate: float
-    recall: float
-    interval: Interval
-    threshold: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class DetectionRow:
-    """Detection of copies of files released with one recipe, with one codebook and number of probes.
-
-    `average_precision` is the µAP, with its 95 % interval. Positives and negatives are numbers of queries; the PSNR is
-    the mean over the activated files.
-    """
-
-    codebook: str
-    extractor: str
-    spec: str
-    recipe: str
-    probes: Probes
-    average_precision: float
-    interval: Interval
-    recall_at_false_matches: list[RecallAtRate]
-    positives: int
-    negatives: int
-    psnr: float | None
+    negatives: Path = setting(Option("Photos that are not references: their copies should not match."))
+    edits: Sequence[Edit] = setting(
+        Option("Comma-separated edits of the copies; all: the fourteen of the paper.", read=parse, every=PAPER),
+        (parse("random"),),
+    )
+    max_false_match: Sequence[float] = setting(
+        Option(
+            "Comma-separated shares of negatives that may match.",
+            read=float,
+            takes="numbers from 0 to 1",
+            minimum=0,
+            maximum=1,
+        ),
+        (0.01, 0.001),
+    )
 
 
 @dataclass(frozen=True)
@@ -103,133 +73,290 @@ class DetectionSearch:
     `found` (Q, k) is in this order. `true_ids` (Q,) are the references the queries are copies of, -1 for negatives.
     """
 
-    row: DetectionRow
+    run: CodebookRun
+    row: Row
     curve: PrecisionRecall
     sources: list[str]
     true_ids: np.ndarray
     found: Neighbors
 
 
-@dataclass(frozen=True)
-class CodebookDetection:
-    """The results for one codebook."""
+class Detection(CodebookBench):
+    """Measure how well copies are separated from other photos, which are edited and searched for as well.
 
-    run: CodebookRun
-    searches: list[DetectionSearch]
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
+    Example:
 
-@dataclass(frozen=True)
-class DetectionResult:
-    """The results of the bench, one per codebook, and the negatives."""
+        homing bench detection --photos held-out/ --negatives more/ --out detection/
+    """
 
-    bench: DetectionBench
-    codebook_results: list[CodebookDetection]
-    negatives: ReleaseResult
-    seconds: float
+    title = "Detection of copies among other photos"
+    settings_class = DetectionSettings
+    settings: DetectionSettings
+
+    def __init__(self, settings: DetectionSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.detections: list[DetectionSearch] = []
+        self.negatives: list[ReleasedPhoto] = []  # those that can be read
 
     @property
-    def rows(self) -> list[DetectionRow]:
-        """The rows of all codebooks."""
-        return [each.row for codebook_result in self.codebook_results for each in codebook_result.searches]
+    def labels(self) -> list[str]:
+        """The labels of the edits."""
+        return [edit.label for edit in self.settings.edits]
 
+    def measure(self) -> None:
+        """Measure each codebook with the same negatives."""
+        self._found_negatives = self._find_negatives()
+        super().measure()
 
-def run_detection_bench(bench: DetectionBench, progress: Progress) -> DetectionResult:
-    """Measure each codebook; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    negative_photos = _negative_photos(bench)
-    negatives = None
-    codebook_results = []
-    for run in codebook_runs(bench, progress):
-        negatives = negatives or _readable_negatives(negative_photos, progress)
-        codebook_results.append(CodebookDetection(run, list(_searches(bench, run, negatives))))
-    assert negatives is not None, "a bench has a codebook"
-    return DetectionResult(bench, codebook_results, negatives, time.perf_counter() - started)
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Search for the copies of each recipe's files and of the negatives, with each number of probes."""
+        if not self.negatives:
+            self._read_negatives()
+        edits = self.settings.edits
+        released = {recipe: run.release(recipe) for recipe in run.supported_recipes(self.settings.recipes)}
+        copies = {
+            recipe: run.copies(release_result.files, edits, recipe) for recipe, release_result in released.items()
+        }
+        others = run.copies(self.negatives, edits, "negatives")
+        for probes in run.probes(self.settings.probes):
+            # Once: the negatives are the same for all recipes.
+            negative = run.search(others, NEAREST, probes, "negatives")
+            for recipe, release_result in released.items():
+                positive = run.search(copies[recipe], NEAREST, probes, recipe)
+                found = Neighbors(*(np.concatenate(both) for both in zip(positive, negative, strict=True)))
+                search = self._score(run, recipe, release_result, probes, found)
+                self.detections.append(search)
+                self.rows.append(search.row)
 
+    def _find_negatives(self) -> list[ReleasedPhoto]:
+        """The negatives, released unmodified; their seeds follow those of the photos."""
+        settings = self.settings
+        negatives = find_photos([settings.negatives])
+        photos = find_photos([settings.photos])[: settings.limit]
+        folder = settings.distractor_photos
+        distractor_photos = [] if folder is None or folder.is_file() else find_photos([folder])
+        refuse_inside(settings.out, settings.negatives)
+        for references, where in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
+            refuse_overlap(negatives, references, f"among the negatives and {where}; a negative cannot be a reference")
+        return [ReleasedPhoto(str(each.name), each.path, len(photos) + number) for number, each in enumerate(negatives)]
 
-def _negative_photos(bench: DetectionBench) -> list[ReleasedPhoto]:
-    """The negatives, released unmodified; their seeds follow those of the photos."""
-    negatives = find_photos([bench.negatives])
-    photos = find_photos([bench.photos])[: bench.limit]
-    folder = bench.distractor_photos
-    distractor_photos = [] if folder is None or folder.is_file() else find_photos([folder])
-    refuse_inside(bench.out, bench.negatives)
-    for references, where in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
-        refuse_overlap(negatives, references, f"among the negatives and {where}; a negative cannot be a reference")
-    return [ReleasedPhoto(str(each.name), each.path, len(photos) + number) for number, each in enumerate(negatives)]
+    def _read_negatives(self) -> None:
+        """Keep the negatives that can be read, and the errors of the others."""
 
+        def read(item: ReleasedPhoto) -> ReleasedPhoto | PhotoError:
+            try:
+                Photo.load(item.file).pixels()
+            except PhotoError as error:
+                return error
+            return item
 
-def _readable_negatives(negatives: list[ReleasedPhoto], progress: Progress) -> ReleaseResult:
-    """The readable negatives, and the errors of the others."""
+        with self.progress("reading the negatives", len(self._found_negatives)) as advance:
+            results = []
+            for result in prefetch_map(read, self._found_negatives):
+                results.append(result)
+                advance()
+        errors = [str(result) for result in results if isinstance(result, PhotoError)]
+        self.negatives = [result for result in results if isinstance(result, ReleasedPhoto)]
+        if not self.negatives:
+            raise HomingError(f"none of the {len(errors)} negatives can be read; the first error: {errors[0]}")
+        self.failures += errors
 
-    def read(item: ReleasedPhoto) -> PhotoError | None:
-        try:
-            Photo.load(item.file).pixels()
-        except PhotoError as error:
-            return error
-        return None
+    def _score(
+        self, run: CodebookRun, recipe: str, release_result: ReleaseResult, probes: Probes, found: Neighbors
+    ) -> DetectionSearch:
+        """Score the searches for copies of the files of one release, followed by those of the negatives.
 
-    release_result = ReleaseResult([], [], [], 0.0)
-    with progress("reading the negatives", len(negatives)) as advance:
-        for item, error in zip(negatives, prefetch_map(read, negatives), strict=True):
-            advance()
-            if error is None:
-                release_result.files.append(item)
-            else:
-                release_result.failures.append(str(error))
-    if not release_result.files:
-        raise HomingError(
-            f"none of the {len(negatives)} negatives can be read; the first error: {release_result.failures[0]}"
-        )
-    return release_result
+        `average_precision` is the µAP. Positives and negatives are numbers of queries.
+        """
+        edits, negatives = len(self.settings.edits), self.negatives
+        true_ids = np.append(run.true_ids(release_result.files), np.full(len(negatives), -1)).repeat(edits)
+        searches = found.ids, found.distances, true_ids
+        curve = precision_recall(*searches)
+        row = {
+            **run.columns(recipe),
+            "probes": probes,
+            "average_precision": curve.average_precision,
+            "interval": detection_interval(average_precision, searches, edits, rounds=ROUNDS),
+            "recall_at_false_matches": [_at_rate(searches, edits, rate) for rate in self.settings.max_false_match],
+            "positives": int((true_ids >= 0).sum()),
+            "negatives": int((true_ids < 0).sum()),
+            "psnr": run.release_columns(recipe, release_result)["psnr"],
+        }
+        sources = [file.source for file in (*release_result.files, *negatives)]
+        return DetectionSearch(run, row, curve, sources, true_ids, found)
 
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        edits = len(self.settings.edits)
+        positives, negatives = len(self.runs[0].originals) * edits, len(self.negatives) * edits
+        return f"Detection with {positives:,} positive and {negatives:,} negative queries: {self.among()}"
 
-def _searches(bench: DetectionBench, run: CodebookRun, negatives: ReleaseResult) -> Iterator[DetectionSearch]:
-    released = {recipe: run.release(recipe) for recipe in run.supported_recipes(bench.recipes)}
-    copies = {recipe: run.copies(release_result, bench.edits, recipe) for recipe, release_result in released.items()}
-    others = run.copies(negatives, bench.edits, "negatives")
-    for probes in run.probes(bench.probes):
-        # Once: the negatives are the same for all recipes.
-        negative_neighbors = run.search(others, NEAREST, probes, "negatives")
-        for recipe, release_result in released.items():
-            positive_neighbors = run.search(copies[recipe], NEAREST, probes, recipe)
-            found = Neighbors(
-                *(np.concatenate(both) for both in zip(positive_neighbors, negative_neighbors, strict=True))
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "negatives": len(self.negatives),
+            "edits": self.labels,
+            "recipes": self.settings.recipes,
+            "probes": self.settings.probes,
+            "nearest": NEAREST,
+            "max_false_match": self.settings.max_false_match,
+            "intervals": f"95 %: a bootstrap over photos ({ROUNDS} rounds, seed 0), positive and negative ones "
+            "drawn separately; of width 0 if all photos have the same result",
+        }
+
+    def numbers(self) -> Mapping[str, object]:
+        """The codebooks, and the curves."""
+        return {**super().numbers(), "curve": [_curve(search) for search in self.detections]}
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """The scores of each recipe and number of probes."""
+        headings = ["codebook", "probes", "recipe", "µAP", "95 %", *self._rate_headings(), "PSNR, dB"]
+        rows = []
+        for search in self.detections:
+            row = search.row
+            low, high = row["interval"]
+            score = [f"{row['average_precision']:.3f}", f"{low:.3f}–{high:.3f}"]
+            rows.append([row["codebook"], _probes(search), row["recipe"], *score, *_recalls(row)])
+        return headings, rows
+
+    def tables(self) -> list[Table]:
+        """The paper's table of indexes, with a row for each recipe."""
+        gains = [_gain(row, self.rows) for row in self.rows]
+        theirs = [published_score(row, self.labels) for row in self.rows]
+        lines = []
+        for search, gain, paper in zip(self.detections, gains, theirs, strict=True):
+            row = search.row
+            index = "none" if row["probes"] == "exact" else row["spec"]
+            head = [network(row), index, _probes(search), row["recipe"]]
+            score = with_interval(row["average_precision"], row["interval"])
+            lines.append([*head, score, *[gain] * any(gains), *[paper] * any(theirs), *_recalls(row)])
+        headings = ["network", "index", "probes", "recipe", "µAP (95 % interval)"]
+        headings += ["gain"] * any(gains) + ["published"] * any(theirs) + [*self._rate_headings(), "PSNR, dB"]
+        return [
+            Table(
+                name="table",
+                caption=self._caption(has_gains=any(gains), has_published=any(theirs)),
+                headings=headings,
+                rows=lines,
+                groups=group_starts([(row["codebook"], row["probes"]) for row in self.rows]),
             )
-            yield _score(bench, run, recipe, release_result, negatives, probes, found)
+        ]
+
+    def _caption(self, *, has_gains: bool, has_published: bool) -> str:
+        rates, negatives = self.settings.max_false_match, len(self.negatives) * len(self.settings.edits)
+        text = "Detection of copies: µAP, the area under precision and recall of all pairs of a query and one of its "
+        text += f"{NEAREST} nearest references. Exact search is the upper bound."
+        if has_gains:
+            text += " Gain: the µAP divided by that of passive photos."
+        if has_published:
+            text += " Published: µAP or gain with SSCD (Fernandez et al., 2023), 10,000 positive and 40,000 negative "
+            text += "queries among a million references."
+        if rates:
+            text += " Recall at a rate: the share of positive queries whose own photo is nearest, and nearer than the "
+            text += "threshold at which this rate of the negative queries has a false match."
+        if any(0 < rate < 1 / negatives for rate in rates):
+            text += f" With {negatives:,} negative queries, a rate below {100 / negatives:.2g} % allows no false match."
+        return text
+
+    def _rate_headings(self) -> list[str]:
+        return [f"recall at {100 * rate:g} % false matches" for rate in self.settings.max_false_match]
+
+    def figures(self) -> list[Figure]:
+        """Precision against recall for the first codebook: a color for each recipe, a line style for each probes."""
+        run = self.runs[0]
+        searches = [search for search in self.detections if search.run is run]
+        color = colors(list(dict.fromkeys(search.row["recipe"] for search in searches)))
+        lines = [search for recipe in color for search in searches if search.row["recipe"] == recipe]
+        numbers = dict.fromkeys(search.row["probes"] for search in lines if search.row["probes"] != "exact")
+        dashes: dict[Probes, Dashes] = {probes: _OTHERS[i % len(_OTHERS)] for i, probes in enumerate(numbers)}
+
+        def draw(canvas: matplotlib.figure.Figure) -> None:
+            axes = canvas.subplots()
+            for search in lines:
+                row, curve = search.row, search.curve.downsampled()
+                how = describe_probes(row["probes"], run.codebook.has_cells)
+                axes.plot(
+                    [*(0 * curve.recall[:1]), *curve.recall],  # starts at recall 0, unless nothing was found
+                    [*curve.precision[:1], *curve.precision],
+                    color=color[row["recipe"]],
+                    linestyle=dashes.get(row["probes"], _EXACT),
+                    label=f"{row['recipe']}, {how}: {row['average_precision']:.3f}",
+                    clip_on=False,
+                )
+            axes.set(xlim=(0, 1), ylim=(0, 1), xlabel="recall", ylabel="precision")
+            columns = min(len(color), 2)
+            canvas.legend(title="µAP", loc="outside lower left", ncols=columns, alignment="left", handlelength=2.8)
+
+        caption = f"Precision and recall at all thresholds, {run.codebook.name}."
+        return [Figure(name="precision-recall", caption=caption, draw=draw, size=(5.4, 4.8))]
+
+    def csv(self) -> CsvTable:
+        """A row for each search."""
+        return CsvTable(
+            headings=["codebook", "recipe", "probes", "kind", "photo", "edit", "found", "distance", "is_correct"],
+            rows=self._lines(),
+        )
+
+    def _lines(self) -> Iterator[list[object]]:
+        for search in self.detections:
+            row, found = search.row, search.found
+            names = [original.source for original in search.run.originals]
+            copies = [(source, label) for source in search.sources for label in self.labels]
+            for query, (copy, true_id) in enumerate(zip(copies, search.true_ids.tolist(), strict=True)):
+                kind, is_correct = "negative" if true_id < 0 else "positive", true_id == found.ids[query, 0] >= 0
+                head = [row["codebook"], row["recipe"], row["probes"], kind]
+                yield [*head, *copy, *found.nearest(query, names), int(is_correct)]
 
 
-def _score(
-    bench: DetectionBench,
-    run: CodebookRun,
-    recipe: str,
-    release_result: ReleaseResult,
-    negatives: ReleaseResult,
-    probes: Probes,
-    found: Neighbors,
-) -> DetectionSearch:
-    """Score the searches for copies of the files of one release, followed by those of the negatives."""
-    true_ids = np.append(run.true_ids(release_result), np.full(len(negatives.files), -1)).repeat(len(bench.edits))
-    curve = precision_recall(found.ids, found.distances, true_ids)
-    row = DetectionRow(
-        codebook=run.codebook.name,
-        extractor=run.codebook.extractor,
-        spec=run.codebook.spec,
-        recipe=recipe,
-        probes=probes,
-        average_precision=curve.average_precision,
-        interval=average_precision_interval(found.ids, found.distances, true_ids, len(bench.edits), rounds=ROUNDS),
-        recall_at_false_matches=[_at_rate(found, true_ids, len(bench.edits), rate) for rate in bench.max_false_match],
-        positives=int((true_ids >= 0).sum()),
-        negatives=int((true_ids < 0).sum()),
-        psnr=fmean(quality.psnr for quality in release_result.qualities) if release_result.qualities else None,
-    )
-    sources = [file.source for file in (*release_result.files, *negatives.files)]
-    return DetectionSearch(row, curve, sources, true_ids, found)
+def _at_rate(searches: tuple[np.ndarray, np.ndarray, np.ndarray], edits: int, rate: float) -> dict[str, Any]:
+    """The recall at the threshold that at most this rate of the negative queries passes; None if all are accepted."""
+    recall, threshold = recall_at_false_match_rate(*searches, rate)
+
+    def recall_of(ids: np.ndarray, distances: np.ndarray, true_ids: np.ndarray) -> float:
+        return recall_at_false_match_rate(ids, distances, true_ids, rate).recall
+
+    interval = detection_interval(recall_of, searches, edits, rounds=ROUNDS)
+    finite = threshold if math.isfinite(threshold) else None
+    return {"rate": rate, "recall": recall, "interval": interval, "threshold": finite}
 
 
-def _at_rate(found: Neighbors, true_ids: np.ndarray, edits: int, rate: float) -> RecallAtRate:
-    recall, threshold = recall_at_false_match_rate(found.ids, found.distances, true_ids, rate)
-    interval = false_match_interval(found.ids, found.distances, true_ids, edits, rate, rounds=ROUNDS)
-    return RecallAtRate(
-        rate=rate, recall=recall, interval=interval, threshold=threshold if math.isfinite(threshold) else None
-    )
+def published_score(row: Row, edits: Sequence[str]) -> str:
+    """The paper's figure for such a row, of the random edit alone: its µAP, or its factor over passive."""
+    spec, probes = row["spec"], row["probes"]
+    if list(edits) != ["random"] or probes == "exact" or (spec.startswith("IVF") and probes != 1):
+        return ""
+    if (spec, row["recipe"]) == (PAPER_INDEX, "paper"):
+        return f"×{published()['average_precision_gain'][0]['gain']:.1f}"
+    same = [each for each in published()["indexes"] if (each["index"], each["recipe"]) == (spec, row["recipe"])]
+    return f"{same[0]['average_precision']:.2f}" if same else ""
+
+
+def _curve(search: DetectionSearch) -> dict[str, object]:
+    curve = search.curve.downsampled()
+    numbers = {"recall": curve.recall, "precision": curve.precision, "threshold": curve.thresholds}
+    return {
+        **{name: search.row[name] for name in ("codebook", "recipe", "probes")},
+        **{name: [round(float(value), 6) for value in values] for name, values in numbers.items()},
+    }
+
+
+def _probes(search: DetectionSearch) -> str:
+    return format_probes(search.row["probes"], search.run.codebook.has_cells)
+
+
+def _recalls(row: Row) -> list[str]:
+    """The recall at each rate of false matches, and the PSNR."""
+    recalls = [with_interval(point["recall"], point["interval"]) for point in row["recall_at_false_matches"]]
+    return [*recalls, fixed(row["psnr"], 1)]
+
+
+def _gain(row: Row, rows: Sequence[Row]) -> str:
+    """The µAP of a recipe divided by that of passive photos, if it was measured and is not 0."""
+    for other in rows:
+        same = (other["codebook"], other["probes"]) == (row["codebook"], row["probes"])
+        if same and other["recipe"] == PASSIVE != row["recipe"] and other["average_precision"]:
+            return f"×{row['average_precision'] / other['average_precision']:.2f}"
+    return ""

@@ -2,144 +2,247 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
+from homing._options import Option, setting
+from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, PhotoSettings, Progress
+from homing.bench.benches.retrieval import RANKS
+from homing.bench.codebook_bench import CodebookBench
+from homing.bench.figures import Figure, colors, numbered_name
+from homing.bench.references import Probes, describe_probes
+from homing.bench.report import CsvTable
+from homing.bench.runs import INTERVALS, CodebookRun, CopySearch
+from homing.bench.scores import recall_at, recall_intervals
+from homing.bench.tables import Row, Table, with_interval
+from homing.edits import SWEEPS
 
-from homing.bench.benches.retrieval import RANKS, RetrievalBench
-from homing.bench.protocol.config import CodebookRun, codebook_runs
-from homing.bench.protocol.progress import Progress
-from homing.bench.protocol.references import Neighbors, Probes
-from homing.bench.protocol.release import ReleaseResult
-from homing.bench.scores import Interval, RecallIntervals, rank_of, recall_at, recall_intervals
-from homing.edits import SWEEPS, Edit
-from homing.errors import HomingError, UnknownNameError
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+# The unit of the strength of each family.
+_STRENGTH = {
+    "rotation": "angle in degrees",
+    "crop": "share of the area kept",
+    "resize": "share of the area left",
+    "blur": "sigma in pixels",
+    "jpeg": "quality",
+    "contrast": "factor",
+    "brightness": "factor",
+    "hue": "share of a full turn",
+}
+# Where the default of matplotlib is hard to read.
+_TICKS = {"rotation": (-90, -45, 0, 45, 90), "hue": (-0.4, -0.2, 0, 0.2, 0.4)}
+_ACROSS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class EditsBench(RetrievalBench):
-    """The configuration of the retrieval bench, and the families of edits (such as rotation)."""
+class EditsSettings(PhotoSettings):
+    """Recipes, probes of a search, and the families of edits."""
 
-    probes: Sequence[Probes] = (1,)
-    families: Sequence[str] = tuple(SWEEPS)
+    probes: Sequence[Probes] = setting(PROBES_OPTION, (1,))
+    recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
+    families: Sequence[str] = setting(
+        Option(
+            "Comma-separated edits of the copies: rotation, crop, resize, blur, jpeg, contrast, brightness, hue.",
+            default_text="all",
+            read=str,
+            choices=lambda: SWEEPS,
+            kind="family of edits",
+        ),
+        tuple(SWEEPS),
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.families:
-            raise HomingError(f"the bench needs a family of edits, got none; available: {', '.join(SWEEPS)}")
-        for family in self.families:
-            if family not in SWEEPS:
-                raise UnknownNameError("family of edits", family, SWEEPS)
 
+class _Line(NamedTuple):
+    """Identifies a line of a figure, or a row of a table."""
 
-@dataclass(frozen=True, kw_only=True)
-class EditsRow:
-    """Recall at rank 1 of one edit at one strength, with its 95 % interval."""
-
-    codebook: str
-    extractor: str
-    spec: str
     recipe: str
-    probes: Probes
-    family: str
-    edit: str
-    strength: float
-    recall: float
-    interval: Interval
-    photos: int
+    codebook: str
+    search: str
 
 
 @dataclass(frozen=True)
-class EditSweep:
-    """Search results for the copies of P released files, each with the E edits of one family.
+class Sweep:
+    """The search results for the copies of one release with the edits of one family, and a row for each strength."""
 
-    `found` is the nearest reference of each copy, file by file. `ranks` (P, E) are the ranks of the correct references:
-    0 for the nearest, -1 if it was not returned.
+    line: _Line
+    family: str
+    search: CopySearch
+    rows: list[Row]
+
+    @property
+    def mean(self) -> float:
+        """The mean recall over the strengths."""
+        return float(self.search.correct.mean())
+
+
+class Edits(CodebookBench):
+    """Measure recall by strength of an edit: copies are rotated, cropped, blurred more and more, and searched for.
+
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
+
+    Example:
+
+        homing bench edits --photos held-out/ --families rotation,crop --out edits/
     """
 
-    run: CodebookRun
-    recipe: str
-    probes: Probes
-    family: str
-    sources: list[str]
-    found: Neighbors
-    ranks: np.ndarray
+    title = "Recall by strength of the edit"
+    settings_class = EditsSettings
+    settings: EditsSettings
 
-    @property
-    def edits(self) -> tuple[Edit, ...]:
-        """The edits of the family, one per strength."""
-        return SWEEPS[self.family]
+    def __init__(self, settings: EditsSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.sweeps: list[Sweep] = []
 
-    @cached_property
-    def intervals(self) -> RecallIntervals:
-        """Intervals of the recall at every strength, and of their mean."""
-        return recall_intervals(self.ranks == 0)
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Search for the copies with each family of edits, of each recipe's files, with each number of probes."""
+        for recipe in run.supported_recipes(self.settings.recipes):
+            release_result = run.release(recipe)
+            for family in self.settings.families:
+                edits, what = SWEEPS[family], f"{recipe}, {family}"
+                copies = run.copies(release_result.files, edits, what)  # cached by family: another run may add families
+                for probes in run.probes(self.settings.probes):
+                    found = run.search(copies, max(RANKS), probes, what)
+                    search = run.copy_search(recipe, release_result.files, edits, found, probes)
+                    line = _Line(recipe, run.codebook.name, describe_probes(probes, run.codebook.has_cells))
+                    self.sweeps.append(Sweep(line, family, search, _rows(search, family)))
+                    self.rows.extend(self.sweeps[-1].rows)
 
-    @property
-    def rows(self) -> list[EditsRow]:
-        """The recall at every strength."""
-        book = self.run.codebook
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        return f"Recall at rank 1 of copies at increasing strengths of edits: {self.among()}"
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "families": self.settings.families,
+            "recipes": self.settings.recipes,
+            "probes": self.settings.probes,
+            "intervals": INTERVALS,
+        }
+
+    def _lines(self) -> dict[_Line, list[Sweep]]:
+        """The sweeps of all families, by line."""
+        lines: dict[_Line, list[Sweep]] = {}
+        for sweep in self.sweeps:
+            lines.setdefault(sweep.line, []).append(sweep)
+        return lines
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Means over the strengths of each family."""
+        lines = self._lines()
+        headings = ["mean over", *(f"{line.codebook},\n{line.recipe},\n{line.search}" for line in lines)]
+        families = zip(self.settings.families, *lines.values(), strict=True)
+        return headings, [[family, *(f"{sweep.mean:.3f}" for sweep in sweeps)] for family, *sweeps in families]
+
+    def tables(self) -> list[Table]:
+        """The mean recall of each family, then the recall of each family at each strength."""
+        means = {
+            line: [with_interval(sweep.mean, recall_intervals(sweep.search.correct).mean) for sweep in sweeps]
+            for line, sweeps in self._lines().items()
+        }
+        caption = "Recall at rank 1, mean over all strengths of a family, with its 95 % interval"
+        tables = [_table("families", caption, self.settings.families, means)]
+        for family in self.settings.families:
+            cells = {
+                sweep.line: [f"{row['recall']:.2f}" for row in sweep.rows]
+                for sweep in self.sweeps
+                if sweep.family == family
+            }
+            caption = f"Recall at rank 1 after {family}, by {_STRENGTH[family]}"
+            strengths = [f"{edit.strength or 0:g}".replace("-", "−") for edit in SWEEPS[family]]
+            tables.append(_table(family, caption, strengths, cells))
+        return tables
+
+    def figures(self) -> list[Figure]:
+        """A figure for each codebook and number of probes: a panel for each family, a line for each recipe."""
+        together: dict[tuple[str, str], list[Sweep]] = {}
+        for sweep in self.sweeps:
+            together.setdefault((sweep.line.codebook, sweep.line.search), []).append(sweep)
         return [
-            EditsRow(
-                codebook=book.name,
-                extractor=book.extractor,
-                spec=book.spec,
-                recipe=self.recipe,
-                probes=self.probes,
-                family=self.family,
-                edit=edit.label,
-                strength=float(edit.strength or 0),
-                recall=recall_at(self.ranks[:, i], 1),
-                interval=self.intervals.by_edit[i],
-                photos=len(self.ranks),
-            )
-            for i, edit in enumerate(self.edits)
+            _figure(numbered_name("sweeps", number), f"{codebook}, {search}", sweeps)
+            for number, ((codebook, search), sweeps) in enumerate(together.items(), 1)
         ]
 
-
-@dataclass(frozen=True)
-class EditsResult:
-    """The results of the bench: a sweep for each codebook, recipe, family and number of probes."""
-
-    bench: EditsBench
-    runs: list[CodebookRun]
-    sweeps: list[EditSweep]
-    seconds: float
+    def csv(self) -> CsvTable:
+        """A row for each search."""
+        return CsvTable(
+            headings=CopySearch.HEADINGS, rows=(line for sweep in self.sweeps for line in sweep.search.lines())
+        )
 
 
-def run_edits_bench(bench: EditsBench, progress: Progress) -> EditsResult:
-    """Measure each codebook; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    measured = [(run, list(_sweeps(bench, run))) for run in codebook_runs(bench, progress)]
-    sweeps = [each for _, sweeps_of_run in measured for each in sweeps_of_run]
-    return EditsResult(bench, [run for run, _ in measured], sweeps, time.perf_counter() - started)
+def _rows(search: CopySearch, family: str) -> list[Row]:
+    """The recall at rank 1 at each strength."""
+    intervals = recall_intervals(search.correct).by_edit
+    return [
+        {
+            **search.run.columns(search.recipe),
+            "probes": search.search,
+            "family": family,
+            "edit": edit.label,
+            "strength": float(edit.strength or 0),
+            "recall": recall_at(search.ranks[:, i], 1),
+            "interval": intervals[i],
+            "photos": len(search.ranks),
+        }
+        for i, edit in enumerate(SWEEPS[family])
+    ]
 
 
-def _sweeps(bench: EditsBench, run: CodebookRun) -> Iterator[EditSweep]:
-    for recipe in run.supported_recipes(bench.recipes):
-        release_result = run.release(recipe)
-        for family in dict.fromkeys(bench.families):
-            # Cached by family: another run may add families.
-            copies = run.copies(release_result, SWEEPS[family], f"{recipe}, {family}")
-            for probes in run.probes(bench.probes):
-                yield _search(run, recipe, release_result, family, copies, probes)
-
-
-def _search(
-    run: CodebookRun, recipe: str, release_result: ReleaseResult, family: str, copies: np.ndarray, probes: Probes
-) -> EditSweep:
-    """Search for the (P, E, D) copies of the files of one release."""
-    shape = copies.shape[:2]
-    found = run.search(copies, max(RANKS), probes, f"{recipe}, {family}")
-    return EditSweep(
-        run,
-        recipe,
-        probes,
-        family,
-        sources=[file.source for file in release_result.files],
-        found=found.top1(),
-        ranks=rank_of(found.ids, run.true_ids(release_result).repeat(shape[1])).reshape(shape),
+def _table(name: str, caption: str, headings: Sequence[str], cells: Mapping[_Line, Sequence[str]]) -> Table:
+    """A table with a row for each recipe; codebook and search are columns if there are several, else in the caption."""
+    differ = [field for field in ("codebook", "search") if len({getattr(line, field) for line in cells}) > 1]
+    columns = ["recipe", *differ]
+    first = next(iter(cells))
+    alike = [getattr(first, field) for field in ("codebook", "search") if field not in differ]
+    return Table(
+        name=name,
+        caption=", ".join([caption, *alike]) + ".",
+        headings=[*columns, *headings],
+        rows=[[*(getattr(line, column) for column in columns), *row] for line, row in cells.items()],
     )
+
+
+def _figure(name: str, what: str, sweeps: Sequence[Sweep]) -> Figure:
+    families = list(dict.fromkeys(sweep.family for sweep in sweeps))
+    color = colors(list(dict.fromkeys(sweep.line.recipe for sweep in sweeps)))
+    across = min(len(families), _ACROSS)
+    down = -(-len(families) // across)
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        panels = canvas.subplots(down, across, squeeze=False, sharey=True).ravel()
+        for axes, family in zip(panels, families, strict=False):
+            _panel(axes, [sweep for sweep in sweeps if sweep.family == family], color)
+        for axes in panels[len(families) :]:
+            axes.set_visible(False)
+        for axes in panels[::across]:
+            axes.set_ylabel("recall at rank 1")
+        canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=len(color))
+
+    return Figure(
+        name=name,
+        caption=f"Recall at rank 1 against the strength of the edit, with 95 % intervals, {what}. At the strength "
+        "that changes nothing, the copy is the released file itself.",
+        draw=draw,
+        size=(2.6 * across, 0.4 + 2.4 * down),
+    )
+
+
+def _panel(axes: matplotlib.axes.Axes, sweeps: Sequence[Sweep], color: dict[str, str]) -> None:
+    """The panel of one family: a line for each recipe, its interval shaded."""
+    for sweep in sweeps:
+        strengths = [row["strength"] for row in sweep.rows]
+        lows, highs = zip(*(row["interval"] for row in sweep.rows), strict=True)
+        line = color[sweep.line.recipe]
+        axes.fill_between(strengths, lows, highs, color=line, alpha=0.18, linewidth=0)
+        axes.plot(strengths, [row["recall"] for row in sweep.rows], "o-", color=line, label=sweep.line.recipe)
+    family = sweeps[0].family
+    axes.set_title(family)
+    axes.set_xlabel(_STRENGTH[family])
+    axes.set_ylim(0, 1.03)
+    if family in _TICKS:
+        axes.set_xticks(_TICKS[family])

@@ -9,64 +9,81 @@ codebook is not trained on them; SSCD, which was trained on `train/`, was.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import numpy as np
 
 from homing import extractors
 from homing._io.files import report_write_errors
-from homing.bench.benches.disc21 import Disc21, link_photos, photo_folders, read_disc21
-from homing.bench.benches.paper_parts import PARTS, PaperComparison, PaperSetup
-from homing.bench.benches.retrieval import RetrievalBench
-from homing.bench.protocol.codebooks import trained_codebook
-from homing.bench.protocol.config import PASSIVE, refuse_inside
-from homing.bench.protocol.descriptor_set import DescriptorSet, compute_descriptor_set
-from homing.bench.protocol.progress import Progress
-from homing.bench.protocol.references import Probes
-from homing.bench.results import Figure, write_results
+from homing._options import Option, setting
+from homing.bench.base import DEFAULT_CODEBOOK, PASSIVE, PROBES_OPTION, RECIPES_OPTION, Bench, Progress, Settings
+from homing.bench.benches._disc21 import link_photos, photo_folders, read_disc21
+from homing.bench.benches.analysis import Analysis, AnalysisSettings
+from homing.bench.benches.detection import Detection, DetectionSettings
+from homing.bench.benches.edits import Edits, EditsSettings
+from homing.bench.benches.quality import Quality, QualitySettings
+from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
+from homing.bench.codebook_bench import trained_codebook
+from homing.bench.data import DescriptorSet, compute_descriptor_set, refuse_inside
+from homing.bench.figures import Figure
+from homing.bench.published import PAPER_INDEX, published
+from homing.bench.references import Probes
+from homing.bench.scores import Spread
+from homing.bench.tables import Table, group_starts
 from homing.codebooks.faiss_training import build_quantizer
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError
 from homing.extractors import Extractor
+from homing.perception import BUDGETS
 from homing.photo import LocalPhoto
+
+_HEADINGS = ["part", "metric", "recipe", "probes", "ours", "published"]
+Comparison = tuple[str, str, Probes | None, str, str]
+"""What was measured, the recipe, probes if anything was searched for, the measured figure and the published one."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperBench:
-    """The folder of DISC21, the network, the index and the numbers of photos; defaults are the paper's.
+class PaperSettings(Settings):
+    """The folder of DISC21, the network, the index and the numbers of photos; defaults are the paper's."""
 
-    `descriptors` is the number of descriptors to train the codebook on, of whole photos first, then of crops; by
-    default one of each photo.
-    """
-
-    disc21: Path
-    out: Path
-    extractor: str = "homing-1"
-    spec: str = "IVF4096,PQ8x8"
-    descriptors: int | None = None
-    limit_train: int | None = None
-    limit_references: int | None = None
-    positives: int = 10_000
-    negatives: int = 40_000
-    probes: Sequence[Probes] = (1, 16, "exact")
-    recipes: Sequence[str] = (PASSIVE, "paper")
-    parts: Sequence[str] = tuple(PARTS)
+    disc21: Path = setting(Option("The folder of DISC21: references/, train/, ground truth.", argument="DISC21_DIR"))
+    extractor: str = setting(
+        Option("The network; the paper's is sscd_disc_mixup. List networks with: homing extractors."),
+        DEFAULT_CODEBOOK,
+    )
+    spec: str = setting(Option("The index as a FAISS factory string; it is trained on train/."), PAPER_INDEX)
+    descriptors: int | None = setting(
+        Option(
+            "How many descriptors to train on: whole photos of train/, then crops.",
+            default_text="one per photo",
+            minimum=1,
+        ),
+        None,
+    )
+    limit_train: int | None = setting(
+        Option("Train on only the first photos of train/.", default_text="all but negatives", minimum=1), None
+    )
+    limit_references: int | None = setting(
+        Option("Index only this many of the references that are not searched for.", default_text="all", minimum=1),
+        None,
+    )
+    positives: int = setting(Option("How many references of the ground truth to search for.", minimum=1), 10_000)
+    negatives: int = setting(Option("How many photos at the end of train/ are negative queries.", minimum=1), 40_000)
+    probes: Sequence[Probes] = setting(PROBES_OPTION, (1, 16, "exact"))
+    recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
+    parts: Sequence[str] = setting(
+        Option("Comma-separated benches to run.", read=str, choices=lambda: PARTS, kind="part"),
+        ("retrieval", "detection", "quality", "edits", "analysis"),
+    )
 
     def __post_init__(self) -> None:
-        # The checks of the parts, before hours of work.
-        RetrievalBench(
-            photos=self.disc21, distractor_photos=self.disc21, out=self.out, probes=self.probes, recipes=self.recipes
-        )
+        super().__post_init__()
         if not set(self.recipes) - {PASSIVE}:
             raise HomingError(f"activated photos are compared with passive ones; give a recipe besides '{PASSIVE}'")
-        for part in self.parts:
-            if part not in PARTS:
-                raise UnknownNameError("part", part, PARTS)
-        counts = (self.positives, self.negatives, self.descriptors, self.limit_train, self.limit_references)
-        if least := [count for count in counts if count is not None and count < 1]:
-            raise HomingError(f"positives, negatives, descriptors and limits must be at least 1, got {least[0]}")
 
     @property
     def cache_dir(self) -> Path:
@@ -74,81 +91,161 @@ class PaperBench:
         return self.out / "cache"
 
 
-@dataclass(frozen=True)
-class PartResult:
-    """The result of one part: figures to compare with the paper, and its first figure."""
+class Paper(Bench):
+    """Repeat the measurements of the paper on DISC21, beside the published figures.
 
-    name: str
-    comparisons: list[PaperComparison]
-    figure: Figure
-    failures: list[str]
+    Each part is a bench with its own report in a folder of its name. Run the same command again to resume it.
 
-    @property
-    def page(self) -> str:
-        """The path of its report, relative to the out folder."""
-        return f"{self.name}/report.html"
+    Example:
 
-
-@dataclass(frozen=True)
-class PaperResult:
-    """The photos measured on, and the results of all parts."""
-
-    bench: PaperBench
-    photos: int
-    references: int
-    train_photos: DescriptorSet
-    negatives: int
-    parts: list[PartResult]
-    failures: list[str]
-    seconds: float
-
-
-def run_paper_bench(bench: PaperBench, command: str, progress: Progress) -> PaperResult:
-    """Run each part and write its results into a separate folder.
-
-    Descriptors, codebook and released files are cached for all parts, and for the next run.
+        homing bench paper DISC21/ --extractor sscd_disc_mixup --out paper/
     """
-    started = time.perf_counter()
-    disc = read_disc21(
-        bench.disc21,
-        positives=bench.positives,
-        negatives=bench.negatives,
-        limit_references=bench.limit_references,
-        limit_train=bench.limit_train,
-    )
-    for folder in photo_folders(bench.disc21):
-        refuse_inside(bench.out, folder)
-    network = extractors.load(bench.extractor)
-    count = bench.descriptors or len(disc.train_photos)
-    build_quantizer(
-        bench.spec, dim=network.dim, descriptors=count
-    )  # refuses a spec that cannot be trained, before any other work
-    with report_write_errors(bench.cache_dir):
-        bench.cache_dir.mkdir(parents=True, exist_ok=True)
-    train_photos = _describe(bench, network, disc.train_photos, count, "training photos", progress)
-    book, _ = trained_codebook(bench.spec, _descriptor_file(train_photos), network, bench.cache_dir, progress)
-    book.write(bench.out / f"{bench.spec}.codebook")
-    others = _describe(bench, network, disc.others, len(disc.others), "references", progress)
-    setup = _setup(bench, disc, others, command, progress)
-    parts = [_part(name, setup, bench.out / name) for name in dict.fromkeys(bench.parts)]
-    failures = [*train_photos.failures, *others.failures, *(line for part in parts for line in part.failures)]
-    return PaperResult(
-        bench,
-        len(disc.photos),
-        len(disc.photos) + len(others.descriptors),
-        train_photos,
-        len(disc.negatives),
-        parts,
-        list(dict.fromkeys(failures)),
-        time.perf_counter() - started,
-    )
+
+    title = "Active Image Indexing on DISC21"
+    settings_class = PaperSettings
+    settings: PaperSettings
+
+    def __init__(self, settings: PaperSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.counts: dict[str, int] = {}  # of photos
+        self.part_figures: dict[str, Figure] = {}  # the first figure of each part
+
+    def measure(self) -> None:
+        """Run each part and write its results into a separate folder.
+
+        Descriptors, codebook and released files are cached for all parts, and for the next run.
+        """
+        settings, cache = self.settings, self.settings.cache_dir
+        disc = read_disc21(
+            settings.disc21,
+            positives=settings.positives,
+            negatives=settings.negatives,
+            limit_references=settings.limit_references,
+            limit_train=settings.limit_train,
+        )
+        for folder in photo_folders(settings.disc21):
+            refuse_inside(settings.out, folder)
+        network = extractors.load(settings.extractor)
+        count = settings.descriptors or len(disc.train_photos)
+        # Refuses a spec that cannot be trained, before any other work.
+        build_quantizer(settings.spec, dim=network.dim, descriptors=count)
+        with report_write_errors(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+        train = self._describe(network, disc.train_photos, count, "training photos")
+        book, _ = trained_codebook(settings.spec, _descriptor_file(train), network, cache, self.progress)
+        book.write(settings.out / f"{settings.spec}.codebook")
+        others = self._describe(network, disc.others, len(disc.others), "references")
+        self.failures += [*train.failures, *others.failures]
+        self.counts = {
+            "photos": len(disc.photos),
+            "references": len(disc.photos) + len(others.descriptors),
+            "train_photos": train.photos,
+            "descriptors": len(train.descriptors),
+            "negatives": len(disc.negatives),
+        }
+        shared = {
+            "photos": link_photos(disc.photos, cache / "photos"),
+            "distractor_photos": _descriptor_file(others),
+            "distractors": len(others.descriptors),
+            "codebooks": [str(settings.out / f"{settings.spec}.codebook")],
+            "out": cache,
+        }
+        negatives = link_photos(disc.negatives, cache / "negatives")
+        for part in settings.parts:
+            self._measure_part(part, shared, negatives)
+
+    def _describe(self, network: Extractor, photos: Sequence[LocalPhoto], count: int, what: str) -> DescriptorSet:
+        with self.progress(f"describing the {what}", min(count, len(photos))) as advance:
+            return compute_descriptor_set(network, photos, count, self.settings.cache_dir, advance)
+
+    def _measure_part(self, part: str, shared: Mapping[str, Any], negatives: Path) -> None:
+        """Run another bench in the paper's setup, and compare its figures with the published ones."""
+        probes, recipes = self.settings.probes, self.settings.recipes
+        activated = [recipe for recipe in recipes if recipe != PASSIVE]
+        settings: dict[str, Callable[[], Settings]] = {
+            "retrieval": lambda: RetrievalSettings(**shared, probes=probes, recipes=recipes),
+            "detection": lambda: DetectionSettings(**shared, negatives=negatives, probes=probes, recipes=recipes),
+            "quality": lambda: QualitySettings(**shared, recipes=activated, budgets=tuple(BUDGETS)),
+            "edits": lambda: EditsSettings(**shared, recipes=recipes),
+            "analysis": lambda: AnalysisSettings(**shared, recipes=recipes),
+        }
+        bench_class, compare = PARTS[part]
+        bench = bench_class(settings[part](), self.progress, self.command)
+        results = bench.run()
+        results.write(self.settings.out / part)
+        self.rows.extend({"part": part, **dict(zip(_HEADINGS[1:], row, strict=True))} for row in compare(bench))
+        self.part_figures[part] = results.figures[0]
+        self.failures += bench.failures
+
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        counts, settings = self.counts, self.settings
+        return (
+            f"{counts['photos']:,} photos among {counts['references']:,} references of DISC21; {settings.spec} of "
+            f"{settings.extractor}, trained on {counts['train_photos']:,} photos of train/; {counts['negatives']:,} "
+            "negatives."
+        )
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        settings = self.settings
+        return {
+            "disc21": str(settings.disc21),
+            "extractor": settings.extractor,
+            "spec": settings.spec,
+            **self.counts,
+            "negatives": f"{self.counts['negatives']}, the last of train/, on which the codebook was not trained; the "
+            "paper uses originals of DISC21's distractor queries, which are not part of the download",
+            "recipes": settings.recipes,
+            "probes": settings.probes,
+        }
+
+    def numbers(self) -> Mapping[str, object]:
+        """The pages of the parts."""
+        return {"parts": {part: _page(part) for part in self.settings.parts}}
+
+    def tables(self) -> list[Table]:
+        """Every figure next to the published one, with links to the parts."""
+        rows = [
+            [
+                _Link(row["part"], _page(row["part"])),
+                *(row["metric"], row["recipe"], str(row["probes"] or ""), row["ours"], row["published"]),
+            ]
+            for row in self.rows
+        ]
+        return [
+            Table(
+                name="summary",
+                caption="Measured figures and, where the paper reports one, the published figure (Fernandez et al., "
+                "2023: SSCD, 10,000 photos among a million references).",
+                headings=_HEADINGS,
+                rows=rows,
+                groups=group_starts([row["part"] for row in self.rows]),
+            )
+        ]
+
+    def figures(self) -> list[Figure]:
+        """The first figure of each part."""
+        return [replace(figure, name=f"{part}-{figure.name}") for part, figure in self.part_figures.items()]
 
 
-def _describe(
-    bench: PaperBench, network: Extractor, photos: Sequence[LocalPhoto], count: int, what: str, progress: Progress
-) -> DescriptorSet:
-    with progress(f"describing the {what}", min(count, len(photos))) as advance:
-        return compute_descriptor_set(network, photos, count, bench.cache_dir, advance)
+class _Link(str):
+    """Text that is a link in HTML and plain text elsewhere."""
+
+    address: str
+
+    def __new__(cls, text: str, address: str) -> _Link:
+        link = super().__new__(cls, text)
+        link.address = address
+        return link
+
+    def __html__(self) -> str:
+        return f'<a href="{escape(self.address)}">{escape(str(self))}</a>'
+
+
+def _page(part: str) -> str:
+    """The path of the report of a part, relative to the out folder."""
+    return f"{part}/report.html"
 
 
 def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
@@ -157,25 +254,62 @@ def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
     return Path(str(descriptor_set.descriptors.filename))
 
 
-def _setup(bench: PaperBench, disc: Disc21, others: DescriptorSet, command: str, progress: Progress) -> PaperSetup:
-    """The setup that all parts share."""
-    return PaperSetup(
-        photos=link_photos(disc.photos, bench.cache_dir / "photos"),
-        negatives=link_photos(disc.negatives, bench.cache_dir / "negatives"),
-        distractor_photos=_descriptor_file(others),
-        distractors=len(others.descriptors),
-        codebook=str(bench.out / f"{bench.spec}.codebook"),
-        out=bench.cache_dir,
-        probes=bench.probes,
-        recipes=bench.recipes,
-        command=command,
-        progress=progress,
-    )
+def _compare_retrieval(bench: Retrieval) -> Iterator[Comparison]:
+    for row in bench.rows:
+        index = "Flat" if row["probes"] == "exact" else row["spec"]
+        key = index, row["probes"], row["recipe"]
+        same = [each for each in published()["table"] if (each["index"], each["probes"], each["recipe"]) == key]
+        theirs = f"{same[0]['mean']:.2f}" if same else ""
+        yield "recall at rank 1, mean of the edits", row["recipe"], row["probes"], f"{row['mean']:.3f}", theirs
 
 
-def _part(name: str, setup: PaperSetup, folder: Path) -> PartResult:
-    results, comparisons = PARTS[name](setup)
-    write_results(results, folder)
-    failures = results.numbers["failures"]
-    assert isinstance(failures, list)
-    return PartResult(name, comparisons, results.figures[0], failures)
+def _compare_detection(bench: Detection) -> Iterator[Comparison]:
+    passive = {row["probes"]: row["average_precision"] for row in bench.rows if row["recipe"] == PASSIVE}
+    for row in bench.rows:
+        recipe, probes, precision = row["recipe"], row["probes"], row["average_precision"]
+        key = row["spec"], recipe, probes
+        printed = [each for each in published()["indexes"] if (each["index"], each["recipe"], 1) == key]
+        theirs = f"{printed[0]['average_precision']:.2f}" if printed else ""
+        yield "µAP of the random edit", recipe, probes, f"{precision:.3f}", theirs
+        if recipe != PASSIVE and passive.get(probes):
+            gain = published()["average_precision_gain"][0]["gain"]
+            theirs = f"× {gain:g}" if key == (PAPER_INDEX, "paper", 1) else ""
+            yield "µAP divided by that of passive", recipe, probes, f"× {precision / passive[probes]:.2f}", theirs
+
+
+def _compare_quality(bench: Quality) -> Iterator[Comparison]:
+    for row in bench.rows:
+        for name, what, digits in (("psnr", "PSNR, dB", 1), ("ssim", "SSIM", 3), ("linf", "L∞, of 255", 1)):
+            if row[name] is not None and row["own_budget"]:
+                theirs = f"{Spread(*published()['quality'][name]):g}" if row["recipe"] == "paper" else ""
+                yield what, row["recipe"], None, f"{row[name]:.{digits}f}", theirs
+
+
+def _compare_edits(bench: Edits) -> Iterator[Comparison]:
+    """Compare nothing: the paper shows curves only."""
+    for recipe in dict.fromkeys(row["recipe"] for row in bench.rows):
+        shares = [row["recall"] for row in bench.rows if row["recipe"] == recipe]
+        yield "recall at rank 1, mean of all strengths of all edits", recipe, 1, f"{fmean(shares):.3f}", ""
+
+
+def _compare_analysis(bench: Analysis) -> Iterator[Comparison]:
+    known = published()["failure"]
+    for row in bench.rows:
+        recipe = row["recipe"]
+        yield "‖x − q(x_o)‖², released files", recipe, None, f"{row['released'].mean:.3f}", ""
+        if row["failure"] is not None:
+            theirs = f"{known[recipe]:.2f}" if row["spec"] == PAPER_INDEX and recipe in known else ""
+            yield "p_f of the random edit", recipe, 1, f"{row['failure']['random']:.3f}", theirs
+    for check in bench.compatibilities:
+        same = "yes" if check["equal"] else "no"
+        yield "results for other photos unchanged", check["recipe"], 1, same, "yes"
+
+
+# The parts: each is another bench in the paper's setup, compared with the published figures.
+PARTS: dict[str, tuple[type[Bench], Callable[[Any], Iterator[Comparison]]]] = {
+    "retrieval": (Retrieval, _compare_retrieval),
+    "detection": (Detection, _compare_detection),
+    "quality": (Quality, _compare_quality),
+    "edits": (Edits, _compare_edits),
+    "analysis": (Analysis, _compare_analysis),
+}

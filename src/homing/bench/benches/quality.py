@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from homing.activation import Recipe, resolve_recipe
-from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
-from homing.bench.protocol.lpips import measure_lpips
-from homing.bench.protocol.progress import Progress
-from homing.bench.protocol.release import ReleaseResult
-from homing.bench.scores import Interval, Spread, precision_recall, rank_of, recall_intervals, spread
+from homing._options import Option, setting
+from homing.activation import RECIPES, Recipe, resolve_recipe
+from homing.bench.base import PASSIVE, PhotoSettings, Progress
+from homing.bench.benches._quality_photos import (
+    ReleaseQuality,
+    budgets_figure,
+    measure_lpips,
+    photo_cells,
+    photo_qualities,
+    picture_rows,
+    trade_off_figure,
+)
+from homing.bench.codebook_bench import CodebookBench
+from homing.bench.figures import Figure, numbered_name
+from homing.bench.published import PAPER_INDEX, published
+from homing.bench.references import describe_probes
+from homing.bench.report import CsvTable, PictureRow
+from homing.bench.runs import INTERVALS, CodebookRun, network
+from homing.bench.scores import Spread, average_precision, recall_intervals, spread
+from homing.bench.tables import Column, Row, Table, cells, group_starts, with_interval
 from homing.edits import PAPER, parse
 from homing.errors import HomingError
-from homing.perception import BUDGETS, JND, Budget, Quality, budget_named
+from homing.perception import JND, Budget, budget_named
 from homing.perception.quality import Distance, load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
@@ -26,32 +38,45 @@ _UNEDITED = PAPER.index(parse("identity"))
 
 
 @dataclass(frozen=True, kw_only=True)
-class QualityBench(BenchConfig):
-    """The configuration of the quality bench: recipes, and strengths besides their own, as PSNRs or the paper's alphas.
+class QualitySettings(PhotoSettings):
+    """Recipes, and strengths besides their own, as PSNRs or the paper's alphas; and budgets, compared at one PSNR."""
 
-    Kinds of budgets are compared at one PSNR. The default is that of the paper's figure: there the L∞ budget is a whole
-    step of 8 bits, so that it can be met.
-    """
-
-    recipes: Sequence[str] = ("paper",)
-    psnrs: Sequence[float] | None = None
-    alphas: Sequence[float] | None = None
-    budgets: Sequence[str] = tuple(BUDGETS)
-    budgets_at: float = 36.0
-    probes: int = 1
-    pictures: int = 4
-    lpips: bool = False
+    recipes: Sequence[str] = setting(
+        Option(
+            "Comma-separated recipes; list recipes with: homing recipes.",
+            read=str,
+            choices=lambda: RECIPES,
+            kind="recipe",
+        ),
+        ("paper",),
+    )
+    psnrs: Sequence[float] | None = setting(
+        Option(
+            "Comma-separated strengths, in dB.",
+            default_text=",".join(f"{psnr:g}" for psnr in PSNRS),
+            read=float,
+            takes="numbers",
+        ),
+        None,
+    )
+    alphas: Sequence[float] | None = setting(
+        Option("Comma-separated strengths as in the paper, instead of PSNRs.", read=float, takes="numbers"), None
+    )
+    budgets: Sequence[str] = setting(
+        Option("Comma-separated budgets to compare.", read=str), ("jnd", "jnd-printed", "linf")
+    )
+    # The default is that of the paper's figure: there the L∞ budget is a whole step of 8 bits, so that it can be met.
+    budgets_at: float = setting(Option("The PSNR at which budgets are compared, in dB."), 36.0)
+    probes: int = setting(Option("How many cells to scan.", minimum=1), 1)
+    pictures: int = setting(Option("How many photos to show in the report.", minimum=0), 4)
+    lpips: bool = setting(Option("Measure LPIPS as well. It needs homing[lpips] and the weights of AlexNet."), False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if PASSIVE in self.recipes:
             raise HomingError("passive has no strength and is always measured; remove it from the recipes")
-        for name in self.recipes:
-            resolve_recipe(name)
+        super().__post_init__()
         if self.psnrs is not None and self.alphas is not None:
             raise HomingError("strengths are given as psnrs or as alphas, got both; give one of them")
-        if self.probes < 1 or self.pictures < 0:
-            raise HomingError(f"probes start at 1 and pictures at 0, got {self.probes} and {self.pictures}")
         self.strengths(), self.compared_budgets()  # raise for invalid values
 
     def strengths(self) -> list[JND]:
@@ -62,97 +87,239 @@ class QualityBench(BenchConfig):
 
     def compared_budgets(self) -> list[Budget]:
         """The budgets to compare."""
-        return [budget_named(name)(psnr=self.budgets_at) for name in dict.fromkeys(self.budgets)]
+        return [budget_named(name)(psnr=self.budgets_at) for name in self.budgets]
 
 
-class PhotoQuality(NamedTuple):
-    """The result for one photo: quality, distance of the file to its code, number of copies found."""
+class Quality(CodebookBench):
+    """Measure PSNR, SSIM and L∞ of the written files, and the recall, for several strengths.
 
-    photo: str
-    state: str
-    quality: Quality | None
-    lpips: float | None
-    distance: float | None
-    copies_found: int | None
+    Budgets are compared at one PSNR, as in the paper.
 
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
-@dataclass(frozen=True, kw_only=True)
-class QualityRow:
-    """Quality of the files of one recipe at one strength, as written, and recall of their copies.
+    Example:
 
-    `release` names the folder of the files. `own_budget` is true at the recipe's own strength. PSNR, SSIM, L∞ and LPIPS
-    are of the activated files. Recall at rank 1 is the mean over the edits, and the µAP is over the queries of all
-    edits. The distance is from an unedited file to its code, as the index computes it: for sign codes the square root
-    of the number of bits that differ.
+        homing bench quality --photos held-out/ --psnrs 46,40,34 --out quality/
     """
 
-    codebook: str
-    extractor: str
-    spec: str
-    recipe: str
-    release: str
-    budget: str | None
-    own_budget: bool
-    photos: int
-    activated: int
-    psnr: Spread | None
-    ssim: Spread | None
-    linf: Spread | None
-    lpips: Spread | None
-    seconds_per_photo: float | None
-    recall: float
-    interval: Interval
-    average_precision: float
-    distance: Spread
+    title = "Visual quality of activated photos"
+    settings_class = QualitySettings
+    settings: QualitySettings
 
+    def __init__(self, settings: QualitySettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.strengths: list[ReleaseQuality] = []  # passive, then each recipe from the highest PSNR to the lowest
+        self.budgets: list[ReleaseQuality] = []  # each recipe with each kind of budget
+        self.releases: list[ReleaseQuality] = []  # both, without duplicates
+        self._distance: Distance | None = None
 
-@dataclass(frozen=True)
-class ReleaseQuality:
-    """A row, its files, and the result for each photo."""
+    def measure(self) -> None:
+        """Measure each codebook."""
+        self._distance = load_lpips() if self.settings.lpips else None
+        super().measure()
 
-    row: QualityRow
-    release_result: ReleaseResult
-    photos: list[PhotoQuality]
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Measure passive, and each recipe at each strength and with each budget."""
+        strengths, budgets = [self._measure(run, None, None)], []
+        for name in run.supported_recipes(self.settings.recipes):
+            if name == PASSIVE:
+                continue
+            recipe = resolve_recipe(name)
+            varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in self.settings.strengths())])
+            compared = [at_strength(recipe, budget) for budget in self.settings.compared_budgets()]
+            found = {each: self._measure(run, recipe, each) for each in dict.fromkeys([*varied, *compared])}
+            # A strength at which no file was activated has no PSNR and comes first.
+            strengths += sorted((found[each] for each in varied), key=_strength)
+            budgets += [found[each] for each in compared]
+        self.strengths += strengths
+        self.budgets += budgets
+        releases = {each.row["release"]: each for each in (*strengths, *budgets)}.values()
+        self.releases += releases
+        self.rows += [each.row for each in releases]
 
+    def _measure(self, run: CodebookRun, recipe: Recipe | None, varied: Recipe | None) -> ReleaseQuality:
+        """Release the photos with a recipe at one strength, or passive if it is None, and search for their copies."""
+        name = PASSIVE if varied is None else varied.name
+        release_result = run.release(PASSIVE if varied is None else varied)
+        copies = run.copies(release_result.files, PAPER, name)
+        lpips = [] if self._distance is None else measure_lpips(run, release_result, name, self._distance)
+        found = run.search(copies, NEAREST, self.settings.probes, name)
+        true_ids = run.true_ids(release_result.files)
+        correct = run.copy_search(name, release_result.files, PAPER, found, self.settings.probes).correct
+        # The index stores the code of the original.
+        unedited, qualities = np.array(copies[:, _UNEDITED]), release_result.qualities
+        distances = run.codebook.quantizer.distances(unedited, run.descriptors[true_ids].numpy()).tolist()
+        row = {
+            **run.columns(PASSIVE if recipe is None else recipe.name),
+            "release": name,  # the folder of the files
+            "budget": None if varied is None else str(varied.budget),
+            "own_budget": varied == recipe,
+            "photos": len(release_result.files),
+            "activated": len(release_result.activated),
+            **{name: _spread([getattr(each, name) for each in qualities]) for name in ("psnr", "ssim", "linf")},
+            "lpips": _spread(lpips),
+            "seconds_per_photo": run.release_columns(name, release_result)["seconds_per_photo"],
+            "recall": float(correct.mean()),
+            "interval": recall_intervals(correct).mean,
+            "average_precision": average_precision(found.ids, found.distances, true_ids.repeat(len(PAPER))),
+            "distance": spread(distances),
+        }
+        return ReleaseQuality(
+            run, row, release_result, list(photo_qualities(run, release_result, name, lpips, distances, correct))
+        )
 
-@dataclass(frozen=True)
-class CodebookQuality:
-    """The results for one codebook.
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        return f"Quality of the files as written, and recall of their edited copies: {self.among()}"
 
-    `strengths` are passive, then each recipe from the highest PSNR to the lowest; `budgets` each recipe with each kind
-    of budget.
-    """
-
-    run: CodebookRun
-    strengths: list[ReleaseQuality]
-    budgets: list[ReleaseQuality]
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "recipes": self.settings.recipes,
+            "strengths": [str(budget) for budget in self.settings.strengths()],
+            "budgets": [str(budget) for budget in self.settings.compared_budgets()],
+            "probes": self.settings.probes,
+            "spread": "standard deviation over the photos",
+            "intervals": INTERVALS,
+        }
 
     @property
-    def releases(self) -> list[ReleaseQuality]:
-        """All releases, without duplicates."""
-        return list({each.row.release: each for each in (*self.strengths, *self.budgets)}.values())
+    def _qualities(self) -> dict[str, Column]:
+        """The columns of quality."""
+        columns: dict[str, Column] = {
+            "PSNR, dB": lambda row: _spread_cell(row["psnr"], ".1f"),
+            "SSIM": lambda row: _spread_cell(row["ssim"], ".3f"),
+            "L∞, of 255": lambda row: _spread_cell(row["linf"], ".1f"),
+        }
+        return columns | ({"LPIPS": lambda row: _spread_cell(row["lpips"], ".4f")} if self.settings.lpips else {})
 
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """The trade-off."""
+        columns: dict[str, Column] = {
+            "codebook": "codebook",
+            "release": "release",
+            **self._qualities,
+            "activated": _activated,
+            "recall": lambda row: f"{row['recall']:.3f}",
+            "µAP": _average_precision,
+            "distance": _mean_distance,
+        }
+        return list(columns), [cells(row, columns.values()) for row in self.rows]
 
-@dataclass(frozen=True)
-class QualityResult:
-    """The results of the bench, one per codebook."""
+    def tables(self) -> list[Table]:
+        """Quality at the recipes' own budgets, the trade-off, and the comparison of budgets."""
+        return [self._quality_table(), self._trade_off(), self._budgets_table()]
 
-    bench: QualityBench
-    codebook_results: list[CodebookQuality]
-    seconds: float
+    def _quality_table(self) -> Table:
+        """Each recipe at its own budget, and the published figures."""
+        columns = _FIRST | {"activated": _activated} | self._qualities
+        columns |= {"s per photo": lambda row: f"{row['seconds_per_photo']:.2f}"}
+        ours = [row for row in self.rows if row["own_budget"] and row["recipe"] != PASSIVE]
+        known = next(row for row in published()["table"] if row["recipe"] == "paper" and "activation_ms" in row)
+        quality = [
+            _spread_cell(Spread(*published()["quality"][name]), digits)
+            for name, digits in (("psnr", ".1f"), ("ssim", ".2f"), ("linf", ".1f"))
+        ]
+        theirs = ["SSCD", known["index"], known["recipe"], "JND with alpha 3", "10,000", *quality]
+        theirs += [*[""] * self.settings.lpips, f"{known['activation_ms'] / 1000:.2f}"]
+        return Table(
+            name="quality",
+            caption="The activated files as written: mean and standard deviation. The row named SSCD is as published "
+            "(Fernandez et al., 2023), with the same alpha for all photos; here each photo has the same PSNR.",
+            headings=list(columns),
+            rows=[*(cells(row, columns.values()) for row in ours), theirs],
+            groups=[len(ours)],
+        )
 
-    @property
-    def rows(self) -> list[QualityRow]:
-        """The rows of all codebooks."""
-        return [each.row for codebook_result in self.codebook_results for each in codebook_result.releases]
+    def _trade_off(self) -> Table:
+        """Quality and recall at every strength."""
+        passive = {row["codebook"]: row["average_precision"] for row in self.rows if row["recipe"] == PASSIVE}
 
+        def gain(row: Row) -> str:
+            before = passive[row["codebook"]]
+            return "" if row["recipe"] == PASSIVE or not before else f"×{row['average_precision'] / before:.2f}"
 
-def run_quality_bench(bench: QualityBench, progress: Progress) -> QualityResult:
-    """Measure each codebook; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    lpips = load_lpips() if bench.lpips else None
-    codebook_results = [_measure_codebook(bench, run, lpips) for run in codebook_runs(bench, progress)]
-    return QualityResult(bench, codebook_results, time.perf_counter() - started)
+        columns: dict[str, Column] = {
+            "network": network,
+            "recipe": "release",
+            **self._qualities,
+            "activated": _activated,
+            "recall, 95 % interval": _recall,
+            "µAP": _average_precision,
+            "µAP ÷ passive": gain,
+            "distance": _mean_distance,
+        }
+        ours = [each.row for each in self.strengths]
+        blank = [""] * (5 + self.settings.lpips)
+        theirs = [
+            ["SSCD", "paper", f"{known['psnr']:.1f}", *blank, f"×{known['gain']:.1f}", ""]
+            for known in published()["average_precision_gain"]
+        ]
+        return Table(
+            name="trade-off",
+            caption="By strength: recall at rank 1, mean of the fourteen edits; µAP over the queries of all edits, and "
+            "divided by that of passive; distance of the unedited files to their codes. Rows named SSCD are as "
+            "published, with the random edit alone and with negative queries.",
+            headings=list(columns),
+            rows=[*(cells(row, columns.values()) for row in ours), *theirs],
+            groups=[*group_starts([(row["codebook"], row["recipe"]) for row in ours]), len(ours)],
+        )
+
+    def _budgets_table(self) -> Table:
+        """Each recipe with each budget, and the paper's two photos."""
+        columns = _FIRST | {"activated": _activated} | self._qualities | {"recall, 95 % interval": _recall}
+        ours = [cells(each.row, columns.values()) for each in self.budgets]
+        theirs = [
+            [
+                *("SSCD", PAPER_INDEX, "paper", each["budget"], "1"),
+                *(f"{each['psnr']:.1f}", f"{each['ssim']:.2f}", f"{each['linf']:g}"),
+                *[""] * (1 + self.settings.lpips),
+            ]
+            for each in published()["budgets"]
+        ]
+        return Table(
+            name="budgets",
+            caption="Comparison of budgets: files as written, and recall at rank 1, mean of the fourteen edits. With "
+            "the L∞ budget nearly all pixels change by the full bound; 8-bit files hold whole steps, so that it cannot "
+            "meet every PSNR. Rows named SSCD are as published, of one photo.",
+            headings=list(columns),
+            rows=[*ours, *theirs],
+            groups=[len(ours)],
+        )
+
+    def figures(self) -> list[Figure]:
+        """The trade-off of each codebook, and one photo with each budget, for the first codebook and recipe."""
+        figures = []
+        for number, run in enumerate(self.runs, 1):
+            what = f"{run.codebook.name}, {describe_probes(self.settings.probes, run.codebook.has_cells)}"
+            rows = [each.row for each in self.strengths if each.run is run]
+            figures.append(trade_off_figure(numbered_name("trade-off", number), what, rows))
+        first = [each for each in self.budgets if each.run is self.runs[0]]
+        budgets = budgets_figure(first[: len(self.settings.compared_budgets())])
+        return [*figures, *([budgets] if budgets else [])]
+
+    def pictures(self) -> list[PictureRow]:
+        """The first photos, released with each recipe at its own budget, for the first codebook."""
+        own = [each for each in self.strengths if each.run is self.runs[0] and each.row["own_budget"]]
+        activated = [each for each in own if each.row["recipe"] != PASSIVE]
+        return list(picture_rows(self.runs[0], activated, self.settings.pictures))
+
+    def csv(self) -> CsvTable:
+        """A row for each photo and release."""
+        return CsvTable(
+            name="photos",
+            content="every photo and release",
+            headings=[
+                *("codebook", "recipe", "photo", "state"),
+                *("psnr", "ssim", "linf", "lpips", "distance", "copies_found"),
+            ],
+            rows=(
+                [each.row["codebook"], each.row["release"], *photo_cells(photo)]
+                for each in self.releases
+                for photo in each.photos
+            ),
+        )
 
 
 def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
@@ -164,87 +331,33 @@ def at_strength(recipe: Recipe, budget: Budget) -> Recipe:
     return replace(recipe, name=f"{recipe.name}{kind}-{strength}", budget=budget)
 
 
-def _measure_codebook(bench: QualityBench, run: CodebookRun, lpips: Distance | None) -> CodebookQuality:
-    codebook_result = CodebookQuality(run, [_measure(bench, run, None, None, lpips)], [])
-    for recipe in (resolve_recipe(name) for name in run.supported_recipes(bench.recipes) if name != PASSIVE):
-        varied = dict.fromkeys([recipe, *(at_strength(recipe, budget) for budget in bench.strengths())])
-        compared_budgets = [at_strength(recipe, budget) for budget in bench.compared_budgets()]
-        found = {
-            each: _measure(bench, run, recipe, each, lpips) for each in dict.fromkeys([*varied, *compared_budgets])
-        }
-        # A strength at which no file was activated has no PSNR and comes first.
-        codebook_result.strengths.extend(sorted((found[each] for each in varied), key=_strength))
-        codebook_result.budgets.extend(found[each] for each in compared_budgets)
-    return codebook_result
-
-
 def _strength(release: ReleaseQuality) -> float:
-    psnr = release.row.psnr
-    return -np.inf if psnr is None else -psnr.mean
-
-
-def _measure(
-    bench: QualityBench, run: CodebookRun, recipe: Recipe | None, varied: Recipe | None, lpips: Distance | None
-) -> ReleaseQuality:
-    """Release the photos with a recipe at one strength, or passive if it is None, and search for their copies."""
-    name = PASSIVE if varied is None else varied.name
-    release_result = run.release(PASSIVE if varied is None else varied)
-    copies = run.copies(release_result, PAPER, name)
-    true_ids = run.true_ids(release_result)
-    lpips_values = [] if lpips is None else measure_lpips(run, release_result, name, lpips)
-    found = run.search(copies, NEAREST, bench.probes, name)
-    query_true_ids = true_ids.repeat(len(PAPER))
-    correct = rank_of(found.ids, query_true_ids).reshape(len(true_ids), -1) == 0
-    # The index stores the code of the original.
-    unedited = np.array(copies[:, _UNEDITED])
-    distances = run.codebook.quantizer.distances(unedited, run.descriptors[true_ids].numpy()).tolist()
-    row = QualityRow(
-        codebook=run.codebook.name,
-        extractor=run.codebook.extractor,
-        spec=run.codebook.spec,
-        recipe=PASSIVE if recipe is None else recipe.name,
-        release=name,
-        budget=None if varied is None else str(varied.budget),
-        own_budget=varied == recipe,
-        photos=len(release_result.files),
-        activated=len(release_result.activated),
-        psnr=_spread([quality.psnr for quality in release_result.qualities]),
-        ssim=_spread([quality.ssim for quality in release_result.qualities]),
-        linf=_spread([quality.linf for quality in release_result.qualities]),
-        lpips=_spread(lpips_values),
-        seconds_per_photo=None if varied is None else release_result.seconds / len(release_result.files),
-        recall=float(correct.mean()),
-        interval=recall_intervals(correct).mean,
-        average_precision=precision_recall(found.ids, found.distances, query_true_ids).average_precision,
-        distance=spread(distances),
-    )
-    return ReleaseQuality(
-        row, release_result, list(_lines(run, release_result, name, lpips_values, distances, correct))
-    )
+    psnr = release.row["psnr"]
+    return -np.inf if psnr is None else -float(psnr.mean)
 
 
 def _spread(values: Sequence[float]) -> Spread | None:
     return spread(values) if values else None
 
 
-def _lines(
-    run: CodebookRun,
-    release_result: ReleaseResult,
-    name: str,
-    lpips: Sequence[float],
-    distances: Sequence[float],
-    correct: np.ndarray,
-) -> Iterator[PhotoQuality]:
-    activated = {file.source: number for number, file in enumerate(release_result.activated)}
-    positions = {file.source: position for position, file in enumerate(release_result.files)}
-    for original in run.originals:
-        position, number = positions.get(original.source), activated.get(original.source)
-        if position is None:
-            yield PhotoQuality(original.source, "failed", None, None, None, None)
-            continue
-        state = PASSIVE if name == PASSIVE else "unchanged" if number is None else "activated"
-        quality = None if number is None else release_result.qualities[number]
-        lpips_value = None if number is None or not lpips else lpips[number]
-        yield PhotoQuality(
-            original.source, state, quality, lpips_value, distances[position], int(correct[position].sum())
-        )
+def _spread_cell(value: Spread | None, digits: str) -> str:
+    return "" if value is None else format(value, digits)
+
+
+def _activated(row: Row) -> str:
+    return "" if row["recipe"] == PASSIVE else f"{row['activated']:,} of {row['photos']:,}"
+
+
+def _recall(row: Row) -> str:
+    return with_interval(row["recall"], row["interval"])
+
+
+def _average_precision(row: Row) -> str:
+    return f"{row['average_precision']:.3f}"
+
+
+def _mean_distance(row: Row) -> str:
+    return f"{row['distance'].mean:.3f}"
+
+
+_FIRST: dict[str, Column] = {"network": network, "index": "spec", "recipe": "recipe", "budget": "budget"}

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from homing import codebooks
-from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, check_recipes, codebook_runs
-from homing.bench.protocol.progress import Progress
-from homing.bench.protocol.references import Neighbors, Probes
+from homing._options import Option, setting
+from homing.bench.base import PASSIVE, RECIPES_OPTION, PhotoSettings
+from homing.bench.codebook_bench import CodebookBench
+from homing.bench.figures import Figure, colors, numbered_name
 from homing.bench.protocol.release import ReleaseResult
-from homing.bench.scores import Interval, gain_interval, rank_of, recall_at, recall_intervals
+from homing.bench.references import Probes
+from homing.bench.report import CsvTable
+from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
+from homing.bench.scores import gain_interval, recall_columns
+from homing.bench.tables import Column, Row, Table, cells, fixed, with_interval
 from homing.collection.search import VARIANTS
 from homing.edits import PAPER
 from homing.errors import HomingError
 
-LABELS = [edit.label for edit in PAPER]
+if TYPE_CHECKING:
+    import matplotlib.figure
+
 RERANK = 100  # references that are compared again
 _TOP_K = 10  # the default of `Collection.search`
+_MARKERS = "o<^>vdsDPX*"  # one for each option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,158 +70,211 @@ SEARCH_OPTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchBench(BenchConfig):
-    """The configuration of the search bench, and the recipe to compare with passive."""
+class SearchSettings(PhotoSettings):
+    """The recipe to compare with passive."""
 
-    recipe: str = "homing"
+    recipe: str = setting(
+        Option(
+            "The recipe for activation; list recipes with: homing recipes. Passive releases are measured as well.",
+            choices=RECIPES_OPTION.choices,
+            kind="recipe",
+        ),
+        "homing",
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_recipes([self.recipe])
 
+class Search(CodebookBench):
+    """Measure the recall and the cost of each search option: probe radius, variants, re-ranking.
 
-@dataclass(frozen=True, kw_only=True)
-class SearchRow:
-    """Recall at rank 1 of the copies of files released with one recipe, with one search option, and its cost.
+    Each copy is described in five variants. Run the same command again to resume it: descriptors and
+    released files stay in the out folder.
 
-    `gain` is the mean recall minus that with one probe. Costs are per query: codes and full descriptors compared, the
-    time of the search on one core, and passes of the network.
+    Example:
+
+        homing bench search --photos held-out/ --out search/
     """
 
-    codebook: str
-    extractor: str
-    spec: str
-    recipe: str
-    search: str
-    probes: Probes | None
-    probe_radius: float | None
-    variants: bool
-    rerank: int | None
-    recall: dict[str, float]
-    interval: dict[str, Interval]
-    mean: float
-    mean_interval: Interval
-    gain: float
-    gain_interval: Interval
-    codes: float
-    descriptors: float
-    milliseconds: float | None
-    passes: int
-    photos: int
-    activated: int
+    title = "Recall and cost of search options"
+    settings_class = SearchSettings
+    settings: SearchSettings
 
+    def measure(self) -> None:
+        """Measure each codebook; one without cells is refused."""
+        for book in map(codebooks.load, self.settings.books):
+            if not book.has_cells:
+                raise HomingError(
+                    f"'{book.name}' ({book.spec}) has no cells to select; give a codebook of an IVF index"
+                )
+        super().measure()
 
-@dataclass(frozen=True)
-class OptionSearch:
-    """The searches for the copies of one release: the nearest reference of each copy, and ranks (P, E)."""
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Search for the copies of the files of each recipe, with each option."""
+        for recipe in run.supported_recipes([PASSIVE, self.settings.recipe]):
+            release_result = run.release(recipe)
+            copies = run.copies(release_result.files, PAPER, f"{recipe}, all variants", variants=True)
+            baseline: CopySearch | None = None
+            with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
+                for option in SEARCH_OPTIONS:
+                    search, costs = _search(run, recipe, release_result, copies, option)
+                    baseline = baseline or search
+                    self.searches.append(search)
+                    self.rows.append(_row(search, baseline, release_result, option, costs))
+                    advance()
 
-    run: CodebookRun
-    recipe: str
-    option: SearchOption
-    release_result: ReleaseResult
-    found: Neighbors
-    ranks: np.ndarray
-    codes: float
-    descriptors: float
-    milliseconds: float | None
-    baseline: OptionSearch | None  # None for the baseline itself
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        return f"Recall at rank 1 of edited copies: {self.among()}"
 
-    @cached_property
-    def row(self) -> SearchRow:
-        """The row of the table."""
-        correct = self.ranks == 0
-        correct_before = correct if self.baseline is None else self.baseline.ranks == 0
-        intervals = recall_intervals(correct)
-        return SearchRow(
-            codebook=self.run.codebook.name,
-            extractor=self.run.codebook.extractor,
-            spec=self.run.codebook.spec,
-            recipe=self.recipe,
-            search=self.option.name,
-            **vars(self.option),
-            recall={label: recall_at(self.ranks[:, i], 1) for i, label in enumerate(LABELS)},
-            interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
-            mean=float(correct.mean()),
-            mean_interval=intervals.mean,
-            gain=float(correct.mean() - correct_before.mean()),
-            gain_interval=gain_interval(correct_before, correct),
-            codes=self.codes,
-            descriptors=self.descriptors,
-            milliseconds=self.milliseconds,
-            passes=VARIANTS if self.option.variants else 1,
-            photos=len(self.release_result.files),
-            activated=len(self.release_result.qualities),
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "edits": LABELS,
+            "recipe": self.settings.recipe,
+            "searches": [option.name for option in SEARCH_OPTIONS],
+            "intervals": INTERVALS,
+        }
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Recall, gain and cost of each option."""
+        columns: dict[str, Column] = {"recall": lambda row: f"{row['mean']:.3f}", "gain": _gain}
+        columns = {**_FIRST_COLUMNS, **columns, **_COSTS}
+        return list(columns), [cells(row, columns.values()) for row in self.rows]
+
+    def tables(self) -> list[Table]:
+        """Recall, gain and cost of each option; and the recall by edit."""
+        columns: dict[str, Column] = {
+            **_FIRST_COLUMNS,
+            "mean, 95 % interval": lambda row: with_interval(row["mean"], row["mean_interval"]),
+            "gain": lambda row: (
+                _gain(row) and f"{_gain(row)} ({' to '.join(f'{e:+.3f}' for e in row['gain_interval'])})"
+            ),
+            **_COSTS,
+        }
+        groups = range(len(SEARCH_OPTIONS), len(self.rows), len(SEARCH_OPTIONS))
+        return [
+            Table(
+                name="table",
+                caption="Recall at rank 1, mean of the fourteen edits, with its 95 % interval, and its gain over one "
+                "probe. Then the cost of a query: codes and full descriptors compared, its time on one core, passes of "
+                "the network. Probe radius: all cells whose centers are at most this much farther than the nearest, in "
+                "squared distance. Variants: the query as it is, in quarter turns, and mirrored, "
+                f"{VARIANTS} in all. Re-ranked: the {RERANK} nearest, by full descriptors.",
+                headings=list(columns),
+                rows=[cells(row, columns.values()) for row in self.rows],
+                groups=groups,
+            ),
+            Table(
+                name="edits",
+                caption="Recall at rank 1 by edit.",
+                headings=[*_FIRST_COLUMNS, *LABELS],
+                rows=[
+                    [*cells(row, _FIRST_COLUMNS.values()), *(f"{recall:.2f}" for recall in row["recall"].values())]
+                    for row in self.rows
+                ],
+                groups=groups,
+            ),
+        ]
+
+    def figures(self) -> list[Figure]:
+        """Recall against cost, for each codebook."""
+        names = [run.codebook.name for run in self.runs]
+        return [
+            _figure(numbered_name("search", number), name, [row for row in self.rows if row["codebook"] == name])
+            for number, name in enumerate(names, 1)
+        ]
+
+    def csv(self) -> CsvTable:
+        """A row for each search."""
+        return CsvTable(
+            headings=["search" if each == "probes" else each for each in CopySearch.HEADINGS],
+            rows=(line for search in self.searches for line in search.lines()),
         )
-
-
-@dataclass(frozen=True)
-class SearchBenchResult:
-    """The results of the bench, for each codebook, recipe and option."""
-
-    bench: SearchBench
-    runs: list[CodebookRun]
-    searches: list[OptionSearch]
-    seconds: float
-
-    @property
-    def rows(self) -> list[SearchRow]:
-        """The rows of all codebooks."""
-        return [each.row for each in self.searches]
-
-
-def run_search_bench(bench: SearchBench, progress: Progress) -> SearchBenchResult:
-    """Measure each codebook; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    for book in map(codebooks.load, bench.codebooks):
-        if not book.has_cells:
-            raise HomingError(f"'{book.name}' ({book.spec}) has no cells to select; give a codebook of an IVF index")
-    measured = [(run, list(_searches(bench, run))) for run in codebook_runs(bench, progress)]
-    searches = [each for _, searches_of_run in measured for each in searches_of_run]
-    return SearchBenchResult(bench, [run for run, _ in measured], searches, time.perf_counter() - started)
-
-
-def _searches(bench: SearchBench, run: CodebookRun) -> Iterator[OptionSearch]:
-    for recipe in run.supported_recipes([PASSIVE, bench.recipe]):
-        release_result = run.release(recipe)
-        copies = run.copies(release_result, PAPER, f"{recipe}, all variants", variants=True)
-        baseline = None
-        with run.progress(f"{run.codebook.name}: searching, {recipe}", len(SEARCH_OPTIONS)) as advance:
-            for option in SEARCH_OPTIONS:
-                search = _search(run, recipe, release_result, copies, option, baseline)
-                baseline = baseline or search
-                advance()
-                yield search
 
 
 def _search(
-    run: CodebookRun,
-    recipe: str,
-    release_result: ReleaseResult,
-    copies: np.ndarray,
-    option: SearchOption,
-    baseline: OptionSearch | None,
-) -> OptionSearch:
-    """Search for (P, E, T, D) copies, of which variant 0 is the copy itself."""
-    references, true_ids = run.references, run.true_ids(release_result)
+    run: CodebookRun, recipe: str, release_result: ReleaseResult, copies: np.ndarray, option: SearchOption
+) -> tuple[CopySearch, dict[str, float | None]]:
+    """Search for (P, E, T, D) copies, of which variant 0 is the copy itself; with the costs of a query."""
+    references, probes, rerank = run.references, option.probes, option.rerank
     queries = copies.reshape(-1, *copies.shape[2:]) if option.variants else copies[:, :, 0].reshape(-1, copies.shape[3])
-    probes, probe_radius, rerank = option.probes, option.probe_radius, option.rerank
-    found = references.search(queries, rerank or _TOP_K, probes, probe_radius=probe_radius, rerank=rerank)
-    codes, descriptors, milliseconds = 0.0, float(len(references)), None
+    found = references.search(queries, rerank or _TOP_K, probes, probe_radius=option.probe_radius, rerank=rerank)
+    costs: dict[str, float | None] = {"codes": 0.0, "descriptors": float(len(references)), "milliseconds": None}
     if probes != "exact":
-        codes = float(references.codes_scanned(queries, probes, probe_radius).mean())
-        descriptors = float((found.ids >= 0).sum(axis=1).mean()) if rerank is not None else 0.0
-        milliseconds = references.search_ms_with(
-            queries, _TOP_K, probes=probes, probe_radius=probe_radius, rerank=rerank
+        costs["codes"] = float(references.codes_scanned(queries, probes, option.probe_radius).mean())
+        costs["descriptors"] = 0.0 if rerank is None else float((found.ids >= 0).sum(axis=1).mean())
+        costs["milliseconds"] = references.search_ms(
+            queries, _TOP_K, probes, probe_radius=option.probe_radius, rerank=rerank
         )
-    return OptionSearch(
-        run,
-        recipe,
-        option,
-        release_result,
-        found.top1(),
-        rank_of(found.ids, true_ids.repeat(len(LABELS))).reshape(copies.shape[:2]),
-        codes,
-        descriptors,
-        milliseconds,
-        baseline,
+    return run.copy_search(recipe, release_result.files, PAPER, found, option.name), costs
+
+
+def _row(
+    search: CopySearch,
+    baseline: CopySearch,
+    release_result: ReleaseResult,
+    option: SearchOption,
+    costs: Mapping[str, float | None],
+) -> Row:
+    """Recall at rank 1 with one search option, its gain over the baseline, and its cost."""
+    return {
+        **search.run.columns(search.recipe),
+        "search": option.name,
+        **vars(option),
+        **recall_columns(LABELS, search.correct),
+        "gain": float(search.correct.mean() - baseline.correct.mean()),
+        "gain_interval": gain_interval(baseline.correct, search.correct),
+        **costs,
+        "passes": VARIANTS if option.variants else 1,
+        "photos": len(release_result.files),
+        "activated": len(release_result.qualities),
+    }
+
+
+def _gain(row: Row) -> str:
+    return "" if row["search"] == SEARCH_OPTIONS[0].name else f"{row['gain']:+.3f}"
+
+
+_FIRST_COLUMNS: dict[str, Column] = {"codebook": "codebook", "recipe": "recipe", "search": "search"}
+_COSTS: dict[str, Column] = {
+    "codes": lambda row: f"{row['codes']:,.0f}",
+    "descriptors": lambda row: f"{row['descriptors']:,.0f}",
+    "ms": lambda row: fixed(row["milliseconds"], 2),
+    "passes": "passes",
+}
+
+
+def _figure(name: str, codebook: str, rows: Sequence[Row]) -> Figure:
+    """Recall against cost: a color for each recipe, a marker for each option."""
+    color = colors(list(dict.fromkeys(row["recipe"] for row in rows)))
+    markers = dict(zip((option.name for option in SEARCH_OPTIONS), _MARKERS, strict=True))
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        for row in rows:
+            low, high = row["mean_interval"]
+            axes.errorbar(
+                [row["codes"] + row["descriptors"]],
+                [row["mean"]],
+                yerr=[[row["mean"] - low], [high - row["mean"]]],
+                fmt=markers[row["search"]],
+                color=color[row["recipe"]],
+                markersize=6,
+                elinewidth=0.7,
+            )
+        for recipe in color:
+            axes.plot([], [], "s", color=color[recipe], label=recipe)
+        for option, marker in markers.items():
+            axes.plot([], [], marker, color="none", markeredgecolor="black", label=option)
+        axes.set_xscale("log")
+        axes.set_xlabel("codes and descriptors compared per query")
+        axes.set_ylabel("recall at rank 1")
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+    return Figure(
+        name=name,
+        caption="Recall, mean of the fourteen edits with 95 % intervals, against the number of comparisons per query, "
+        f"{codebook}.",
+        draw=draw,
+        size=(8.0, 4.4),
     )

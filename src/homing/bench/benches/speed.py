@@ -4,53 +4,64 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 from PIL import Image
 
 from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
-from homing.activation import resolve_recipe
+from homing._options import Option, setting
+from homing.activation import RECIPES, resolve_recipe
 from homing.activation.pipeline import batch_size_for
-from homing.bench.benches.speed_files import FilesResult, time_files
-from homing.bench.benches.speed_loop import PLAIN, LoopConfig, LoopRow, measure_memory, time_loops
+from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Progress, Settings
+from homing.bench.benches._speed_files import STAGES, FilesResult, time_files
+from homing.bench.benches._speed_loop import PLAIN, LoopConfig, measure_memory, time_loops
+from homing.bench.data import refuse_inside
 from homing.bench.demo import demo_photos
-from homing.bench.protocol.config import refuse_inside
-from homing.bench.protocol.progress import Progress
-from homing.codebooks import Codebook
+from homing.bench.figures import PALETTE, Figure
+from homing.bench.tables import Column, Row, Table, cells, group_starts
 from homing.errors import HomingError, PhotoError
 from homing.objectives import has_objective
 from homing.photo import Photo, find_photos
 
+if TYPE_CHECKING:
+    import matplotlib.figure
+
 PLAIN_RECIPE = "paper"  # the recipe of the plain loop, always measured with homing too
 _QUALITY = 90  # JPEG quality of the demo's photos, typical of cameras and agencies
+_MEMORY = "peak above that of network and photos, on the GPU or of a process that runs this loop alone"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpeedBench:
-    """The configuration of the speed bench: by default the demo's photos as JPEG files, and the device's batch size."""
+class SpeedSettings(Settings):
+    """The photos, the recipes, and the batch sizes; by default the demo's photos as JPEG files."""
 
-    out: Path
-    photos: Path | None = None
-    codebook: str = "homing-1"
-    recipes: Sequence[str] = ("paper", "homing-fast", "homing")
-    batches: Sequence[int] | None = None
-    rounds: int = 3
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        for name in self.recipes:
-            resolve_recipe(name)
-        for batch in self.batches or ():
-            if batch < 1:
-                raise HomingError(f"a batch holds at least 1 photo, got {batch}")
-        if self.rounds < 1 or (self.limit is not None and self.limit < 1):
-            raise HomingError(f"rounds and limit must be at least 1, got {self.rounds} and {self.limit}")
+    out: Path = setting(Option("The folder for results."), Path("speed"))
+    photos: Path | None = setting(
+        Option("The photos to activate.", default_text="those of the demo, as JPEG files"), None
+    )
+    codebook: str = setting(Option(CODEBOOK_HELP), DEFAULT_CODEBOOK)
+    recipes: Sequence[str] = setting(
+        Option("Comma-separated recipes; paper is always measured.", read=str, choices=lambda: RECIPES, kind="recipe"),
+        ("paper", "homing-fast", "homing"),
+    )
+    batches: Sequence[int] | None = setting(
+        Option(
+            "Comma-separated batch sizes of the loop.",
+            default_text="8, on a GPU 64",
+            read=int,
+            takes="whole numbers",
+            minimum=1,
+        ),
+        None,
+    )
+    rounds: int = setting(Option("How often each is timed, after a warm-up round.", minimum=1), 3)
+    limit: int | None = setting(Option("Use only the first photos.", default_text="all", minimum=1), None)
 
     @property
     def loop_configs(self) -> list[LoopConfig]:
@@ -58,76 +69,216 @@ class SpeedBench:
         return [PLAIN, *(LoopConfig(resolve_recipe(name)) for name in dict.fromkeys([PLAIN_RECIPE, *self.recipes]))]
 
 
-@dataclass(frozen=True)
-class SpeedResult:
-    """The results of the bench; `megapixels` is the mean of the photos."""
+class Speed(Bench):
+    """Measure the time and memory of activation: the plain loop of the paper and homing, with the recall of both.
 
-    bench: SpeedBench
-    codebook: Codebook
-    device: str
-    photos: int
-    megapixels: float
-    loop: list[LoopRow]
-    files: FilesResult
-    failures: list[str]
-    seconds: float
+    Both process the same photos in one run: first the loop alone, then from file to file, with the time per stage.
 
+    Example:
 
-def run_speed_bench(bench: SpeedBench, progress: Progress) -> SpeedResult:
-    """Measure loops, memory, files and recall, on temporary copies of the photos and in temporary collections."""
-    started = time.perf_counter()
-    codebook = codebooks.load(bench.codebook)
-    if not has_objective(codebook):
-        raise HomingError(f"photos cannot be activated for spec '{codebook.spec}'; choose another --codebook")
-    extractor = extractors.load(codebook.extractor)
-    codebook.check(extractor)
-    if bench.photos is not None:
-        refuse_inside(bench.out, bench.photos)
-    prepare_output_folder(bench.out)
-    loop_configs = bench.loop_configs
-    batches = list(dict.fromkeys(bench.batches or (batch_size_for(extractor.device).photos,)))
-    with tempfile.TemporaryDirectory(dir=bench.out, prefix=".speed-") as temporary:
-        folder = Path(temporary)
-        source = _demo_jpegs(folder / "demo") if bench.photos is None else bench.photos
-        pixels, failures = _copy_photos(source, bench.limit, folder / "photos")
-        photos = sorted((folder / "photos").iterdir())
-        images = [Photo.load(photo).pixels() for photo in photos[: max(batches)]]
-        with progress("The loop", (1 + bench.rounds) * len(loop_configs) * len(batches)) as advance:
-            rows = time_loops(
-                loop_configs,
-                images,
-                batches=batches,
-                rounds=bench.rounds,
+        homing bench speed --photos held-out/ --limit 32 --recipes paper,homing --out speed/
+    """
+
+    title = "Speed: the plain loop and homing"
+    resumable = False
+    settings_class = SpeedSettings
+    settings: SpeedSettings
+
+    def __init__(self, settings: SpeedSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.loop: list[dict[str, Any]] = []
+        self.files = FilesResult([], {}, 0, [])
+        self.photos: dict[str, object] = {}  # what is reported of them
+
+    def measure(self) -> None:
+        """Measure loops, memory, files and recall, on temporary copies of the photos and in temporary collections."""
+        settings, configs = self.settings, self.settings.loop_configs
+        codebook = codebooks.load(settings.codebook)
+        if not has_objective(codebook):
+            raise HomingError(f"photos cannot be activated for spec '{codebook.spec}'; choose another --codebook")
+        extractor = extractors.load(codebook.extractor)
+        codebook.check(extractor)
+        if settings.photos is not None:
+            refuse_inside(settings.out, settings.photos)
+        prepare_output_folder(settings.out)
+        batches = settings.batches or (batch_size_for(extractor.device).photos,)
+        with tempfile.TemporaryDirectory(dir=settings.out, prefix=".speed-") as temporary:
+            folder = Path(temporary)
+            source = demo_jpegs(folder / "demo") if settings.photos is None else settings.photos
+            pixels, self.failures = copy_photos(source, settings.limit, folder / "photos")
+            photos = sorted((folder / "photos").iterdir())
+            images = [Photo.load(photo).pixels() for photo in photos[: max(batches)]]
+            with self.progress("The loop", (1 + settings.rounds) * len(configs) * len(batches)) as advance:
+                self.loop = time_loops(
+                    configs,
+                    images,
+                    batches=batches,
+                    rounds=settings.rounds,
+                    extractor=extractor,
+                    codebook=codebook,
+                    advance=advance,
+                )
+            if extractor.device.type == "cpu" and sys.platform == "linux":  # peak memory is not available elsewhere
+                with self.progress("Memory of the loop", len(self.loop)) as advance:
+                    measure_memory(self.loop, configs, photos, codebook=settings.codebook, advance=advance)
+            self.files = time_files(
+                configs,
+                folder / "photos",
+                folder,
+                rounds=settings.rounds,
                 extractor=extractor,
                 codebook=codebook,
-                advance=advance,
+                progress=self.progress,
             )
-        if extractor.device.type == "cpu" and sys.platform == "linux":  # peak memory is not available elsewhere
-            with progress("Memory of the loop", len(rows)) as advance:
-                rows = measure_memory(rows, loop_configs, photos, codebook=bench.codebook, advance=advance)
-        files = time_files(
-            loop_configs,
-            folder / "photos",
-            folder,
-            rounds=bench.rounds,
-            extractor=extractor,
-            codebook=codebook,
-            progress=progress,
+        self.failures += self.files.failures
+        self.photos = {
+            "photos": len(photos),
+            "megapixels": round(sum(pixels) / len(pixels) / 1e6, 3),
+            "codebook": codebook.name,
+            "extractor": codebook.extractor,
+            "device": torch.cuda.get_device_name() if extractor.device.type == "cuda" else "CPU",
+        }
+
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        among = (
+            f"recall with one probe among {self.files.distractors:,} distractors, mean of 14 edits"
+            if self.files.distractors
+            else f"no recall: codebook '{self.photos['codebook']}' has no bundled distractors"
         )
-    return SpeedResult(
-        bench=bench,
-        codebook=codebook,
-        device=torch.cuda.get_device_name() if extractor.device.type == "cuda" else "CPU",
-        photos=len(photos),
-        megapixels=sum(pixels) / len(pixels) / 1e6,
-        loop=rows,
-        files=files,
-        failures=[*failures, *files.failures],
-        seconds=time.perf_counter() - started,
-    )
+        return (
+            f"{self.photos['photos']:,} photos of {self.photos['megapixels']:.2f} megapixels, "
+            f"{self.photos['extractor']}, {self.photos['device']}; medians of {self.settings.rounds} rounds after a "
+            f"first one that is not counted; {among}."
+        )
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.photos,
+            "recipes": [str(config.recipe) for config in self.settings.loop_configs],
+            "batches": list(dict.fromkeys(row["batch"] for row in self.loop)),
+            "rounds": self.settings.rounds,
+            "distractors": self.files.distractors,
+        }
+
+    def numbers(self) -> Mapping[str, object]:
+        """The plain loop and homing with the same recipe, each at its fastest batch size; files; recall; memory."""
+        ours, plain = self._fastest(PLAIN_RECIPE), self._fastest(PLAIN.name)
+        return {
+            "loop": {
+                "plain_ms": plain["ms"],
+                "homing_ms": ours["ms"],
+                "ratio": plain["ms"] / ours["ms"],
+                "recipe": PLAIN_RECIPE,
+                "plain_batch": plain["batch"],
+                "homing_batch": ours["batch"],
+                "rows": self.loop,
+            },
+            "files": self._files(),
+            "recall": self.files.recall,
+            "memory": {"plain_mb": plain["memory_mb"], "homing_mb": ours["memory_mb"], "how": _MEMORY},
+        }
+
+    def _files(self) -> dict[str, object]:
+        """The plain loop, and the fastest recipe with at least the same recall; None if recall was not measured."""
+        plain, *others = self.files.rows
+        recall = self.files.recall
+        needed = recall[plain["name"]]
+        qualified = [row for row in others if needed is not None and (recall[row["name"]] or 0) >= needed]
+        fastest = min(qualified, key=lambda row: float(row["ms"]), default=None)
+        return {
+            "plain_ms": plain["ms"],
+            "homing_ms": fastest["ms"] if fastest else None,
+            "ratio": plain["ms"] / fastest["ms"] if fastest else None,
+            "recipe": fastest["name"] if fastest else None,
+            "rows": self.files.rows,
+        }
+
+    def _fastest(self, name: str) -> Row:
+        return min((row for row in self.loop if row["name"] == name), key=lambda row: float(row["ms"]))
+
+    def _file_columns(self) -> dict[str, Column]:
+        """The columns of files, after the name and the time."""
+        plain = self.files.rows[0]["ms"]
+        return {
+            "photos/s": lambda row: f"{row['photos_per_second']:.1f}",
+            "plain ÷ it": lambda row: f"{plain / row['ms']:.2f}",
+            "recall, one probe": lambda row: _share(self.files.recall[row["name"]]),
+        }
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """Each loop, at its fastest batch size, and file to file."""
+        headings = ["loop", "batch", "loop,\nms per photo", "plain ÷ it", "memory,\nMB", "file to file,\nms per photo"]
+        first, lines = self._fastest(PLAIN.name), []
+        for row in self.files.rows:
+            loop = self._fastest(row["name"])
+            alone = [str(loop["batch"]), f"{loop['ms']:.2f}", f"{first['ms'] / loop['ms']:.2f}", _memory(loop)]
+            files = cells(row, self._file_columns().values())
+            ratio, rate, recall = files[1], files[0], files[2]
+            lines.append([_name(row), *alone, f"{row['ms']:.1f}", ratio, rate, recall])
+        return [*headings, "plain ÷ it", "photos/s", "recall,\none probe"], lines
+
+    def tables(self) -> list[Table]:
+        """The loop alone, and file to file."""
+        plain = {row["batch"]: row["ms"] for row in self.loop if row["name"] == PLAIN.name}
+        loop: dict[str, Column] = {
+            "loop": _name,
+            "batch": "batch",
+            "ms per photo": lambda row: f"{row['ms']:.2f}",
+            "plain ÷ it": lambda row: f"{plain[row['batch']] / row['ms']:.2f}",
+            "memory, MB": _memory,
+        }
+        files: dict[str, Column] = {"loop": _name, "ms per photo": lambda row: f"{row['ms']:.1f}"}
+        files |= self._file_columns()
+        return [
+            Table(
+                name="loop",
+                caption="The loop alone, with photos and pixel bounds on the device. homing optimizes a change of the "
+                "network's input size; it is scaled to the photo afterwards, which only file to file includes. "
+                f"Memory: {_MEMORY}.",
+                headings=list(loop),
+                rows=[cells(row, loop.values()) for row in self.loop],
+                groups=group_starts([row["batch"] for row in self.loop]),
+            ),
+            Table(
+                name="files",
+                caption="File to file: read, decode, loop, write, release check, catalog; and recall of edited copies.",
+                headings=list(files),
+                rows=[
+                    ["passive", "–", "–", "–", _share(self.files.recall["passive"])],
+                    *(cells(row, files.values()) for row in self.files.rows),
+                ],
+            ),
+        ]
+
+    def figures(self) -> list[Figure]:
+        """The stages of file to file."""
+        rows = self.files.rows
+
+        def draw(canvas: matplotlib.figure.Figure) -> None:
+            axes = canvas.subplots()
+            bar_positions = range(len(rows))
+            begins = [0.0] * len(rows)
+            for stage, color in zip(STAGES, PALETTE, strict=True):
+                widths = [row["stages"][stage] for row in rows]
+                axes.barh(bar_positions, widths, 0.6, left=begins, color=color, label=stage)
+                begins = [begin + width for begin, width in zip(begins, widths, strict=True)]
+            ends = [position + 0.4 for position in bar_positions]
+            axes.vlines([row["ms"] for row in rows], [end - 0.8 for end in ends], ends, "black", label="elapsed time")
+            axes.set_yticks(bar_positions, [_name(row) for row in rows])
+            axes.invert_yaxis()
+            axes.set_xlim(left=0)
+            axes.set_xlabel("ms per photo")
+            axes.grid(visible=False, axis="y")
+            axes.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
+
+        caption = "Time by stage, file to file, summed over all threads. The loop excludes the pixel bound; GPU work "
+        caption += "counts for the stage that waits for it."
+        return [Figure(name="stages", caption=caption, draw=draw, size=(8.0, 1.8 + 0.5 * len(rows)))]
 
 
-def _copy_photos(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
+def copy_photos(source: Path, limit: int | None, folder: Path) -> tuple[list[int], list[str]]:
     """Copy the readable photos under unique names; returns their pixel counts and the errors of the others."""
     folder.mkdir()
     pixels, failures = [], []
@@ -144,7 +295,7 @@ def _copy_photos(source: Path, limit: int | None, folder: Path) -> tuple[list[in
     return pixels, failures
 
 
-def _demo_jpegs(folder: Path) -> Path:
+def demo_jpegs(folder: Path) -> Path:
     """The photos of the demo as JPEG files."""
     folder.mkdir()
     for name, data in demo_photos().items():
@@ -152,3 +303,15 @@ def _demo_jpegs(folder: Path) -> Path:
             converted = image if image.mode in ("L", "RGB") else image.convert("RGB")
             converted.save(folder / f"{Path(name).stem}.jpg", quality=_QUALITY)
     return folder
+
+
+def _name(row: Row) -> str:
+    return "plain loop" if row["name"] == PLAIN.name else f"homing, recipe {row['name']}"
+
+
+def _memory(row: Row) -> str:
+    return "–" if row["memory_mb"] is None else f"{row['memory_mb']:,.0f}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

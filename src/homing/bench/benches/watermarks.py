@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -14,16 +13,21 @@ import numpy as np
 import torch
 
 from homing import codebooks, extractors
+from homing._options import Option, setting
 from homing.activation.recipe import PAPER_BUDGET
-from homing.bench.protocol.config import PASSIVE, BenchConfig, CodebookRun, codebook_runs
-from homing.bench.protocol.copies import describe_copies
-from homing.bench.protocol.descriptor_set import compute_descriptor_set, read_descriptor_set
-from homing.bench.protocol.progress import Progress
+from homing.bench.base import PASSIVE, IndexSettings, Progress
+from homing.bench.codebook_bench import CodebookBench, codebook_runs
+from homing.bench.data import compute_descriptor_set, describe_copies, read_descriptor_set
+from homing.bench.figures import Figure, share_bars
 from homing.bench.protocol.release import ReleaseResult, release_modified
-from homing.bench.scores import Interval, rank_of, recall_intervals
+from homing.bench.published import PAPER_INDEX, published
+from homing.bench.report import CsvTable
+from homing.bench.runs import INTERVALS, LABELS, CodebookRun, recall_shares
+from homing.bench.scores import recall_columns
+from homing.bench.tables import Column, Row, Table, cells, fixed, with_interval
 from homing.codebooks import Codebook
 from homing.edits import PAPER
-from homing.errors import HomingError, UnknownNameError
+from homing.errors import HomingError
 from homing.extractors import Extractor
 from homing.photo import find_photos
 from homing.watermarks.base import Watermark, identifier
@@ -32,189 +36,291 @@ from homing.watermarks.hidden import HiddenWatermark
 from homing.watermarks.settings import BITS
 from homing.watermarks.ssl import SSLDecoder, SSLWatermark
 
-LABELS = [edit.label for edit in PAPER]
-WATERMARKS = ("ssl", "hidden")
+WATERMARKS = {"ssl": "SSL watermark", "hidden": "HiDDeN"}
 METHODS = {PASSIVE: PASSIVE, "activated": "paper"}  # methods by index search, with their recipes
 MAX_WHITENING_ROWS = 10_000  # distractors; enough to estimate a covariance in 512 dimensions
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatermarksBench(BenchConfig):
-    """The configuration of the watermarks bench, and the watermarks to compare activation with.
+class WatermarksSettings(IndexSettings):
+    """The watermarks to compare activation with.
 
-    `hidden` is a file of HiDDeN's networks, by default the bundled one. `ssl_extractor` is the network of SSL
-    watermarks: networks that were not trained to be invariant to edits carry them better. `key` is their secret key.
+    Networks that were not trained to be invariant to edits carry SSL watermarks better.
     """
 
-    watermarks: Sequence[str] = WATERMARKS
-    hidden: Path | None = None
-    ssl_extractor: str = "imagenet-lite0"
-    key: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in self.watermarks:
-            if name not in WATERMARKS:
-                raise UnknownNameError("watermark", name, WATERMARKS)
-        if not 0 <= self.key < 2**63:
-            raise HomingError(f"a key is a whole number from 0 to 2^63 - 1, got {self.key}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class WatermarksRow:
-    """Recall by edit of the copies of the files of one method.
-
-    With a watermark a copy is found if all bits of its identifier are decoded correctly; `bit_accuracy` is the share of
-    correct bits. With an index it is found if its original is the nearest reference with one probe. PSNR and SSIM are
-    means over the modified files.
-    """
-
-    method: str
-    codebook: str | None
-    index: str | None
-    recall: dict[str, float]
-    interval: dict[str, Interval]
-    mean: float
-    mean_interval: Interval
-    bit_accuracy: dict[str, float] | None
-    photos: int
-    modified: int
-    psnr: float | None
-    ssim: float | None
-    seconds_per_photo: float | None
+    watermarks: Sequence[str] = setting(
+        Option("Comma-separated watermarks.", read=str, choices=lambda: WATERMARKS, kind="watermark"),
+        tuple(WATERMARKS),
+    )
+    hidden: Path | None = setting(
+        Option("A file that homing train hidden wrote.", default_text="the bundled one"), None
+    )
+    ssl_extractor: str = setting(
+        Option("The network of SSL watermarks; list networks with: homing extractors."), "imagenet-lite0"
+    )
+    key: int = setting(
+        Option("The key of SSL watermarks: the seed of their directions.", minimum=0, maximum=2**63 - 1), 0
+    )
 
 
 @dataclass(frozen=True)
 class MethodResult:
     """A row and its copies (P, E): names of the files, whether each copy is found, and its number of correct bits."""
 
-    row: WatermarksRow
+    row: Row
     sources: list[str]
     correct: np.ndarray
     correct_bits: np.ndarray | None
 
 
-@dataclass(frozen=True)
-class WatermarksResult:
-    """The results of the bench: for each codebook passive and activated, then each watermark."""
+class Watermarks(CodebookBench):
+    """Compare activation with watermarks at the same PSNR: copies that are found, and identifiers that are read.
 
-    bench: WatermarksBench
-    runs: list[CodebookRun]
-    method_results: list[MethodResult]
-    seconds: float
+    Run the same command again to resume it: descriptors and released files stay in the out folder.
 
+    Example:
 
-def run_watermarks_bench(bench: WatermarksBench, progress: Progress) -> WatermarksResult:
-    """Measure each method; descriptors and released files are cached in the out folder."""
-    started = time.perf_counter()
-    # Load networks before any work: a missing one must not end the run hours later.
-    hidden = _hidden(bench) if "hidden" in bench.watermarks else None
-    network = _ssl_network(bench) if "ssl" in bench.watermarks else None
-    prepared_runs = codebook_runs(bench, progress)
-    ssl = None if network is None else _ssl(bench, network, progress)
-    runs: list[CodebookRun] = []
-    method_results: list[MethodResult] = []
-    for run in prepared_runs:
-        runs.append(run)
-        recipes = run.supported_recipes(list(METHODS.values()))
-        method_results += [
-            _measure_search(run, method, recipe) for method, recipe in METHODS.items() if recipe in recipes
-        ]
-    method_results += [_measure_watermark(runs[0], watermark) for watermark in (ssl, hidden) if watermark is not None]
-    return WatermarksResult(bench, runs, method_results, time.perf_counter() - started)
+        homing bench watermarks --photos held-out/ --out watermarks/
+    """
 
+    title = "Activation compared with watermarks"
+    settings_class = WatermarksSettings
+    settings: WatermarksSettings
 
-def _measure_search(run: CodebookRun, method: str, recipe: str) -> MethodResult:
-    """Measure a method whose copies are found by index search, with one probe."""
-    release_result = run.release(recipe)
-    copies = run.copies(release_result, PAPER, recipe)
-    found = run.search(copies, 1, 1, recipe)
-    correct = (
-        rank_of(found.ids, run.true_ids(release_result).repeat(len(PAPER))).reshape(len(release_result.files), -1) == 0
-    )
-    return _method_result(method, run.codebook, release_result, correct, None)
+    def __init__(self, settings: WatermarksSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.methods: list[MethodResult] = []
 
+    def measure(self) -> None:
+        """Measure passive and activated photos with each codebook, then each watermark."""
+        # Load networks before any work: a missing one must not end the run hours later.
+        wanted = self.settings.watermarks
+        hidden = self._hidden() if "hidden" in wanted else None
+        network = self._ssl_network() if "ssl" in wanted else None
+        runs = codebook_runs(self.settings, self.progress)  # checks all inputs
+        ssl = None if network is None else ssl_watermark(self.settings, network, self.progress)
+        self.measure_runs(runs)
+        for watermark in (ssl, hidden):
+            if watermark is not None:
+                self._measure_watermark(self.runs[0], watermark)
+        self.rows.extend(method.row for method in self.methods)
 
-def _measure_watermark(run: CodebookRun, watermark: Watermark) -> MethodResult:
-    """Measure a watermark, whose copies are found by decoding their identifier."""
-    folder = run.config.out / "released" / "watermarks" / watermark.name
-    with run.progress(f"{watermark.name}: watermarking", len(run.originals)) as advance:
-        release_result = release_modified(
-            run.originals,
-            folder,
-            modify=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
-            key=f"{watermark.fingerprint} {PAPER_BUDGET}",
-            advance=advance,
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Measure passive and activated photos, whose copies are found by index search with one probe."""
+        supported = run.supported_recipes(list(METHODS.values()))
+        for method, recipe in METHODS.items():
+            if recipe in supported:
+                release_result = run.release(recipe)
+                copies = run.copies(release_result.files, PAPER, recipe)
+                found = run.search(copies, 1, 1, recipe)
+                correct = run.copy_search(recipe, release_result.files, PAPER, found, 1).correct
+                self.methods.append(_result(method, run.codebook, release_result, correct, None))
+
+    def _measure_watermark(self, run: CodebookRun, watermark: Watermark) -> None:
+        """Measure a watermark, whose copies are found by decoding their identifier."""
+        out, decoder = self.settings.out, watermark.decoder
+        with self.progress(f"{watermark.name}: watermarking", len(run.originals)) as advance:
+            release_result = release_modified(
+                run.originals,
+                out / "released" / "watermarks" / watermark.name,
+                modify=partial(mark, watermark=watermark, budget=PAPER_BUDGET),
+                key=f"{watermark.fingerprint} {PAPER_BUDGET}",
+                advance=advance,
+            )
+        if not release_result.files:
+            raise HomingError(f"no photo could be watermarked; the first error: {release_result.failures[0]}")
+        self.failures += release_result.failures
+        with self.progress(f"{watermark.name}: editing", len(release_result.files)) as advance:
+            scores = describe_copies(decoder, release_result.files, PAPER, out, advance)
+        files = {original.source: original.file for original in run.originals}
+        hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in release_result.files]
+        messages = torch.stack([identifier(each, decoder.dim) for each in hashes]).numpy()
+        correct_bits = ((scores > 0) == messages[:, None]).sum(axis=2)
+        self.methods.append(_result(watermark.name, None, release_result, correct_bits == decoder.dim, correct_bits))
+
+    def _hidden(self) -> HiddenWatermark:
+        watermark = HiddenWatermark.load(self.settings.hidden)
+        if watermark.decoder.dim != BITS:
+            raise HomingError(
+                f"{self.settings.hidden} hides {watermark.decoder.dim} bits; train one with --bits {BITS}"
+            )
+        return watermark
+
+    def _ssl_network(self) -> Extractor:
+        network = extractors.load(self.settings.ssl_extractor)
+        if network.dim < BITS:
+            raise HomingError(
+                f"{BITS} bits need as many dimensions, '{network.name}' has {network.dim}; choose another"
+            )
+        if network.name not in codebooks.available() and self.settings.distractor_photos is None:
+            raise HomingError(
+                f"'{network.name}' has no bundled distractors to whiten SSL watermarks on; give photos with "
+                "--distractor-photos"
+            )
+        return network
+
+    def summary(self) -> str:
+        """What was measured, in one line."""
+        bits = f"an identifier of {BITS} bits"
+        return f"Recall of edited copies, by index search with one probe or by {bits}: {self.among()}"
+
+    def about(self) -> Mapping[str, object]:
+        """The settings as results.json and the page show them."""
+        return {
+            **self.counts(),
+            "edits": LABELS,
+            "watermarks": self.settings.watermarks,
+            "bits": BITS,
+            "budget": str(PAPER_BUDGET),
+            "key": self.settings.key,
+            "intervals": INTERVALS,
+        }
+
+    def terminal(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """A row for each edit."""
+        names = [_name(row) if row["codebook"] is None else f"{row['method']},\n{row['codebook']}" for row in self.rows]
+        lines = [[label, *(f"{row['recall'][label]:.2f}" for row in self.rows)] for label in LABELS]
+        lines.append(["mean", *(f"{row['mean']:.3f}" for row in self.rows)])
+        lines.append(["bit accuracy", *map(_accuracy, self.rows)])
+        lines.append(["PSNR, dB", *(fixed(row["psnr"], 1) for row in self.rows)])
+        return ["edit", *names], lines
+
+    def tables(self) -> list[Table]:
+        """The paper's last table, further figures, and the share of correct bits."""
+        bits = [row for row in self.rows if row["bit_accuracy"] is not None]
+        accuracy = Table(
+            name="bits",
+            caption=f"The share of correct bits of {BITS}, by edit; 0.5 is expected at random.",
+            headings=["method", *LABELS, "mean"],
+            rows=[
+                [_name(row), *(f"{row['bit_accuracy'][label]:.3f}" for label in LABELS), _accuracy(row)] for row in bits
+            ],
         )
-    if not release_result.files:
-        raise HomingError(f"no photo could be watermarked; the first error: {release_result.failures[0]}")
-    run.failures.extend(release_result.failures)
-    with run.progress(f"{watermark.name}: editing", len(release_result.files)) as advance:
-        scores = describe_copies(watermark.decoder, release_result.files, PAPER, run.config.out, advance)
-    files = {original.source: original.file for original in run.originals}
-    hashes = [sha256(files[each.source].read_bytes()).hexdigest() for each in release_result.files]
-    messages = torch.stack([identifier(each, watermark.decoder.dim) for each in hashes]).numpy()
-    correct_bits = ((scores > 0) == messages[:, None]).sum(axis=2)
-    return _method_result(watermark.name, None, release_result, correct_bits == watermark.decoder.dim, correct_bits)
+        return [self._table(), self._details(), *([accuracy] if bits else [])]
+
+    def _table(self) -> Table:
+        """The paper's last table: measured rows, then published ones."""
+        ours = [
+            [_name(row), _index(row), *(f"{share:.2f}" for share in row["recall"].values()), f"{row['mean']:.3f}"]
+            for row in self.rows
+        ]
+        methods = {recipe: method for method, recipe in METHODS.items()}
+        theirs = [
+            ([methods[row["recipe"]], f"{PAPER_INDEX} (published)"], row)
+            for row in published()["table"]
+            if (row["index"], row["probes"]) == (PAPER_INDEX, 1) and row["recipe"] in methods
+        ]
+        theirs += [([WATERMARKS[row["name"]], "(published)"], row) for row in published()["watermarks"]]
+        lines = [
+            [*head, *(f"{row['recall'][label]:.2f}" for label in LABELS), f"{row['mean']:.2f}"] for head, row in theirs
+        ]
+        return Table(
+            name="table",
+            caption="Recall by edit. With an index, the original is the nearest reference with one probe; with a "
+            f"watermark, all {BITS} bits of the identifier are decoded correctly. Published rows are of SSCD and DINO "
+            "among a million references (Fernandez et al., 2023).",
+            headings=["method", "index", *LABELS, "mean"],
+            rows=[*ours, *lines],
+            groups=[len(ours)],
+        )
+
+    def _details(self) -> Table:
+        columns: dict[str, Column] = {
+            "method": _name,
+            "index": _index,
+            "mean, 95 % interval": lambda row: with_interval(row["mean"], row["mean_interval"]),
+            "bit accuracy": _accuracy,
+            "PSNR, dB": lambda row: fixed(row["psnr"], 1),
+            "SSIM": lambda row: fixed(row["ssim"], 3),
+            "modified": lambda row: f"{row['modified']} of {row['photos']}" if row["modified"] else "",
+            "s per photo": lambda row: fixed(row["seconds_per_photo"], 2) if row["modified"] else "",
+        }
+        return Table(
+            name="details",
+            caption="The mean over the edits with its interval, the share of correct bits, and quality of the files as "
+            "written: all methods have the same budget and the same PSNR.",
+            headings=list(columns),
+            rows=[cells(row, columns.values()) for row in self.rows],
+        )
+
+    def figures(self) -> list[Figure]:
+        """Recall by edit with intervals, with the first codebook."""
+        first = self.rows[0]["codebook"]
+        shares = {_name(row): recall_shares(row) for row in self.rows if row["codebook"] in (first, None)}
+        caption = f"Recall by edit with 95 % intervals, {first}, one probe."
+        return [share_bars("recall", caption, LABELS, shares, "recall")]
+
+    def csv(self) -> CsvTable:
+        """A row for each copy."""
+        return CsvTable(
+            name="copies",
+            content="every copy",
+            headings=["method", "codebook", "photo", "edit", "is_correct", "correct_bits"],
+            rows=self._lines(),
+        )
+
+    def _lines(self) -> Iterator[list[object]]:
+        for each in self.methods:
+            for photo, source in enumerate(each.sources):
+                for i, label in enumerate(LABELS):
+                    correct_bits = "" if each.correct_bits is None else int(each.correct_bits[photo, i])
+                    head = [each.row["method"], each.row["codebook"] or "", source, label]
+                    yield [*head, int(each.correct[photo, i]), correct_bits]
 
 
-def _method_result(
+def _result(
     method: str,
     codebook: Codebook | None,
     release_result: ReleaseResult,
     correct: np.ndarray,
     correct_bits: np.ndarray | None,
 ) -> MethodResult:
-    intervals = recall_intervals(correct)
-    row = WatermarksRow(
-        method=method,
-        codebook=None if codebook is None else codebook.name,
-        index=None if codebook is None else codebook.spec,
-        recall=dict(zip(LABELS, correct.mean(axis=0).tolist(), strict=True)),
-        interval=dict(zip(LABELS, intervals.by_edit, strict=True)),
-        mean=float(correct.mean()),
-        mean_interval=intervals.mean,
-        bit_accuracy=None
-        if correct_bits is None
-        else dict(zip(LABELS, (correct_bits / BITS).mean(axis=0).tolist(), strict=True)),
-        photos=len(release_result.files),
-        modified=len(release_result.qualities),
-        psnr=fmean(quality.psnr for quality in release_result.qualities) if release_result.qualities else None,
-        ssim=fmean(quality.ssim for quality in release_result.qualities) if release_result.qualities else None,
-        seconds_per_photo=None if method == PASSIVE else release_result.seconds / len(release_result.files),
-    )
+    """The recall by edit of the copies of the files of one method.
+
+    With a watermark a copy is found if all bits of its identifier are decoded correctly; `bit_accuracy` is the share of
+    correct bits. With an index it is found if its original is the nearest reference with one probe.
+    """
+    qualities, photos = release_result.qualities, len(release_result.files)
+    accuracy = None if correct_bits is None else (correct_bits / BITS).mean(axis=0).tolist()
+    row = {
+        "method": method,
+        "codebook": None if codebook is None else codebook.name,
+        "index": None if codebook is None else codebook.spec,
+        **recall_columns(LABELS, correct),
+        "bit_accuracy": None if accuracy is None else dict(zip(LABELS, accuracy, strict=True)),
+        "photos": photos,
+        "modified": len(qualities),
+        "psnr": fmean(quality.psnr for quality in qualities) if qualities else None,
+        "ssim": fmean(quality.ssim for quality in qualities) if qualities else None,
+        "seconds_per_photo": None if method == PASSIVE else release_result.seconds / photos,
+    }
     return MethodResult(row, [file.source for file in release_result.files], correct, correct_bits)
 
 
-def _hidden(bench: WatermarksBench) -> HiddenWatermark:
-    watermark = HiddenWatermark.load(bench.hidden)
-    if watermark.decoder.dim != BITS:
-        raise HomingError(f"{bench.hidden} hides {watermark.decoder.dim} bits; train one with --bits {BITS}")
-    return watermark
-
-
-def _ssl_network(bench: WatermarksBench) -> Extractor:
-    network = extractors.load(bench.ssl_extractor)
-    if network.dim < BITS:
-        raise HomingError(f"{BITS} bits need as many dimensions, '{network.name}' has {network.dim}; choose another")
-    if network.name not in codebooks.available() and bench.distractor_photos is None:
-        raise HomingError(
-            f"'{network.name}' has no bundled distractors to whiten SSL watermarks on; give photos with "
-            "--distractor-photos"
-        )
-    return network
-
-
-def _ssl(bench: WatermarksBench, network: Extractor, progress: Progress) -> SSLWatermark:
+def ssl_watermark(settings: WatermarksSettings, network: Extractor, progress: Progress) -> SSLWatermark:
     """The SSL watermark, whitened on the distractors bundled with the network, or else on those of the bench."""
+    given = settings.distractor_photos
     if network.name in codebooks.available():
         book = codebooks.load(network.name)
         rows = book.decode(codebooks.bundled_distractors(book).codes[:MAX_WHITENING_ROWS]).numpy()
-    elif bench.distractor_photos is not None and bench.distractor_photos.is_file():
-        rows = read_descriptor_set(bench.distractor_photos, network, MAX_WHITENING_ROWS).descriptors
+    elif given is not None and given.is_file():
+        rows = read_descriptor_set(given, network, MAX_WHITENING_ROWS).descriptors
     else:
-        assert bench.distractor_photos is not None, "checked with the network"
-        photos = find_photos([bench.distractor_photos])[:MAX_WHITENING_ROWS]
+        assert given is not None, "checked with the network"
+        photos = find_photos([given])[:MAX_WHITENING_ROWS]
         with progress(f"{network.name}: describing the distractors", len(photos)) as advance:
-            rows = compute_descriptor_set(network, photos, len(photos), bench.out, advance).descriptors
-    return SSLWatermark(SSLDecoder(network, rows, bits=BITS, key=bench.key))
+            rows = compute_descriptor_set(network, photos, len(photos), settings.out, advance).descriptors
+    return SSLWatermark(SSLDecoder(network, rows, bits=BITS, key=settings.key))
+
+
+def _name(row: Row) -> str:
+    return WATERMARKS.get(row["method"]) or str(row["method"])
+
+
+def _index(row: Row) -> str:
+    """Codebook and spec: several codebooks may have the same spec."""
+    return ", ".join(dict.fromkeys(each for each in (row["codebook"], row["index"]) if each))
+
+
+def _accuracy(row: Row) -> str:
+    return "" if row["bit_accuracy"] is None else f"{fmean(row['bit_accuracy'].values()):.3f}"

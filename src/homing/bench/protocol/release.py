@@ -15,7 +15,7 @@ from homing import __version__
 from homing._io.files import report_write_errors, write_atomically
 from homing.activation import Recipe, activate_batch
 from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
-from homing.bench.protocol.cache import file_state
+from homing.bench.data import file_state
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor

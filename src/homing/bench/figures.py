@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 from homing._extras import load_extra
-from homing.bench.results.document import Figure
+from homing.bench.tables import STEM
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.figure
 
 GRAY, ACCENT = "#858c96", "#1f5fa8"
-_OTHERS = (
-    "#d55e00",
-    "#009e73",
-    "#b0559c",
-    "#c79a00",
-    "#56b4e9",
-)  # after Okabe and Ito: distinguishable with color blindness
+# After Okabe and Ito: distinguishable with color blindness.
+_OTHERS = ("#d55e00", "#009e73", "#b0559c", "#c79a00", "#56b4e9")
 PALETTE = (ACCENT, *_OTHERS, GRAY)
 _INK, _LINE = "#3c4450", "#e3e6ea"
 _STYLE = {
@@ -53,6 +49,22 @@ _STYLE = {
 }
 
 
+Share = tuple[float, float, float]  # with both ends of its interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A figure: `draw` is called with an empty matplotlib figure."""
+
+    name: str  # of its files, without a suffix
+    caption: str
+    draw: Callable[[matplotlib.figure.Figure], None]
+    size: tuple[float, float] = (6.4, 3.8)  # inches
+
+    def __post_init__(self) -> None:
+        assert STEM.fullmatch(self.name), self.name
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A rendered figure."""
@@ -68,9 +80,7 @@ def colors(names: Sequence[str]) -> dict[str, str]:
     return {name: known.get(name) or next(others) for name in names}
 
 
-def bars(
-    axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[tuple[float, float, float]]]
-) -> dict[str, list[float]]:
+def bars(axes: matplotlib.axes.Axes, shares: Mapping[str, Sequence[Share]]) -> dict[str, list[float]]:
     """Draw grouped bars: for each name one share per group, with both ends of its interval.
 
     Returns the positions of the bars of each name.
@@ -85,6 +95,27 @@ def bars(
         axes.errorbar(bar_positions[name], heights, yerr=reach, fmt="none", ecolor=_INK, elinewidth=0.7)
     axes.grid(visible=False, axis="x")
     return bar_positions
+
+
+def share_bars(
+    name: str, caption: str, labels: Sequence[str], shares: Mapping[str, Sequence[Share]], ylabel: str
+) -> Figure:
+    """A figure of grouped bars: for each name a share per label, with both ends of its interval."""
+
+    def draw(canvas: matplotlib.figure.Figure) -> None:
+        axes = canvas.subplots()
+        bars(axes, shares)
+        axes.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
+        axes.set_ylim(0, 1.02)
+        axes.set_ylabel(ylabel)
+        axes.legend(ncols=len(shares), loc="lower left", bbox_to_anchor=(0, 1))
+
+    return Figure(name=name, caption=caption, draw=draw, size=(8.0, 3.8))
+
+
+def numbered_name(name: str, number: int) -> str:
+    """The name of a figure; from the second of its kind on, with its number."""
+    return name if number == 1 else f"{name}-{number}"
 
 
 def draw(figure: Figure) -> Drawing:

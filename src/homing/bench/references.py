@@ -1,10 +1,11 @@
-"""The references a bench searches: photos among distractors, as codes in an index and as full descriptors."""
+"""What a bench searches: photos among distractors, as codes in an index and as full descriptors; or a collection."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import faiss
@@ -12,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing.bench.protocol.descriptor_set import DescriptorSet
+from homing.bench.data import DescriptorSet
+from homing.bench.scores import rank_of
 from homing.codebooks import Codebook
+from homing.collection import Collection, SearchResult
 from homing.indexes import FaissIndex, ranking
 
 Probes = int | Literal["exact"]
@@ -35,6 +38,12 @@ class Neighbors(NamedTuple):
     def top1(self) -> Neighbors:
         """The nearest reference of each query, copied so that the rest can be freed."""
         return Neighbors(self.distances[:, :1].copy(), self.ids[:, :1].copy())
+
+    def nearest(self, query: int, names: Sequence[str]) -> list[str]:
+        """Name and distance of the nearest reference: no name for a distractor, both empty if nothing was found."""
+        number = int(self.ids[query, 0])
+        name = names[number] if 0 <= number < len(names) else ""
+        return [name, "" if number < 0 else f"{self.distances[query, 0]:.5f}"]
 
 
 class Milliseconds(NamedTuple):
@@ -106,26 +115,30 @@ class References:
             [self._index.codes_scanned(chunk, probes, probe_radius) for chunk in _query_chunks(descriptors)]
         )
 
-    def search_ms(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
-        """Milliseconds per search for one of these (Q, D) descriptors."""
+    def search_ms(
+        self,
+        descriptors: np.ndarray,
+        k: int,
+        probes: int | None,
+        *,
+        probe_radius: float | None = None,
+        rerank: int | None = None,
+    ) -> float:
+        """Milliseconds per search for one of these descriptors, with homing."""
+        queries = descriptors[:_MAX_TIMED_QUERIES]
+        return _milliseconds(
+            lambda i: self.search(queries[i : i + 1], k, probes, probe_radius=probe_radius, rerank=rerank), len(queries)
+        )
+
+    def index_ms(self, descriptors: np.ndarray, k: int, probes: int) -> Milliseconds:
+        """Milliseconds per search of the index alone for one of these (Q, D) descriptors."""
         queries = torch.from_numpy(np.array(descriptors[:_MAX_TIMED_QUERIES], dtype=np.float32))
         transformed = self._codebook.transform(queries)
         raw: Any = self._index.faiss
-        with _single_thread():
-            ours = _milliseconds(lambda i: self._index.search(queries[i : i + 1], k, probes), len(queries))
-            theirs = _milliseconds(lambda i: raw.search(transformed[i : i + 1], k), len(queries))
-        return Milliseconds(ours, theirs)
-
-    def search_ms_with(
-        self, descriptors: np.ndarray, k: int, *, probes: int | None, probe_radius: float | None, rerank: int | None
-    ) -> float:
-        """Milliseconds per search with homing, with these search options."""
-        queries = descriptors[:_MAX_TIMED_QUERIES]
-        with _single_thread():
-            return _milliseconds(
-                lambda i: self.search(queries[i : i + 1], k, probes, probe_radius=probe_radius, rerank=rerank),
-                len(queries),
-            )
+        return Milliseconds(
+            _milliseconds(lambda i: self._index.search(queries[i : i + 1], k, probes), len(queries)),
+            _milliseconds(lambda i: raw.search(transformed[i : i + 1], k), len(queries)),
+        )
 
     def _descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         photos = len(self._originals)
@@ -156,6 +169,33 @@ class References:
             first += len(chunk)
 
 
+@dataclass(frozen=True)
+class CollectionSearch:
+    """Searches of a collection for copies of P photos with E edits: the matches of each copy, and ranks (P, E)."""
+
+    matches: list[SearchResult]
+    ranks: np.ndarray
+
+    @property
+    def correct(self) -> np.ndarray:
+        """Whether the nearest match of each copy is its photo: (P, E)."""
+        return np.asarray(self.ranks == 0)
+
+
+def search_collection(
+    collection: Collection, copies: Tensor, photos: Sequence[str], *, k: int, probes: int | None
+) -> CollectionSearch:
+    """Search for the (P, E, D) copies of these photos of a collection; None is its default number of probes."""
+    matches = collection.search_descriptors(copies.flatten(0, 1), k=k, probes=probes)
+    numbers = {photo: number for number, photo in enumerate(photos)}
+    ids = np.full((len(matches), k), -1)
+    for query, found in enumerate(matches):
+        for rank, match in enumerate(found):
+            ids[query, rank] = numbers.get(match.photo, len(photos))  # distractors and other references are wrong
+    ranks = rank_of(ids, np.arange(len(photos)).repeat(copies.shape[1]))
+    return CollectionSearch(matches, ranks.reshape(copies.shape[:2]))
+
+
 def _query_chunks(descriptors: np.ndarray) -> Iterator[Tensor]:
     for start in range(0, len(descriptors), _QUERIES_AT_ONCE):
         yield torch.from_numpy(np.array(descriptors[start : start + _QUERIES_AT_ONCE], dtype=np.float32))
@@ -172,10 +212,25 @@ def _single_thread() -> Iterator[None]:
 
 
 def _milliseconds(search: Callable[[int], object], count: int) -> float:
-    """The median over the queries: the first searches, with cold caches, do not affect it."""
+    """The median over the queries, on one core: the first searches, with cold caches, do not affect it."""
     seconds = []
-    for i in range(count):
-        started = time.perf_counter()
-        search(i)
-        seconds.append(time.perf_counter() - started)
+    with _single_thread():
+        for i in range(count):
+            started = time.perf_counter()
+            search(i)
+            seconds.append(time.perf_counter() - started)
     return 1000 * float(np.median(seconds))
+
+
+def format_probes(probes: Probes, has_cells: bool) -> str:
+    """The number of probes as a table cell; a dash for an index without cells."""
+    return str(probes) if has_cells or probes == "exact" else "–"
+
+
+def describe_probes(probes: Probes, has_cells: bool) -> str:
+    """The number of probes as words."""
+    if probes == "exact":
+        return "exact"
+    if not has_cells:
+        return "no cells"
+    return "1 probe" if probes == 1 else f"{probes} probes"

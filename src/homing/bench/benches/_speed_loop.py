@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -52,17 +51,6 @@ class LoopConfig:
 PLAIN = LoopConfig(replace(RECIPES["paper"], name="plain", summary="recipe paper in the plain loop"), plain)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoopRow:
-    """One loop with one batch size: the median of its rounds, and the additional memory it used."""
-
-    name: str
-    batch: int
-    ms: float
-    rounds: list[float]
-    memory_mb: float | None
-
-
 def time_loops(
     loop_configs: Sequence[LoopConfig],
     images: Sequence[Tensor],
@@ -72,7 +60,7 @@ def time_loops(
     extractor: Extractor,
     codebook: Codebook,
     advance: Callable[[], None],
-) -> list[LoopRow]:
+) -> list[dict[str, Any]]:
     """Time each loop on the same batch of each size; loops alternate, so that other load affects all of them.
 
     On a GPU homing's network is compiled in the first round, which is not counted. A batch larger than the number
@@ -89,39 +77,36 @@ def time_loops(
         memory: dict[str, float | None] = dict.fromkeys(calls)
         for _ in range(rounds + 1):
             for name, call in calls.items():
-                with _gpu_memory(extractor.device) as peak:
-                    ms_per_photo[name].append(1000 * _seconds(call, extractor.device) / batch)
-                memory[name] = peak.mb
+                seconds, memory[name] = _timed(call, extractor.device)
+                ms_per_photo[name].append(1000 * seconds / batch)
                 advance()
         rows += [
-            LoopRow(name=name, batch=batch, ms=median(counted), rounds=counted, memory_mb=memory[name])
+            {"name": name, "batch": batch, "ms": median(counted), "rounds": counted, "memory_mb": memory[name]}
             for name, (_, *counted) in ms_per_photo.items()
         ]
     return rows
 
 
 def measure_memory(
-    rows: Sequence[LoopRow],
+    rows: Sequence[dict[str, Any]],
     loop_configs: Sequence[LoopConfig],
     photos: Sequence[Path],
     *,
     codebook: str,
     advance: Callable[[], None],
-) -> list[LoopRow]:
-    """The rows with the memory of each loop on a CPU, measured in a new process."""
+) -> None:
+    """Add the memory of each loop on a CPU to its row, measured in a new process."""
     known = {config.name: config for config in loop_configs}
-    measured = []
     context = get_context("forkserver")  # its processes share nothing with this one, but have all modules imported
     context.set_forkserver_preload([__name__])
     for row in rows:
         try:
             with ProcessPoolExecutor(1, mp_context=context, initializer=_ignore_interrupts) as pool:
-                peak = pool.submit(_peak_mb, known[row.name], _repeat_to_size(photos, row.batch), codebook).result()
+                batch = _repeat_to_size(photos, row["batch"])
+                row["memory_mb"] = pool.submit(_peak_mb, known[row["name"]], batch, codebook).result()
         except BrokenProcessPool as error:
-            raise HomingError(f"not enough memory for batches of {row.batch}; give smaller --batches") from error
-        measured.append(replace(row, memory_mb=peak))
+            raise HomingError(f"not enough memory for batches of {row['batch']}; give smaller --batches") from error
         advance()
-    return measured
 
 
 def _ignore_interrupts() -> None:
@@ -138,24 +123,6 @@ def _peak_mb(config: LoopConfig, photos: Sequence[Path], codebook: str) -> float
     before = memory_in_use(peak=True)
     call()
     return (memory_in_use(peak=True) - before) / MB
-
-
-@dataclass
-class _Peak:
-    mb: float | None = None
-
-
-@contextmanager
-def _gpu_memory(device: torch.device) -> Iterator[_Peak]:
-    """Peak GPU memory above that at the start; None on a CPU."""
-    peak = _Peak()
-    if device.type != "cuda":
-        yield peak
-        return
-    before = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    yield peak
-    peak.mb = (torch.cuda.max_memory_allocated() - before) / MB
 
 
 def _call(
@@ -176,11 +143,17 @@ def _repeat_to_size(items: Sequence[Item], batch: int) -> list[Item]:
     return list(islice(cycle(items), batch))
 
 
-def _seconds(call: Callable[[], object], device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+def _timed(call: Callable[[], object], device: torch.device) -> tuple[float, float | None]:
+    """Seconds of a call, and its peak GPU memory above that before, in MB; None on a CPU."""
+    if device.type != "cuda":
+        started = time.perf_counter()
+        call()
+        return time.perf_counter() - started, None
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    torch.cuda.synchronize()
     started = time.perf_counter()
     call()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - started
+    torch.cuda.synchronize()
+    seconds = time.perf_counter() - started
+    return seconds, (torch.cuda.max_memory_allocated() - before) / MB

@@ -1,12 +1,16 @@
-"""File to file: time of releasing photos by stage, and recall of their edited copies."""
+"""File to file: the time of releasing photos by stage, and the recall of their edited copies."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,12 +18,12 @@ from typing import Any
 from homing import codebooks
 from homing._io.files import write_atomically
 from homing.activation.release_check import ReleaseCheck
-from homing.bench.benches.speed_loop import LoopConfig
+from homing.bench.base import PASSIVE, Progress
+from homing.bench.benches._speed_loop import LoopConfig
+from homing.bench.data import uncached_copies
 from homing.bench.demo import passive_and_released
-from homing.bench.protocol.config import PASSIVE
-from homing.bench.protocol.progress import Progress
-from homing.bench.retrieval import Probes, recall, search_copies
-from homing.bench.stopwatch import Stopwatch
+from homing.bench.references import search_collection
+from homing.bench.tables import Row
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection.release import release_photos
@@ -32,7 +36,6 @@ from homing.perception.quality import measure_batch
 from homing.photo import Photo, find_photos
 
 COLLECTION = "speed.homing"
-ONE_PROBE: Probes = 1
 STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
     "decode": (Photo.decode, Photo.pixels),
     "describe": (describe_images,),
@@ -48,25 +51,74 @@ STAGES: dict[str, tuple[Callable[..., Any], ...]] = {
 """The stages of releasing a photo, and the functions of each."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileRow:
-    """One loop, file to file: the median of its rounds, and the milliseconds of each stage, all per photo.
+class Stopwatch:
+    """Seconds by stage, summed over all threads.
 
-    Stages run in parallel threads, so that they can add up to more than the elapsed time.
+    Stages have an order. A later stage inside an earlier one is counted on its own; an earlier stage inside a later one
+    belongs to the later one: decoding a file again during the release check counts as the check.
     """
 
-    name: str
-    ms: float
-    photos_per_second: float
-    rounds: list[float]
-    stages: dict[str, float]
+    def __init__(self, stages: Sequence[str]) -> None:
+        self.seconds = dict.fromkeys(stages, 0.0)
+        self._order = list(stages)
+        self._open: ContextVar[tuple[str, ...]] = ContextVar("open", default=())  # inherited by threads
+        self._lock = threading.Lock()
+
+    def timed(self, stage: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, wrapped so that its time counts for this stage."""
+        position = self._order.index(stage)
+
+        @wraps(function)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            around = self._open.get()[-1:]
+            if around and self._order.index(around[0]) >= position:
+                return function(*args, **kwargs)
+            token = self._open.set((*self._open.get(), stage))
+            started = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                seconds = time.perf_counter() - started
+                self._open.reset(token)
+                with self._lock:
+                    self.seconds[stage] += seconds
+                    for each in around:
+                        self.seconds[each] -= seconds
+
+        return counted
+
+    @contextmanager
+    def timing(self, stages: Mapping[str, Sequence[Callable[..., Any]]]) -> Iterator[None]:
+        """Time every call of these functions and methods of homing inside the context."""
+        with ExitStack() as stack:
+            for stage, functions in stages.items():
+                for function in functions:
+                    for owner, name in _owners(function):
+                        stack.callback(setattr, owner, name, vars(owner)[name])
+                        setattr(owner, name, self._counted(stage, vars(owner)[name]))
+            yield
+
+    def _counted(self, stage: str, value: Any) -> Any:
+        if isinstance(value, classmethod):
+            return classmethod(self.timed(stage, value.__func__))
+        return self.timed(stage, value)
+
+
+def _owners(function: Callable[..., Any]) -> list[tuple[Any, str]]:
+    """Where callers look up a method or function: its class, or every module that imported it."""
+    module = sys.modules[function.__module__]
+    if "." in function.__qualname__:
+        owner, name = function.__qualname__.split(".")
+        return [(getattr(module, owner), name)]
+    modules = [each for name, each in list(sys.modules.items()) if name.split(".")[0] == "homing"]
+    return [(module, name) for module in modules for name, value in list(vars(module).items()) if value is function]
 
 
 @dataclass(frozen=True)
 class FilesResult:
     """Rows; recall by loop and of passive, None without distractors; errors of photos that could not be released."""
 
-    rows: list[FileRow]
+    rows: list[Row]
     recall: dict[str, float | None]
     distractors: int
     failures: list[str]
@@ -154,10 +206,14 @@ def _release(
         return outcomes, time.perf_counter() - started
 
 
-def _row(name: str, rounds: list[float], stopwatch: Stopwatch, released: int) -> FileRow:
+def _row(name: str, rounds: list[float], stopwatch: Stopwatch, released: int) -> Row:
+    """One loop, file to file: the median of its rounds, and the milliseconds of each stage, all per photo.
+
+    Stages run in parallel threads, so that they can add up to more than the elapsed time.
+    """
     ms = median(rounds)
     stages = {stage: 1000 * seconds / released for stage, seconds in stopwatch.seconds.items()}
-    return FileRow(name=name, ms=ms, photos_per_second=1000 / ms, rounds=rounds, stages=stages)
+    return {"name": name, "ms": ms, "photos_per_second": 1000 / ms, "rounds": rounds, "stages": stages}
 
 
 def _recalls(
@@ -168,9 +224,9 @@ def _recalls(
     for name, outcomes in first_rounds.items():
         with Collection.open(folder / name / COLLECTION, extractor=extractor) as collection:
             before, after = passive_and_released(outcomes)
-            search = partial(collection.search_descriptors, k=1, probes=ONE_PROBE)
             sets = {name: after} if recalls else {PASSIVE: before, name: after}
             for each, released in sets.items():
-                queries = search_copies(extractor, released, PAPER, {ONE_PROBE: search}, advance)
-                recalls[each] = recall(queries, probes=ONE_PROBE)
+                copies = uncached_copies(extractor, released, PAPER, advance)
+                search = search_collection(collection, copies, [photo.source for photo in released], k=1, probes=1)
+                recalls[each] = float(search.correct.mean())
     return recalls

@@ -1,0 +1,275 @@
+"""A bench that measures one codebook after the other; the checks of its input, and what it trains itself."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from homing import codebooks, extractors
+from homing._io.files import prepare_output_folder, report_write_errors, write_atomically
+from homing._io.parallel import prefetch_map
+from homing.bench.base import Bench, IndexSettings, PhotoSettings, Progress
+from homing.bench.data import (
+    DescriptorSet,
+    bundled_descriptor_set,
+    cache_key,
+    check_bundled_distractors,
+    compute_descriptor_set,
+    file_state,
+    photo_states,
+    read_descriptor_set,
+    refuse_inside,
+    refuse_overlap,
+)
+from homing.bench.protocol.release import ReleasedPhoto
+from homing.bench.runs import CodebookRun, CopySearch
+from homing.codebooks import Codebook
+from homing.codebooks.faiss_training import build_quantizer
+from homing.errors import HomingError, PhotoError
+from homing.extractors import Extractor, describe_images
+from homing.extractors.base import default_batch_size
+from homing.photo import LocalPhoto, Photo, find_photos
+from homing.training.codebooks import codebook_from_descriptors
+
+
+class CodebookBench(Bench):
+    """A bench that measures one codebook after the other."""
+
+    settings: PhotoSettings
+
+    def __init__(self, settings: PhotoSettings, progress: Progress, command: str = "") -> None:
+        super().__init__(settings, progress, command)
+        self.runs: list[CodebookRun] = []
+        self.searches: list[CopySearch] = []
+
+    def measure(self) -> None:
+        """Measure each codebook."""
+        self.measure_runs(codebook_runs(self.settings, self.progress))
+
+    def measure_runs(self, runs: Iterator[CodebookRun]) -> None:
+        """Measure these codebooks, one after the other."""
+        for run in runs:
+            self.runs.append(run)
+            self.measure_codebook(run)
+            self.failures += run.failures
+
+    @abstractmethod
+    def measure_codebook(self, run: CodebookRun) -> None:
+        """Measure one codebook."""
+
+    def numbers(self) -> Mapping[str, object]:
+        """The codebooks."""
+        books = [run.codebook for run in self.runs]
+        return {
+            "codebooks": {
+                book.name: {"fingerprint": book.fingerprint, "extractor_fingerprint": book.extractor_fingerprint}
+                for book in books
+            }
+        }
+
+    def counts(self) -> dict[str, object]:
+        """The numbers of photos and distractors, with which the settings of a report begin."""
+        first = self.runs[0]
+        distractors = {
+            "photos": first.distractors.photos,
+            "descriptors": len(first.distractors.descriptors),
+            "bundled": first.distractors.codes is not None,
+        }
+        return {"photos": len(first.originals), "distractors": distractors}
+
+    def among(self) -> str:
+        """The numbers of photos, references and distractors, in one sentence."""
+        first = self.runs[0]
+        photos, distractors = len(first.originals), len(first.distractors.descriptors)
+        text = f"{photos:,} photos among {photos + distractors:,} references, {distractors:,} of them distractors"
+        if first.distractors.codes is not None:
+            return f"{text} bundled with the codebook, compared by their codes in every search."
+        return f"{text}, from {first.distractors.photos:,} distinct photos."
+
+
+def codebook_runs(settings: PhotoSettings, progress: Progress) -> Iterator[CodebookRun]:
+    """Each codebook, ready to be measured, one after the other; all checks are made before the first."""
+    index = settings if isinstance(settings, IndexSettings) and settings.index else None
+    books = _load_codebooks(settings.books, index.index if index else ())
+    # Check everything before any work: a missing file must not end the run hours later.
+    networks = [_load_extractor(book) for book in books]
+    trained = extractors.load(index.extractor) if index else None
+    photos = find_photos([settings.photos])[: settings.limit]
+    distractor_photos = _check_inputs(settings, photos, index.train_photos if index else None)
+    if index and index.train_photos and trained:
+        check_specs(index.index, index.train_photos, trained, index.descriptors)
+    if settings.distractor_photos is None:
+        for book in books:
+            check_bundled_distractors(book)
+    elif settings.distractor_photos.is_file():
+        for network in {each.fingerprint: each for each in [*networks, *([trained] if trained else [])]}.values():
+            read_descriptor_set(settings.distractor_photos, network, settings.distractors)
+    prepare_output_folder(settings.out)
+
+    def measured_runs() -> Iterator[CodebookRun]:
+        for book, network in zip(books, networks, strict=True):
+            yield _codebook_run(settings, book, network, photos, distractor_photos, progress)
+        for spec in index.index if index else ():
+            assert index is not None and index.train_photos is not None and trained is not None
+            book, failures = trained_codebook(
+                spec, index.train_photos, trained, settings.out, progress, descriptors=index.descriptors
+            )
+            run = _codebook_run(settings, book, trained, photos, distractor_photos, progress)
+            run.failures.extend(failures)
+            yield run
+
+    return measured_runs()
+
+
+def _check_inputs(settings: PhotoSettings, photos: Sequence[LocalPhoto], train: Path | None) -> list[LocalPhoto]:
+    """Refuse photos that have two roles, and an out folder among them; returns the distractor photos."""
+    distractor_photos, train_photos = (
+        find_photos([each]) if each is not None and not each.is_file() else []
+        for each in (settings.distractor_photos, train)
+    )
+    for folder in (settings.photos, settings.distractor_photos, train):
+        if folder is not None:
+            refuse_inside(settings.out, folder)
+    refuse_overlap(
+        photos, distractor_photos, "among the photos and among the distractors; it cannot be its own distractor"
+    )
+    for inputs, what in ((photos, "among the photos"), (distractor_photos, "among the distractors")):
+        refuse_overlap(
+            inputs,
+            train_photos,
+            f"{what} and among the training photos; an index is measured on photos it was not trained on",
+        )
+    return distractor_photos
+
+
+def _codebook_run(
+    settings: PhotoSettings,
+    book: Codebook,
+    network: Extractor,
+    photos: Sequence[LocalPhoto],
+    distractor_photos: Sequence[LocalPhoto],
+    progress: Progress,
+) -> CodebookRun:
+    distractors = _distractors(settings, book, network, distractor_photos, progress)
+    with progress(f"{book.name}: describing the photos", len(photos)) as advance:
+        originals, descriptors, unreadable = describe_photos(network, photos, advance)
+    return CodebookRun(
+        settings, book, network, originals, descriptors, distractors, [*distractors.failures, *unreadable], progress
+    )
+
+
+def _distractors(
+    settings: PhotoSettings, book: Codebook, network: Extractor, photos: Sequence[LocalPhoto], progress: Progress
+) -> DescriptorSet:
+    """The distractors: bundled with the codebook, from a file of descriptors, or described from these photos."""
+    if settings.distractor_photos is None:
+        return bundled_descriptor_set(book, settings.distractors)
+    if settings.distractor_photos.is_file():
+        return read_descriptor_set(settings.distractor_photos, network, settings.distractors)
+    with progress(f"{book.name}: describing the distractors", min(settings.distractors, len(photos))) as advance:
+        return compute_descriptor_set(network, photos, settings.distractors, settings.out, advance)
+
+
+def describe_photos(
+    extractor: Extractor, photos: Sequence[LocalPhoto], advance: Callable[[], None]
+) -> tuple[list[ReleasedPhoto], Tensor, list[str]]:
+    """The readable photos, their descriptors (P, dim), and the errors of the others."""
+
+    def square(photo: LocalPhoto) -> Tensor | PhotoError:
+        try:
+            return extractor.resize(Photo.load(photo.path).pixels())
+        except PhotoError as error:
+            return error
+
+    originals: list[ReleasedPhoto] = []
+    descriptors: list[Tensor] = []
+    failures: list[str] = []
+    results = enumerate(zip(photos, prefetch_map(square, photos), strict=True))
+    while batch := list(islice(results, default_batch_size(extractor))):
+        inputs = [result for _, (_, result) in batch if isinstance(result, Tensor)]
+        descriptors += [describe_images(extractor, inputs)] if inputs else []
+        for seed, (photo, result) in batch:
+            advance()
+            if isinstance(result, PhotoError):
+                failures.append(str(result))
+            else:
+                originals.append(ReleasedPhoto(str(photo.name), photo.path, seed))
+    if not originals:
+        raise HomingError(f"none of the {len(photos)} photos can be read; the first error: {failures[0]}")
+    return originals, torch.cat(descriptors), failures
+
+
+def _load_codebooks(named: Sequence[str], index: Sequence[str]) -> list[Codebook]:
+    books = [codebooks.load(name) for name in named]
+    names = [*(book.name for book in books), *index]
+    if stray := next((name for name in names if Path(name).name != name or ".." in name), None):
+        raise HomingError(
+            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another name"
+        )
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise HomingError(f"two of the codebooks are named '{twice}'; measure them into different --out folders")
+    return books
+
+
+def _load_extractor(codebook: Codebook) -> Extractor:
+    extractor = extractors.load(codebook.extractor)
+    codebook.check(extractor)
+    return extractor
+
+
+def check_specs(specs: Sequence[str], train_photos: Path, extractor: Extractor, descriptors: int | None) -> None:
+    """Refuse specs that cannot be trained, before any other work."""
+    if train_photos.is_file():
+        count = len(read_descriptor_set(train_photos, extractor, descriptors).descriptors)
+    else:
+        count = descriptors or len(find_photos([train_photos]))
+    for spec in specs:
+        build_quantizer(spec, dim=extractor.dim, descriptors=count)
+
+
+def trained_codebook(
+    spec: str,
+    train_photos: Path,
+    extractor: Extractor,
+    folder: Path,
+    progress: Progress,
+    *,
+    descriptors: int | None = None,
+) -> tuple[Codebook, list[str]]:
+    """A codebook of this spec, trained on a folder of photos or a .npy file of descriptors, and the photos' errors.
+
+    `descriptors` is the number of descriptors to train on: of whole photos first, then of random crops; by default one
+    of each photo. Codebook, descriptors and errors are cached in the folder. Unreadable photos are left out.
+    """
+    photos = [] if train_photos.is_file() else find_photos([train_photos])
+    source: object = photo_states(photos) or [str(train_photos.absolute()), *file_state(train_photos)]
+    file = folder / f"codebook-{cache_key(spec, extractor.fingerprint, descriptors, source)}.codebook"
+    failures_file = file.with_suffix(".json")
+    if file.is_file() and failures_file.is_file():
+        return Codebook.read(file), json.loads(failures_file.read_text())
+    if train_photos.is_file():
+        training_set = read_descriptor_set(train_photos, extractor, count=descriptors)
+    else:
+        count = descriptors or len(photos)
+        cache_folder = folder / "train-photos"
+        with report_write_errors(cache_folder):
+            cache_folder.mkdir(exist_ok=True)
+        with progress(f"{spec}: describing the training photos", min(len(photos), count)) as advance:
+            training_set = compute_descriptor_set(extractor, photos, count, cache_folder, advance)
+    with progress(f"{spec}: training", 1) as advance:
+        rows = np.asarray(training_set.descriptors)
+        each = -(-(descriptors or len(photos)) // len(photos)) if photos else 1  # unknown for a file of descriptors
+        book = codebook_from_descriptors(rows, spec=spec, extractor=extractor, name=spec, per_photo=each)
+        advance()
+    failures = [] if train_photos.is_file() else training_set.failures
+    with report_write_errors(failures_file):
+        write_atomically(failures_file, json.dumps(failures).encode())
+    book.write(file)
+    return book, failures
