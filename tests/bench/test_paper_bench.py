@@ -12,9 +12,8 @@ import pytest
 from tests.bench.helpers import describe_file, homing, small_network, small_photos
 
 from homing import extractors
-from homing.bench import data
+from homing.bench import data, release
 from homing.bench.benches._disc21 import read_disc21
-from homing.bench.protocol import release
 from homing.codebooks import Codebook
 from homing.edits import PAPER
 from homing.errors import HomingError

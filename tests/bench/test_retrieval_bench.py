@@ -10,10 +10,9 @@ import pytest
 from PIL import Image
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench import data
-from homing.bench.protocol import release
-from homing.bench.protocol.release import ReleasedPhoto
+from homing.bench import data, release
 from homing.bench.references import search_collection
+from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection
 from homing.edits import PAPER
 

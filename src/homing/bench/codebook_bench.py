@@ -28,7 +28,7 @@ from homing.bench.data import (
     refuse_inside,
     refuse_overlap,
 )
-from homing.bench.protocol.release import ReleasedPhoto
+from homing.bench.release import ReleasedPhoto
 from homing.bench.runs import CodebookRun, CopySearch
 from homing.codebooks import Codebook
 from homing.codebooks.faiss_training import build_quantizer

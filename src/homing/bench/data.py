@@ -31,7 +31,7 @@ from homing.imaging import to_image, to_pixels
 from homing.photo import LocalPhoto, Photo
 
 if TYPE_CHECKING:
-    from homing.bench.protocol.release import ReleasedPhoto
+    from homing.bench.release import ReleasedPhoto
 
 _CHECKED_AT_ONCE = 65_536
 _FOLDER = "a folder of photos works with every network"

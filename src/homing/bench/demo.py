@@ -16,8 +16,8 @@ from homing._extras import install_command
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location, stored_path
 from homing.bench.data import uncached_copies
-from homing.bench.protocol.release import ReleasedPhoto
 from homing.bench.references import CollectionSearch, search_collection
+from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection, Outcome, SearchResult
 from homing.collection.storage.parts import UPLOADS
 from homing.collection.uploads import display_name

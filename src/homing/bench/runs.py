@@ -20,8 +20,8 @@ from homing.bench.data import (
     describe_copies,
 )
 from homing.bench.figures import Share
-from homing.bench.protocol.release import ReleasedPhoto, ReleaseResult, release
 from homing.bench.references import Neighbors, Probes, References
+from homing.bench.release import ReleasedPhoto, ReleaseResult, release
 from homing.bench.scores import rank_of
 from homing.bench.tables import Row
 from homing.codebooks import Codebook

@@ -12,7 +12,7 @@ import numpy as np
 from homing.bench.base import PASSIVE
 from homing.bench.data import CachedArray, cache_key, file_state
 from homing.bench.figures import Figure, colors
-from homing.bench.protocol.release import ReleaseResult
+from homing.bench.release import ReleaseResult
 from homing.bench.report import PictureRow
 from homing.bench.runs import CodebookRun
 from homing.bench.tables import Row, fixed

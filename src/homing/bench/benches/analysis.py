@@ -18,9 +18,9 @@ from homing.bench.benches._analysis_figures import failures_figure, histograms_f
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.data import DescriptorSet
 from homing.bench.figures import Figure, numbered_name
-from homing.bench.protocol.release import ReleaseResult
 from homing.bench.published import published
 from homing.bench.references import CollectionSearch, search_collection
+from homing.bench.release import ReleaseResult
 from homing.bench.report import CsvTable
 from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
 from homing.bench.scores import ivf_failure, recall_columns, recall_intervals, spread

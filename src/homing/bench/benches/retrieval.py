@@ -15,9 +15,9 @@ from homing._options import setting
 from homing.bench.base import PASSIVE, PROBES_OPTION, RECIPES_OPTION, IndexSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, share_bars
-from homing.bench.protocol.release import ReleaseResult
 from homing.bench.published import published, published_gain
 from homing.bench.references import Probes, describe_probes, format_probes
+from homing.bench.release import ReleaseResult
 from homing.bench.report import CsvTable
 from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch, network, recall_shares
 from homing.bench.scores import gain_interval, ivf_failure, recall_at, recall_columns, recall_intervals

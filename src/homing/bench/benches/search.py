@@ -13,8 +13,8 @@ from homing._options import Option, setting
 from homing.bench.base import PASSIVE, RECIPES_OPTION, PhotoSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.figures import Figure, colors, numbered_name
-from homing.bench.protocol.release import ReleaseResult
 from homing.bench.references import Probes
+from homing.bench.release import ReleaseResult
 from homing.bench.report import CsvTable
 from homing.bench.runs import INTERVALS, LABELS, CodebookRun, CopySearch
 from homing.bench.scores import gain_interval, recall_columns

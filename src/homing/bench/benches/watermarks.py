@@ -19,8 +19,8 @@ from homing.bench.base import PASSIVE, IndexSettings, Progress
 from homing.bench.codebook_bench import CodebookBench, codebook_runs
 from homing.bench.data import compute_descriptor_set, describe_copies, read_descriptor_set
 from homing.bench.figures import Figure, share_bars
-from homing.bench.protocol.release import ReleaseResult, release_modified
 from homing.bench.published import PAPER_INDEX, published
+from homing.bench.release import ReleaseResult, release_modified
 from homing.bench.report import CsvTable
 from homing.bench.runs import INTERVALS, LABELS, CodebookRun, recall_shares
 from homing.bench.scores import recall_columns

@@ -1,1 +1,0 @@
-"""The steps that benches share: describe, release, edit, and search among distractors."""
