@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.bench.helpers import homing, skimage_photos
 
-from homing.bench.benches.detection import DetectionSettings, published_score
+from homing.bench.benches.detection import DetectionSettings
+from homing.bench.published import published_detection
 from homing.bench.scores import PrecisionRecall
 from homing.edits import parse
 from homing.errors import HomingError
@@ -294,4 +295,4 @@ def test_a_downsampled_curve_keeps_its_shape() -> None:
     ],
 )
 def test_published_figures_are_shown_for_comparable_rows(spec, probes, recipe, edits, expected) -> None:
-    assert published_score({"spec": spec, "recipe": recipe, "probes": probes}, edits) == expected
+    assert published_detection(spec, probes, recipe, edits) == expected

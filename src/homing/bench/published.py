@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -34,3 +35,13 @@ def published_gain(index: str, probes: int, recipe: str) -> tuple[float, float] 
         rows += published()["indexes"]
     means = {row["recipe"]: row["mean"] for row in rows if row["index"] == index}
     return (means["passive"], means[recipe]) if recipe in means else None
+
+
+def published_detection(index: str, probes: int | str, recipe: str, edits: Sequence[str]) -> str:
+    """The paper's µAP with this index, or its factor over passive, if it reports it for these edits."""
+    if list(edits) != ["random"] or probes == "exact" or (index.startswith("IVF") and probes != 1):
+        return ""
+    if (index, recipe) == (PAPER_INDEX, "paper"):
+        return f"×{published()['average_precision_gain'][0]['gain']:.1f}"
+    same = [row for row in published()["indexes"] if (row["index"], row["recipe"]) == (index, recipe)]
+    return f"{same[0]['average_precision']:.2f}" if same else ""

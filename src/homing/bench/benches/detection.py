@@ -17,7 +17,7 @@ from homing.bench.benches.retrieval import RetrievalSettings
 from homing.bench.codebook_bench import CodebookBench
 from homing.bench.data import refuse_inside, refuse_overlap
 from homing.bench.figures import Figure, colors
-from homing.bench.published import PAPER_INDEX, published
+from homing.bench.published import published_detection
 from homing.bench.references import Neighbors, Probes, describe_probes, format_probes
 from homing.bench.release import ReleasedPhoto, ReleaseResult
 from homing.bench.report import CsvTable
@@ -225,7 +225,7 @@ class Detection(CodebookBench):
     def tables(self) -> list[Table]:
         """The paper's table of indexes, with a row for each recipe."""
         gains = [_gain(row, self.rows) for row in self.rows]
-        theirs = [published_score(row, self.labels) for row in self.rows]
+        theirs = [published_detection(row["spec"], row["probes"], row["recipe"], self.labels) for row in self.rows]
         lines = []
         for search, gain, paper in zip(self.detections, gains, theirs, strict=True):
             row = search.row
@@ -321,17 +321,6 @@ def _at_rate(searches: tuple[np.ndarray, np.ndarray, np.ndarray], edits: int, ra
     interval = detection_interval(recall_of, searches, edits, rounds=ROUNDS)
     finite = threshold if math.isfinite(threshold) else None
     return {"rate": rate, "recall": recall, "interval": interval, "threshold": finite}
-
-
-def published_score(row: Row, edits: Sequence[str]) -> str:
-    """The paper's figure for such a row, of the random edit alone: its µAP, or its factor over passive."""
-    spec, probes = row["spec"], row["probes"]
-    if list(edits) != ["random"] or probes == "exact" or (spec.startswith("IVF") and probes != 1):
-        return ""
-    if (spec, row["recipe"]) == (PAPER_INDEX, "paper"):
-        return f"×{published()['average_precision_gain'][0]['gain']:.1f}"
-    same = [each for each in published()["indexes"] if (each["index"], each["recipe"]) == (spec, row["recipe"])]
-    return f"{same[0]['average_precision']:.2f}" if same else ""
 
 
 def _curve(search: DetectionSearch) -> dict[str, object]:
