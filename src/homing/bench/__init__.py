@@ -1,4 +1,7 @@
-"""Benches: recall of edited copies, visual quality and speed; and the demo."""
+"""Benches: recall of edited copies, visual quality and speed; and the demo.
+
+A bench is made from its settings, and `run` measures: `Retrieval(RetrievalSettings(photos=…, out=…), progress).run()`.
+"""
 
 from __future__ import annotations
 
@@ -7,62 +10,71 @@ from typing import TYPE_CHECKING
 from homing._public import import_lazily, list_public
 
 if TYPE_CHECKING:
-    from homing.bench.benches.analysis import AnalysisBench, run_analysis_bench
-    from homing.bench.benches.calibration import CalibrationBench, run_calibration_bench
-    from homing.bench.benches.detection import DetectionBench, run_detection_bench
-    from homing.bench.benches.edits import EditsBench, run_edits_bench
-    from homing.bench.benches.paper import PaperBench, run_paper_bench
-    from homing.bench.benches.quality import QualityBench, run_quality_bench
-    from homing.bench.benches.retrieval import RetrievalBench, run_retrieval_bench
-    from homing.bench.benches.search import SearchBench, run_search_bench
-    from homing.bench.benches.speed import SpeedBench, run_speed_bench
-    from homing.bench.benches.watermarks import WatermarksBench, run_watermarks_bench
+    from homing.bench.base import Bench, Settings, bench_names, load_bench
+    from homing.bench.benches.analysis import Analysis, AnalysisSettings
+    from homing.bench.benches.calibration import Calibration, CalibrationSettings
+    from homing.bench.benches.detection import Detection, DetectionSettings
+    from homing.bench.benches.edits import Edits, EditsSettings
+    from homing.bench.benches.paper import Paper, PaperSettings
+    from homing.bench.benches.quality import Quality, QualitySettings
+    from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
+    from homing.bench.benches.search import Search, SearchSettings
+    from homing.bench.benches.speed import Speed, SpeedSettings
+    from homing.bench.benches.watermarks import Watermarks, WatermarksSettings
 
 __all__ = [
-    "AnalysisBench",
-    "CalibrationBench",
-    "DetectionBench",
-    "EditsBench",
-    "PaperBench",
-    "QualityBench",
-    "RetrievalBench",
-    "SearchBench",
-    "SpeedBench",
-    "WatermarksBench",
-    "run_analysis_bench",
-    "run_calibration_bench",
-    "run_detection_bench",
-    "run_edits_bench",
-    "run_paper_bench",
-    "run_quality_bench",
-    "run_retrieval_bench",
-    "run_search_bench",
-    "run_speed_bench",
-    "run_watermarks_bench",
+    "Analysis",
+    "AnalysisSettings",
+    "Bench",
+    "Calibration",
+    "CalibrationSettings",
+    "Detection",
+    "DetectionSettings",
+    "Edits",
+    "EditsSettings",
+    "Paper",
+    "PaperSettings",
+    "Quality",
+    "QualitySettings",
+    "Retrieval",
+    "RetrievalSettings",
+    "Search",
+    "SearchSettings",
+    "Settings",
+    "Speed",
+    "SpeedSettings",
+    "Watermarks",
+    "WatermarksSettings",
+    "bench_names",
+    "load_bench",
 ]
 
 # Imported on first use: each bench needs other packages.
 _MODULES = {
-    "AnalysisBench": "benches.analysis",
-    "run_analysis_bench": "benches.analysis",
-    "CalibrationBench": "benches.calibration",
-    "run_calibration_bench": "benches.calibration",
-    "DetectionBench": "benches.detection",
-    "run_detection_bench": "benches.detection",
-    "EditsBench": "benches.edits",
-    "run_edits_bench": "benches.edits",
-    "PaperBench": "benches.paper",
-    "run_paper_bench": "benches.paper",
-    "QualityBench": "benches.quality",
-    "run_quality_bench": "benches.quality",
-    "RetrievalBench": "benches.retrieval",
-    "run_retrieval_bench": "benches.retrieval",
-    "SearchBench": "benches.search",
-    "run_search_bench": "benches.search",
-    "SpeedBench": "benches.speed",
-    "run_speed_bench": "benches.speed",
-    "WatermarksBench": "benches.watermarks",
-    "run_watermarks_bench": "benches.watermarks",
+    "Bench": "base",
+    "Settings": "base",
+    "bench_names": "base",
+    "load_bench": "base",
+    "Analysis": "benches.analysis",
+    "AnalysisSettings": "benches.analysis",
+    "Calibration": "benches.calibration",
+    "CalibrationSettings": "benches.calibration",
+    "Detection": "benches.detection",
+    "DetectionSettings": "benches.detection",
+    "Edits": "benches.edits",
+    "EditsSettings": "benches.edits",
+    "Paper": "benches.paper",
+    "PaperSettings": "benches.paper",
+    "Quality": "benches.quality",
+    "QualitySettings": "benches.quality",
+    "Retrieval": "benches.retrieval",
+    "RetrievalSettings": "benches.retrieval",
+    "Search": "benches.search",
+    "SearchSettings": "benches.search",
+    "Speed": "benches.speed",
+    "SpeedSettings": "benches.speed",
+    "Watermarks": "benches.watermarks",
+    "WatermarksSettings": "benches.watermarks",
 }
 __getattr__ = import_lazily(__name__, _MODULES)
 __dir__ = list_public(__name__)
