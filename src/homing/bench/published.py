@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from homing.bench.scores import Spread
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -22,6 +24,7 @@ def published() -> dict[str, Any]:
     figures: dict[str, Any] = tomllib.loads(files("homing.bench").joinpath("paper.toml").read_text(encoding="utf-8"))
     for row in (*figures["table"], *figures["watermarks"]):
         row["recall"] = dict(zip(figures["edits"], row["recall"], strict=True))
+    figures["quality"] = {name: Spread(*pair) for name, pair in figures["quality"].items()}
     return figures
 
 

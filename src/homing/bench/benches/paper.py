@@ -33,7 +33,6 @@ from homing.bench.data import DescriptorSet, compute_descriptor_set, refuse_insi
 from homing.bench.figures import Figure
 from homing.bench.published import PAPER_INDEX, published
 from homing.bench.references import Probes
-from homing.bench.scores import Spread
 from homing.bench.tables import Table, group_starts
 from homing.codebooks.faiss_training import build_quantizer
 from homing.errors import HomingError
@@ -281,7 +280,7 @@ def _compare_quality(bench: Quality) -> Iterator[Comparison]:
     for row in bench.rows:
         for name, what, digits in (("psnr", "PSNR, dB", 1), ("ssim", "SSIM", 3), ("linf", "L∞, of 255", 1)):
             if row[name] is not None and row["own_budget"]:
-                theirs = f"{Spread(*published()['quality'][name]):g}" if row["recipe"] == "paper" else ""
+                theirs = f"{published()['quality'][name]:g}" if row["recipe"] == "paper" else ""
                 yield what, row["recipe"], None, f"{row[name]:.{digits}f}", theirs
 
 

@@ -34,6 +34,7 @@ from homing.perception.quality import Distance, load_lpips
 
 PSNRS = (50.0, 46.0, 43.8, 40.0, 36.0, 32.0)
 NEAREST = 10  # references that a search returns, for the µAP
+_PUBLISHED_DIGITS = {"psnr": ".1f", "ssim": ".2f", "linf": ".1f"}
 _UNEDITED = PAPER.index(parse("identity"))
 
 
@@ -217,10 +218,7 @@ class Quality(CodebookBench):
         columns |= {"s per photo": lambda row: f"{row['seconds_per_photo']:.2f}"}
         ours = [row for row in self.rows if row["own_budget"] and row["recipe"] != PASSIVE]
         known = next(row for row in published()["table"] if row["recipe"] == "paper" and "activation_ms" in row)
-        quality = [
-            _spread_cell(Spread(*published()["quality"][name]), digits)
-            for name, digits in (("psnr", ".1f"), ("ssim", ".2f"), ("linf", ".1f"))
-        ]
+        quality = [f"{published()['quality'][name]:{digits}}" for name, digits in _PUBLISHED_DIGITS.items()]
         theirs = ["SSCD", known["index"], known["recipe"], "JND with alpha 3", "10,000", *quality]
         theirs += [*[""] * self.settings.lpips, f"{known['activation_ms'] / 1000:.2f}"]
         return Table(
