@@ -14,10 +14,10 @@ from homing import codebooks, extractors
 from homing._io.paths import Location, location, total_size
 from homing.collection.checks import check_opened
 from homing.collection.export import Export, export_folder
-from homing.collection.outcome import Finding, Info
+from homing.collection.outcome import Finding, Info, Version
 from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
 from homing.collection.search import Searcher
-from homing.collection.storage import Storage, Version
+from homing.collection.storage import Storage
 from homing.collection.storage.generations import generation_path, other_generations
 from homing.collection.storage.parts import read_settings
 from homing.collection.uploads import UploadStore

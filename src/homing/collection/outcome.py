@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from homing._io.paths import Location, printable
@@ -76,6 +77,15 @@ class Info:
     def passive(self) -> int:
         """The number of photos without a release."""
         return self.photos - self.activated - self.unchanged
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the references, in Lance."""
+
+    number: int
+    time: datetime
+    photos: int
 
 
 @dataclass(frozen=True)

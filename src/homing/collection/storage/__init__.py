@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 
 from homing._io.paths import Location
-from homing.collection.storage.base import Storage, StorageT, Version
+from homing.collection.storage.base import Storage, StorageT
 from homing.collection.storage.generations import find_generation, generation_path
 from homing.collection.storage.lance import LanceStorage
 from homing.collection.storage.parts import SETTINGS, Parts, read_parts, read_settings
@@ -16,7 +16,6 @@ from homing.errors import CollectionError
 __all__ = [
     "Parts",
     "Storage",
-    "Version",
     "create_generation",
     "create_storage",
     "open_generation",

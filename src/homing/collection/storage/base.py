@@ -9,14 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TypeVar
 
 import numpy as np
 
 from homing._io.paths import Location, list_names
-from homing.collection.outcome import Findings
+from homing.collection.outcome import Findings, Version
 from homing.collection.references import (
     NewPhotos,
     Reference,
@@ -34,15 +33,6 @@ from homing.indexes import Index
 
 CHUNK = 10_000  # references or releases per batch: about 10 MB at 512 dimensions
 StorageT = TypeVar("StorageT", bound="Storage")
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version of the references."""
-
-    number: int
-    time: datetime
-    photos: int
 
 
 class Storage(ABC):

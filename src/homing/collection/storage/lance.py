@@ -19,12 +19,12 @@ from functools import partial
 from pathlib import Path
 
 from homing._io.paths import Address, Location, list_names
-from homing.collection.outcome import STALE_SECONDS, Findings
+from homing.collection.outcome import STALE_SECONDS, Findings, Version
 from homing.collection.storage._lance_index import SyncedLanceIndex, check_lookups
 from homing.collection.storage._lance_references import LanceReferences, schemas
 from homing.collection.storage._lance_releases import REFERENCES, RELEASES
 from homing.collection.storage._lance_table import LanceTable, column_in, row_ids_in
-from homing.collection.storage.base import Storage, Version
+from homing.collection.storage.base import Storage
 from homing.collection.storage.parts import CODEBOOK, DISTRACTORS, SETTINGS, Parts
 from homing.errors import CollectionError
 from homing.indexes import Index
