@@ -66,9 +66,15 @@ def torch_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class FakeExtractor:
-    """The attributes of an extractor that training a codebook needs."""
+    """An extractor that is never run: training a codebook needs its name and fingerprint only."""
 
-    name, fingerprint = "random", "f" * 64
+    name, fingerprint, dim, size, device = "random", "f" * 64, 32, 48, torch.device("cpu")
+
+    def __call__(self, images: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
+
+    def resize(self, image: torch.Tensor) -> torch.Tensor:
+        raise NotImplementedError
 
 
 def descriptors(count: int, seed: int = 0, dim: int = 32) -> torch.Tensor:
