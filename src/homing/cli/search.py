@@ -103,10 +103,7 @@ def search(
     with Collection.open(collection, generation=generation, version=version) as opened:
         results, failures = _search_each(opened, paths, options)
         if html is not None:
-            from homing.reports import write_side_by_side
-
-            with progress("Drawing matches", len(results)) as advance:
-                write_side_by_side(results, html, opened.storage, advance)
+            _write_page(opened, results, html)
     if json:
         print_json([_as_json(path, result) for path, result in results] + failures)
     else:
@@ -135,6 +132,13 @@ def _search_each(
                 print_failure(error)
             advance()
     return results, failures
+
+
+def _write_page(collection: Collection, results: list[tuple[Location, SearchResult]], html: Path) -> None:
+    from homing.reports import write_side_by_side
+
+    with progress("Drawing matches", len(results)) as advance:
+        write_side_by_side(results, html, collection.storage, advance)
 
 
 def _as_json(query: Location, result: SearchResult) -> dict[str, object]:
