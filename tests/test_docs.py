@@ -206,7 +206,7 @@ def test_functions_of_packages_that_the_docs_use_are_in_the_python_reference() -
     used = re.findall(r"\bhoming\.([a-z]\w*)\.(\w+)\(", pages)
     used += [
         (package, name)
-        for package, imports in re.findall(r"\bfrom homing\.(\w+) import ([\w, ]+)$", pages, re.MULTILINE)
+        for package, imports in re.findall(r"\bfrom homing\.([a-z]\w*) import ([\w, ]+)$", pages, re.MULTILINE)
         for name in imports.split(", ")
     ]
     assert len(used) > 5
