@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.collection.lance.conftest import LANCE
 from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
@@ -100,18 +99,6 @@ def _give_other_cells(lance_collection: Collection) -> None:
         ivf_centroids=arrays["centroids"][::-1].copy(),
         pq_codebook=words,
     )
-
-
-def test_a_code_that_does_not_match_its_descriptor_is_found(local_collection: Collection, tmp_path: Path) -> None:
-    (photo,) = tiny_photos(tmp_path / "photos", 1)
-    local_collection.add(photo)
-    catalog = local_collection.storage
-    rows = catalog.table.rows(["sha256", "source", "added", "code", "vector"])
-    code = np.array(rows["code"].to_pylist()[0], np.uint8) ^ 0x5A
-    wrong = rows.to_pylist()[0] | {"code": code, "sha256": "f" * 64}
-    catalog.table.append(type(rows).from_pylist([wrong], schema=rows.schema))
-    (finding,) = local_collection.check()
-    assert finding.part == "reference" and "does not match its descriptor" in finding.problem
 
 
 def test_removed_references_are_not_found_after_a_killed_compaction(

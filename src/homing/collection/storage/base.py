@@ -119,9 +119,8 @@ class Storage(ABC):
         with self.lock(self.root):
             self.refresh()
             if self.path != generation_path(self.root, "current"):
-                raise CollectionError(
-                    f"{self.root}: this generation is not the current one and cannot be changed; open it again"
-                )
+                problem = "this generation is not the current one and cannot be changed"
+                raise CollectionError(f"{self.root}: {problem}; open it again")
             yield
 
     def lock_uploads(self) -> AbstractContextManager[None]:
@@ -306,10 +305,8 @@ class Storage(ABC):
             for row in rows:
                 whole = isinstance(row.code, bytes) and isinstance(row.vector, bytes)
                 if not whole or (len(row.code), len(row.vector or b"")) != lengths:
-                    raise CollectionError(
-                        f"reference {row.id}, {row.source}, is damaged; "
-                        "repair it with: homing check COLLECTION --repair"
-                    )
+                    problem = f"reference {row.id}, {row.source}, is damaged"
+                    raise CollectionError(f"{problem}; repair it with: homing check COLLECTION --repair")
             yield rows
 
     @abstractmethod
