@@ -18,8 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from homing._options import Option, setting
-from homing.bench.base import Bench, Settings
+from homing.bench.base import Bench, Option, Settings, setting
 from homing.bench.figures import Figure
 from homing.bench.tables import Table
 
