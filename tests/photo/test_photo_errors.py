@@ -104,7 +104,7 @@ def test_unreadable_files_are_refused(tmp_path):
 
 def test_images_too_large_for_a_format_are_refused():
     photo = Photo.decode(saved(np.zeros((32, 16384), np.uint8), "PNG"), "wide.png")
-    with pytest.raises(PhotoError, match=r"^wide\.png: cannot be written as WEBP: "):
+    with pytest.raises(PhotoError, match=r"^wide\.png: cannot be written as WebP: "):
         photo.encode("webp")
 
 

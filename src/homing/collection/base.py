@@ -147,6 +147,7 @@ class BaseCollection:
 
         Starts after the id `after` and yields at most `limit` references. For the next page, pass the last id.
         """
+        self._refuse_if_closed()  # here, as a generator would raise only when it is read
         query = ReferenceQuery(state=state, name_contains=name_contains, after=after, limit=limit)
         return self._references(query)
 

@@ -276,6 +276,7 @@ class Collection(BaseCollection):
         keep their code distance. The defaults depend on the collection, see `search_settings`. `max_false_match` omits
         matches with a larger false-match probability.
         """
+        self._refuse_if_closed()
         return self._searcher.search(descriptors, k, probes, probe_radius, rerank, max_false_match)
 
     def search_settings(
