@@ -168,6 +168,11 @@ def test_a_changed_export_is_rejected(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
+def test_an_export_at_an_address_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(CollectionError, match="s3://bucket/export is not on this machine; copy the export to a folder"):
+        Collection.from_export(tmp_path / "again", "s3://bucket/export")
+
+
 def test_ids_are_not_reused_after_an_import(tmp_path: Path) -> None:
     book = train("PQ8x8")
     with filled(tmp_path / "c", book, count=5) as collection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -45,7 +44,7 @@ def export(
 def import_(
     collection: CollectionPath,
     export: Annotated[
-        Path, typer.Argument(metavar="EXPORT_FOLDER", help="A folder that homing export wrote as Parquet.")
+        str, typer.Argument(metavar="EXPORT_FOLDER", help="A folder that homing export wrote as Parquet.")
     ],
 ) -> None:
     """Make a new collection from a Parquet export. Its search results are those of the exported one.

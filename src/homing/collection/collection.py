@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, overload
 
 from torch import Tensor
@@ -83,13 +82,13 @@ class Collection(BaseCollection):
 
     @classmethod
     def from_export(
-        cls, path: str | Location, export: str | Path, *, extractor: ExtractorLike | None = None
+        cls, path: str | Location, export: str | Location, *, extractor: ExtractorLike | None = None
     ) -> Collection:
         """Create a collection from a Parquet export, with identical references, releases and search results.
 
         In Lance, references get new ids.
         """
-        import_folder(location(path), Path(export))
+        import_folder(location(path), location(export))
         return cls.open(path, extractor=extractor)
 
     def add(

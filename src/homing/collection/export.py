@@ -92,8 +92,10 @@ def export_folder(storage: Storage, out: Location, format: str) -> Export:
         raise HomingError(f"cannot export to {out}: {error.strerror}") from error
 
 
-def import_folder(where: Location, export: Path) -> None:
+def import_folder(where: Location, export: Location) -> None:
     """Create a collection from a Parquet export."""
+    if isinstance(export, Address):
+        raise CollectionError(f"{export} is not on this machine; copy the export to a folder here, and import that")
     if not (export / PHOTOS).is_file():
         raise CollectionError(
             f"{export} is not a Parquet export; make one with: homing export COLLECTION --out {export}"
