@@ -4,14 +4,17 @@ import re
 import shutil
 import sqlite3
 from pathlib import Path
+from uuid import uuid4
 
 import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.collection import memory_storage  # noqa: F401, registers its storage
 from tests.conftest import descriptors, train
 
+from homing._io.paths import list_names, location
 from homing.codebooks import Codebook
 from homing.collection import Collection, migrate
 from homing.collection.references import NewPhotos
@@ -165,6 +168,28 @@ def test_a_changed_export_is_rejected(tmp_path: Path) -> None:
         with pytest.raises(CollectionError, match=reason) as reported:
             Collection.from_export(tmp_path / "again", tmp_path / name)
         assert len(str(reported.value).splitlines()) == 1
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("name", ["photos.parquet", "releases.parquet"])
+def test_both_tables_are_checked_before_anything_is_created(name: str, tmp_path: Path) -> None:
+    with filled(tmp_path / "c", train("IVF4,PQ8x8"), count=3) as collection:
+        collection.export(tmp_path / "export")
+    file, where = tmp_path / "export" / name, location(f"memory://{uuid4().hex}")
+    pq.write_table(pq.read_table(file).drop_columns("sha256"), file)
+    with pytest.raises(CollectionError, match=rf"{name} has other columns than .* needs: sha256"):
+        Collection.from_export(where, tmp_path / "export")
+    assert list_names(where) == []
+
+
+def test_releases_of_unknown_references_are_rejected(released: Path, extractor, tmp_path: Path) -> None:
+    with Collection.open(released / "c", extractor=extractor) as collection:
+        collection.export(tmp_path / "export")
+    file = tmp_path / "export" / "releases.parquet"
+    releases = pq.read_table(file)
+    pq.write_table(releases.set_column(0, releases.schema.field("photo"), pa.array([7, 8], pa.int64())), file)
+    with pytest.raises(CollectionError, match=r"has releases of references that photos\.parquet lacks"):
+        Collection.from_export(tmp_path / "again", tmp_path / "export")
     assert not (tmp_path / "again").exists()
 
 

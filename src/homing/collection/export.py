@@ -105,13 +105,19 @@ def import_folder(where: Location, export: Location) -> None:
     last_id, distractor_count = _read_counts(export)
     if distractor_count != (0 if distractors is None else len(distractors)):
         raise CollectionError(f"{export} lacks its {distractor_count:,} distractors; restore the file 'distractors'")
+    _check_columns(export / PHOTOS, _photos_schema(codebook), codebook)
+    _check_columns(export / RELEASES, _releases_schema(codebook), codebook)
 
     def fill(storage: Storage) -> None:
         ids: dict[int, int] = {}  # of the references, by their ids in the export
-        for photos in _read_photos(export, codebook):
+        for photos in _read_photos(export):
             ids |= zip((row.id for row in photos), storage.insert(photos), strict=True)
-        for releases in _read_releases(export, codebook):
-            storage.insert_releases([row._replace(photo=ids.get(row.photo, row.photo)) for row in releases])
+        for releases in _read_releases(export):
+            if any(row.photo not in ids for row in releases):
+                raise CollectionError(
+                    f"{export / RELEASES} has releases of references that {PHOTOS} lacks; export it again"
+                )
+            storage.insert_releases([row._replace(photo=ids[row.photo]) for row in releases])
         storage.reserve_ids(last_id)
 
     create_storage(where, Parts(codebook, distractors), fill)
@@ -180,9 +186,9 @@ def _read_counts(folder: Path) -> tuple[int, int]:
     return int(metadata[_LAST_ID]), int(metadata[_DISTRACTORS])
 
 
-def _read_photos(folder: Path, codebook: Codebook) -> Iterator[list[StoredReference]]:
-    """Yield batches of the references that `_as_parquet` wrote. Rejects references of another codebook."""
-    for batch in _batches(folder / PHOTOS, _photos_schema(codebook), codebook):
+def _read_photos(folder: Path) -> Iterator[list[StoredReference]]:
+    """Yield batches of the references that `_as_parquet` wrote."""
+    for batch in _batches(folder / PHOTOS):
         *columns, descriptors = batch.columns
         vectors = descriptors.flatten().to_numpy(zero_copy_only=False).reshape(batch.num_rows, -1)
         columns.append([vector.tobytes() for vector in vectors.astype(np.float16)])
@@ -192,9 +198,9 @@ def _read_photos(folder: Path, codebook: Codebook) -> Iterator[list[StoredRefere
         ]
 
 
-def _read_releases(folder: Path, codebook: Codebook) -> Iterator[list[StoredRelease]]:
+def _read_releases(folder: Path) -> Iterator[list[StoredRelease]]:
     """Yield batches of the releases that `_as_parquet` wrote."""
-    for batch in _batches(folder / RELEASES, _releases_schema(codebook), codebook):
+    for batch in _batches(folder / RELEASES):
         rows = (StoredRelease(*row) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
         yield [row._replace(vector=row.vector and np.array(row.vector, np.float16).tobytes()) for row in rows]
 
@@ -246,7 +252,8 @@ def _table_writer(path: Path, schema: Any) -> Iterator[Any]:
         os.fsync(file.fileno())
 
 
-def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
+def _check_columns(path: Path, schema: Any, codebook: Codebook) -> None:
+    """Raise an error for a table of another codebook or with other columns."""
     with _open(path) as file:
         fingerprint = (file.schema_arrow.metadata or {}).get(_FINGERPRINT, b"").decode()
         if fingerprint != codebook.fingerprint:
@@ -258,6 +265,10 @@ def _batches(path: Path, schema: Any, codebook: Codebook) -> Iterator[Any]:
             differing = [f"{field.name}, {field.type}" for field in schema if field not in list(file.schema_arrow)]
             difference = "; ".join(differing) or "their order"
             raise CollectionError(f"{path} has other columns than codebook '{codebook.name}' needs: {difference}")
+
+
+def _batches(path: Path) -> Iterator[Any]:
+    with _open(path) as file:
         yield from file.iter_batches(CHUNK)
 
 

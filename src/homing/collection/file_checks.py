@@ -53,7 +53,8 @@ def _check_settings(path: Location, findings: Findings) -> bool:
             write_file(path / SETTINGS, text.encode(), new=False)
 
         problem = f"{path / 'collection.toml'} is missing or damaged"
-        return findings.repair_or_report("settings", problem, "written again", repair, "restore it from a backup")
+        by_hand = "restore it from a backup; if an import was interrupted, delete the folder and import again"
+        return findings.repair_or_report("settings", problem, "written again", repair, by_hand)
     return True
 
 

@@ -11,13 +11,16 @@ from pathlib import Path
 
 import boto3
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from tests.collection.lance.conftest import LANCE
-from tests.collection.tiny import tiny_codebook, tiny_extractor, tiny_photos
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_photos
 
 from homing._io.paths import list_names, location, write_file
 from homing.collection import Collection, check, delete_previous, migrate, switch
+from homing.collection.storage import Parts, create_storage
 from homing.collection.storage._lance_table import LanceTable
 from homing.collection.storage.generations import delete_path
 from homing.collection.storage.lance import schemas
@@ -120,6 +123,62 @@ def test_create_completes_a_killed_init(address: str, tmp_path: Path) -> None:
         LanceTable.create(location(address) / name, schema)
     with Collection.create(address, codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as created:
         assert [each.state for each in created.add(tiny_photos(tmp_path / "photos", 2))] == ["added"] * 2
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    """A Parquet export of two references, one of them released."""
+    with Collection.create(tmp_path / "c", codebook=tiny_codebook(LANCE), extractor=tiny_extractor()) as collection:
+        photos = tiny_photos(tmp_path / "photos", 2)
+        collection.add(photos)
+        collection.activate(photos[0], tmp_path / "out", recipe=RECIPES[0])
+        return collection.export(tmp_path / "export").out
+
+
+def test_a_failed_import_leaves_nothing(address: str, export: Path) -> None:
+    releases = pq.read_table(export / "releases.parquet")
+    wrong = releases.set_column(0, releases.schema.field("photo"), pa.array([7], pa.int64()))
+    pq.write_table(wrong, export / "releases.parquet")
+    with pytest.raises(CollectionError, match=r"releases of references that photos\.parquet lacks; export it again"):
+        Collection.from_export(address, export)
+    assert not location(address).exists()
+    pq.write_table(releases, export / "releases.parquet")
+    with Collection.from_export(address, export, extractor=tiny_extractor()) as made:
+        assert made.info().photos == 2 and made.info().passive == 1 and made.check() == []
+
+
+def test_a_failed_import_keeps_a_collection_completed_meanwhile(tmp_path: Path) -> None:
+    where = tmp_path / "c.lance"
+
+    def fill(_: object) -> None:
+        Collection.create(where, codebook=tiny_codebook(LANCE)).close()
+        raise CollectionError("no more photos")
+
+    with pytest.raises(CollectionError, match="no more photos"):
+        create_storage(where, Parts(tiny_codebook(LANCE)), fill)
+    with Collection.open(where) as opened:
+        assert opened.check() == []
+
+
+def test_a_repair_does_not_complete_a_killed_import(export: Path, tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from homing.collection import Collection\n"
+        "from homing.collection.storage.lance import LanceStorage\n"
+        "LanceStorage.insert_releases = lambda *_: os._exit(9)\n"
+        "Collection.from_export(*sys.argv[1:])"
+    )
+    where = tmp_path / "again.lance"
+    assert subprocess.run([sys.executable, "-c", script, where, export], check=False).returncode == 9
+    (finding,) = check(where, repair=True)
+    assert not finding.repaired and "if an import was interrupted, delete the folder and import again" in str(finding)
+    with pytest.raises(
+        CollectionError, match=r"already holds 2 rows.*; if an import was interrupted, delete the folder"
+    ):
+        Collection.from_export(where, export)
+    shutil.rmtree(where)
+    with Collection.from_export(where, export, extractor=tiny_extractor()) as made:
+        assert made.info().photos == 2 and made.check() == []
 
 
 def test_create_in_an_empty_folder(tmp_path: Path) -> None:

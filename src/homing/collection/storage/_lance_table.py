@@ -49,7 +49,8 @@ class LanceTable:
                 if count := LanceTable(where).dataset.count_rows():
                     raise CollectionError(
                         f"{where} already holds {count:,} rows, perhaps of a collection without collection.toml; "
-                        "restore it with: homing check COLLECTION --repair, or choose another name"
+                        "restore it with: homing check COLLECTION --repair, or choose another name; "
+                        "if an import was interrupted, delete the folder and import again"
                     )
 
     @staticmethod

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -25,8 +25,9 @@ from homing.collection.storage._lance_references import LanceReferences, schemas
 from homing.collection.storage._lance_releases import REFERENCES, RELEASES
 from homing.collection.storage._lance_table import LanceTable, column_in, row_ids_in
 from homing.collection.storage.base import Storage
+from homing.collection.storage.generations import delete_path
 from homing.collection.storage.parts import CODEBOOK, DISTRACTORS, SETTINGS, Parts
-from homing.errors import CollectionError
+from homing.errors import CollectionError, HomingError
 from homing.indexes import Index
 from homing.indexes.lance import check_family, load_lance
 
@@ -79,19 +80,31 @@ class LanceStorage(LanceReferences):
 
     @classmethod
     def create(cls, where: Location, parts: Parts, fill: Callable[[Storage], None] | None = None) -> None:
-        """Create the datasets of a generation. The settings are written last and complete it."""
+        """Create the datasets of a generation. The settings are written last and complete it.
+
+        A repair completes what has a codebook. With `fill`, the codebook is therefore written after all references.
+        """
         load_lance()
         check_family(parts.codebook)
-        if not set(list_names(where)) <= {SETTINGS, CODEBOOK, DISTRACTORS, *cls.files}:
-            raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         for name in cls.files:
             LanceTable.refuse_if_filled(where / name)
-        parts.write(where)
+        from_killed_init = {SETTINGS, CODEBOOK, DISTRACTORS} if fill is None else set()
+        if not set(list_names(where)) <= {*from_killed_init, *cls.files}:
+            raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
+        if fill is None:
+            parts.write(where)
+            cls._create_datasets(where, parts)
+        else:
+            with _deleted_on_failure(where, (*cls.files, CODEBOOK, DISTRACTORS)):
+                cls._create_datasets(where, parts)
+                fill(cls(where, where, parts))
+                parts.write(where)
+        parts.write_settings(where)
+
+    @staticmethod
+    def _create_datasets(where: Location, parts: Parts) -> None:
         for name, schema in schemas(parts.codebook).items():
             LanceTable.create(where / name, schema)
-        if fill is not None:
-            fill(cls(where, where, parts))
-        parts.write_settings(where)
 
     @classmethod
     def open(cls, root: Location, path: Location, parts: Parts, version: int | None) -> LanceStorage:
@@ -180,3 +193,20 @@ class LanceStorage(LanceReferences):
     def check_index(self, findings: Findings) -> None:
         """Check that the index can be read, and has the cells of the codebook."""
         self._synced_index.check(findings)
+
+
+@contextmanager
+def _deleted_on_failure(where: Location, names: Sequence[str]) -> Iterator[None]:
+    """Delete these files and folders if the block fails, unless another process completed a collection meanwhile."""
+    is_new = isinstance(where, Path) and not where.exists()
+    try:
+        yield
+    except BaseException:
+        with suppress(HomingError, OSError):  # the first error matters more; the next import reports what remains
+            if not (where / SETTINGS).exists():
+                for file in (where / name for name in names):
+                    if file.exists():
+                        delete_path(file)
+                if is_new and isinstance(where, Path):
+                    where.rmdir()
+        raise

@@ -54,10 +54,13 @@ class Parts:
         return index
 
     def write(self, folder: Location) -> None:
-        """Write both files, but never over different ones of a concurrent creation. `write_settings` comes last."""
-        _write_new(folder / CODEBOOK, self.codebook.to_bytes())
+        """Write both files, but never over different ones of a concurrent creation. `write_settings` comes last.
+
+        The codebook is the second: a repair writes the settings of a folder that has one.
+        """
         if self.distractors is not None:
             _write_new(folder / DISTRACTORS, self.distractors.to_bytes())
+        _write_new(folder / CODEBOOK, self.codebook.to_bytes())
 
     def write_settings(self, folder: Location) -> None:
         """Write the settings, which complete a collection."""
