@@ -87,8 +87,9 @@ def switch(path: str | Location, *, extractor: ExtractorLike | None = None, leav
             )
         new.reserve_ids(old.last_id())
         make_current(old.root)
-        # Without a lock, writers may have changed the previous generation until now.
-        return done if old.locks_writers else migrator.run()
+        # Without a lock, writers may have changed the previous generation until now. From now on, the new one has
+        # references that the previous one lacks, because others add them.
+        return done if old.locks_writers else migrator.run(remove_gone=False)
 
 
 def delete_previous(path: str | Location) -> None:
@@ -132,8 +133,11 @@ class Migrator:
         """Whether both codebooks belong to the same extractor, so that stored descriptors can be reused."""
         return self._old.extractor_fingerprint == self._new.extractor_fingerprint
 
-    def run(self) -> Migration:
-        """Update the next generation to the current state of the old one, and report which gains are kept."""
+    def run(self, *, remove_gone: bool = True) -> Migration:
+        """Update the next generation to the current state of the old one, and report which gains are kept.
+
+        `remove_gone` removes the references that the old generation lacks.
+        """
         old, new = self._old_storage, self._new_storage
         old.refresh()
         if new.keeps_ids and new.last_id() > old.last_id():  # references that the old one lacks would be removed
@@ -142,7 +146,8 @@ class Migrator:
                 f"If {old.root / 'current'} was deleted, write the number of that generation into it"
             )
         self.missing.clear()
-        self._remove_gone()
+        if remove_gone:
+            self._remove_gone()
         for rows in old.valid_rows():
             self._copy(rows)
         for releases in old.releases():

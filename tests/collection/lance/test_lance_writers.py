@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
 import numpy as np
 import pytest
-from tests.collection.tiny import RECIPES, tiny_photos
+from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
 
-from homing.collection import Collection
+from homing.collection import Collection, migrate, switch
 from homing.collection.references import NewPhotos
+from homing.collection.storage.generations import make_current
+from homing.collection.storage.lance import LanceStorage
 from homing.extractors import describe_images
 from homing.photo import Photo
 
@@ -103,6 +106,31 @@ def test_simultaneous_inserts_leave_one_reference(lance_collection: Collection, 
     stored = list(lance_collection.storage.ids_of(hashes).values())
     for position, number in enumerate(stored):  # one writer reports each photo as added: the one whose row remains
         assert sorted(ids[position] or 0 for ids in reported) == [0, 0, number]
+
+
+def test_references_added_right_after_a_switch_remain(
+    local_collection: Collection, opening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos, root = tiny_photos(tmp_path / "photos", 3), local_collection.root
+    local_collection.add(photos[0])
+    migrate(root, tiny_codebook("IVF4,PQ12x8"))
+
+    def add_around(where: Path) -> None:  # other processes, before and after the switch
+        local_collection.add(photos[1])
+        make_current(where)
+        with opening(root) as now:
+            now.add(photos[2])
+
+    def latest_hashes(storage: LanceStorage) -> Iterator[dict[int, str]]:  # the switch may load what others add
+        storage.refresh()
+        return hashes(storage)
+
+    hashes = LanceStorage.hashes
+    monkeypatch.setattr(LanceStorage, "hashes", latest_hashes)
+    monkeypatch.setattr("homing.collection.migration.make_current", add_around)
+    assert switch(root).photos == 3
+    with opening(root) as now:
+        assert {reference.photo for reference in now.references()} == set(map(str, photos)) and now.check() == []
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
