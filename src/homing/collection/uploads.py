@@ -104,6 +104,7 @@ class UploadStore:
 
     def delete_unless_source(self, file: UploadedFile, storage: Storage) -> None:
         """Delete a stored file that is no reference's source: its photo has another source, or is unreadable."""
+        storage.refresh()  # another process may have added the same photo
         path, number = self.path_of(file), storage.find(file.sha256)
         if number is None or self.resolve_source(storage.source_and_state(number)[0]) != path:
             self.delete(path)

@@ -22,7 +22,7 @@ from homing.collection.references import NewPhotos
 from homing.collection.storage.generations import make_current
 from homing.collection.storage.lance import LanceStorage
 from homing.extractors import describe_images
-from homing.photo import Photo
+from homing.photo import Photo, as_photos
 
 WRITER = """
 import os, sys, time
@@ -131,6 +131,15 @@ def test_references_added_right_after_a_switch_remain(
     assert switch(root).photos == 3
     with opening(root) as now:
         assert {reference.photo for reference in now.references()} == set(map(str, photos)) and now.check() == []
+
+
+def test_an_upload_that_another_job_added_is_kept(lance_collection: Collection, opening, tmp_path: Path) -> None:
+    (photo,) = tiny_photos(tmp_path, 1)
+    with opening(lance_collection.root) as other:
+        other.add(photo.read_bytes())
+    (upload,) = as_photos(photo.read_bytes())
+    lance_collection.uploads.delete_unless_source(upload, lance_collection.storage)
+    assert lance_collection.uploads.path_of(upload).exists()
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:
