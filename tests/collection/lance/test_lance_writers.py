@@ -19,6 +19,8 @@ from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
 
 from homing.collection import Collection, migrate, switch
 from homing.collection.references import NewPhotos
+from homing.collection.storage import _lance_references
+from homing.collection.storage._lance_table import row_ids_in
 from homing.collection.storage.generations import make_current
 from homing.collection.storage.lance import LanceStorage
 from homing.extractors import describe_images
@@ -140,6 +142,25 @@ def test_an_upload_that_another_job_added_is_kept(lance_collection: Collection, 
     (upload,) = as_photos(photo.read_bytes())
     lance_collection.uploads.delete_unless_source(upload, lance_collection.storage)
     assert lance_collection.uploads.path_of(upload).exists()
+
+
+def test_descriptors_are_read_in_batches(local_collection: Collection, tmp_path: Path, monkeypatch) -> None:
+    photos, sizes = tiny_photos(tmp_path, 5), []
+    local_collection.add(photos)
+    ids = np.array(local_collection.select(tmp_path).ids)
+    whole = local_collection.storage.descriptors(ids)
+    monkeypatch.setattr(_lance_references, "MAX_IDS", 2)
+    monkeypatch.setattr(_lance_references, "row_ids_in", lambda ids: sizes.append(len(ids)) or row_ids_in(ids))
+    batches = local_collection.storage.descriptors(np.append(ids, 77))
+    assert sizes == [2, 2, 2] and batches.keys() == whole.keys()
+    assert all(np.array_equal(batches[number], rows) for number, rows in whole.items())
+
+
+def test_counting_reads_no_releases(local_collection: Collection, opening, tmp_path: Path, monkeypatch) -> None:
+    with opening(local_collection.root) as other:
+        other.add(tiny_photos(tmp_path, 3))
+    monkeypatch.setattr(local_collection.storage, "log", None)
+    assert local_collection.storage.count() == 3
 
 
 def _described(collection: Collection, photos: list[Path]) -> tuple[np.ndarray, np.ndarray]:

@@ -195,15 +195,17 @@ class LanceReferences(LanceReleases):
         return found
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        rows = self.table.rows(["_rowid", "sha256", VECTOR], row_ids_in(ids.tolist()))
-        if not len(rows):
-            return {}
-        hashes = rows["sha256"].to_pylist()
-        released = self.log.descriptors(hashes)
-        return {
-            number: np.stack([original, *released.get(sha256, [])])
-            for number, sha256, original in zip(ids_of(rows).tolist(), hashes, self._originals(rows), strict=True)
-        }
+        found: dict[int, np.ndarray] = {}
+        for start in range(0, len(ids), MAX_IDS):
+            wanted = row_ids_in(ids[start : start + MAX_IDS].tolist())
+            rows = self.table.rows(["_rowid", "sha256", VECTOR], wanted)
+            if not len(rows):
+                continue
+            hashes = rows["sha256"].to_pylist()
+            released = self.log.descriptors(hashes)
+            for number, sha256, original in zip(ids_of(rows).tolist(), hashes, self._originals(rows), strict=True):
+                found[number] = np.stack([original, *released.get(sha256, [])])
+        return found
 
     def _originals(self, rows: Any) -> np.ndarray:
         """The descriptors (N, D) of the originals in a table of rows."""
@@ -217,6 +219,12 @@ class LanceReferences(LanceReleases):
             "activated": states.count("activated"),
             "unchanged": states.count("unchanged"),
         }
+
+    def count(self, name: str = "", state: State | None = None) -> int:
+        if name or state is not None:
+            return super().count(name, state)
+        with self.table.convert_errors("read"):
+            return int(self.table.latest().count_rows())
 
     def references(self, query: ReferenceQuery, *, newest_first: bool = False) -> Iterator[Reference]:
         self.refresh()
