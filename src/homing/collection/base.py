@@ -105,7 +105,7 @@ class BaseCollection:
     def lock_for_writing(self) -> AbstractContextManager[None]:
         """Lock the collection for a job that changes it. Raises BusyError at once if it is locked.
 
-        A collection in Lance needs no lock, since conflicting changes are retried.
+        A storage without locks, such as Lance, retries conflicting changes instead.
         """
         return self.storage.lock_for_writing()
 
@@ -156,11 +156,11 @@ class BaseCollection:
             yield from reader.references(query)
 
     def versions(self) -> list[Version]:
-        """The versions of the references, oldest first, of a collection in Lance."""
+        """The versions of the references, oldest first, in a storage that keeps versions."""
         return self.storage.versions()
 
     def compact(self, *, older_than: timedelta | None = None) -> None:
-        """Index all references of a collection in Lance, merge small files, and delete versions that are older."""
+        """Index all references, merge small files, and delete older versions, in a storage that keeps versions."""
         self.storage.compact(older_than)
 
     def check(self, *, repair: bool = False) -> list[Finding]:

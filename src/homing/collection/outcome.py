@@ -71,7 +71,7 @@ class Info:
     previous_codebook: str | None = None
     """The codebook of the previous generation, until it is deleted."""
     version: int | None = None
-    """The version of the references, in Lance."""
+    """The version of the references, in a storage that keeps versions."""
 
     @property
     def passive(self) -> int:
@@ -81,7 +81,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Version:
-    """A version of the references, in Lance."""
+    """A version of the references, in a storage that keeps versions."""
 
     number: int
     time: datetime

@@ -1,7 +1,7 @@
 """What the storage of a collection does, wherever it is: the references and releases of one generation.
 
-A storage says what it cannot do by the error that its method raises. Nobody asks which storage it is. To add one,
-derive from `Storage`, and register the class with `homing.collection.storage.register_storage`.
+A storage says what it cannot do by the error that its method raises, or by an attribute. Nobody asks which storage it
+is. To add one, derive from `Storage`, and register the class with `homing.collection.storage.register_storage`.
 """
 
 from __future__ import annotations
