@@ -78,7 +78,7 @@ PRINTED = {
     "docs/how-to/search.md": ["copy.jpg: match"],
     "docs/reference/http.md": ["match Match("],
     "docs/tutorial/first-collection.md": ["2 activated", "copy.jpg: match"],
-    "docs/tutorial/python.md": ["activated", "match\nphotos/beach.jpg"],
+    "docs/tutorial/python.md": ["activated", "\nmatch\n", "photos/beach.jpg"],
 }
 # Pages that take seconds rather than tens of them.
 FAST = {"CONTRIBUTING.md", *(f"docs/{name}.md" for name in ("how-to/maintain", "how-to/search", "reference/scale"))}

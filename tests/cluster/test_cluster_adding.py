@@ -120,7 +120,7 @@ def test_impossible_jobs_are_rejected_in_one_line(folder: Path, tmp_path: Path, 
     with pytest.raises(HomingError, match="is not a collection"):
         added(folder, tmp_path / "none.homing")
     with pytest.raises(HomingError, match="in the memory of one process"):
-        cluster.activate(find_photos([folder]), str(collection_path), "memory://out", recipe=None, on_outcome=print)
+        cluster.activate(find_photos([folder]), str(collection_path), "memory://out", recipe="paper", on_outcome=print)
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_resuming_with_other_settings_or_a_damaged_checkpoint_is_refused(squares
 
 def first_loss(squares: PhotoArray, settings: DescriptorSettings) -> float:
     trainer = DescriptorTrainer(squares, settings, CPU)
-    return float(trainer.loss(trainer.batches.pixels(0)))
+    return float(trainer.loss(trainer.batches.pixels(0)).detach())
 
 
 def test_another_seed_gives_other_batches_and_the_same_seed_the_same(squares: PhotoArray) -> None:
