@@ -1,9 +1,12 @@
-"""Optional libraries, installed with the extras of homing."""
+"""Optional libraries, installed with the extras of homing, and modules of other packages: their entry points."""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+from typing import Any
 
 from homing.errors import HomingError
 
@@ -16,6 +19,24 @@ def load_extra(module: str, extra: str) -> ModuleType:
         raise _missing(error.name, extra) from error
     except ImportError as error:
         raise HomingError(f"{module} cannot be loaded: {error}; install it again") from error
+
+
+@cache
+def load_entry_points(group: str) -> None:
+    """Import what other packages offer under the entry point `group`, once; the modules register what they hold."""
+    for entry in entry_points(group=group):
+        load_entry_point(entry)
+
+
+def load_entry_point(entry: EntryPoint) -> Any:
+    """Import the object of an entry point; if that fails, the error names the entry point and its module."""
+    try:
+        return entry.load()
+    except Exception as error:  # a module of somebody else may raise anything
+        raise HomingError(
+            f"{entry.value}, of the entry point {entry.group}, cannot be imported: {error}; "
+            "repair or uninstall that package"
+        ) from error
 
 
 def install_command(extra: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import ClassVar
 
+from homing._extras import load_entry_point
 from homing._options import Option, check_options, option_name, options_of, setting
 from homing.activation import RECIPES
 from homing.bench import benches
@@ -218,7 +219,7 @@ def load_bench(name: str) -> type[Bench]:
     """The bench of this name: of a file in `benches`, the class of the file's name."""
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name == name:
-            external: type[Bench] = entry.load()
+            external: type[Bench] = load_entry_point(entry)
             return external
     bench: type[Bench] = getattr(import_module(f"{benches.__name__}.{name}"), name.capitalize())
     return bench

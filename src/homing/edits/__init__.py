@@ -6,9 +6,9 @@ A module without a leading underscore holds a family of edits, the exact and the
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
+from homing._extras import load_entry_points
 from homing._public import list_public
 from homing.edits._registry import KINDS, Edit, Kind, edit, parse
 from homing.edits._views import Views
@@ -33,8 +33,7 @@ __dir__ = list_public(__name__)
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):
         import_module(f"{__name__}.{_module.name}")
-for _entry in entry_points(group="homing.edits"):
-    _entry.load()
+load_entry_points("homing.edits")
 
 
 def _sweep(name: str, strengths: list[float] | range) -> tuple[Edit, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
 import torch
 
 import homing.extractors
+from homing._extras import load_entry_points
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors.base import Extractor
 
@@ -76,5 +76,4 @@ def discover() -> None:
     """Import the bundled extractors and those other packages offer under the entry point `homing.extractors`."""
     for module in iter_modules(homing.extractors.__path__, "homing.extractors."):
         import_module(module.name)
-    for entry in entry_points(group="homing.extractors"):
-        entry.load()
+    load_entry_points("homing.extractors")

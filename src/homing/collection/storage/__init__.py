@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
+from homing._extras import load_entry_points
 from homing._io.paths import Location
 from homing.collection.storage.base import Storage, StorageT
 from homing.collection.storage.generations import find_generation, generation_path
@@ -38,8 +38,7 @@ def storage_at(where: Location) -> tuple[type[Storage], Location]:
 
     Modules of other packages with the entry point `homing.storages` are imported first, to register their classes.
     """
-    for entry in entry_points(group="homing.storages"):
-        entry.load()
+    load_entry_points("homing.storages")
     kind = next(kind for kind in _KINDS if kind.accepts(where))
     return kind, kind.check_location(where)
 
