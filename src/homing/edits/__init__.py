@@ -29,11 +29,10 @@ __all__ = [
 ]
 __dir__ = list_public(__name__)
 
-# Importing a module registers its edits: the bundled ones, and those of other packages' entry points `homing.edits`.
+# Importing a module registers its edits.
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):
         import_module(f"{__name__}.{_module.name}")
-load_entry_points("homing.edits")
 
 
 def _sweep(name: str, strengths: list[float] | range) -> tuple[Edit, ...]:
@@ -64,3 +63,6 @@ SWEEPS: dict[str, tuple[Edit, ...]] = {
     "hue": _sweep("hue", _tenths(-5, 5)),
 }
 """Sweeps of the paper's appendix by the edit's name: eight edits, each at a range of strengths."""
+
+# Edits of other packages come last: their modules may use everything above.
+load_entry_points("homing.edits")
