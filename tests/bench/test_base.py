@@ -11,7 +11,7 @@ from tests.bench.helpers import homing
 
 from homing._options import Option, options_of, setting
 from homing.bench.base import Settings, bench_names, load_bench
-from homing.errors import HomingError
+from homing.errors import HomingError, UnknownNameError
 
 OUTSIDE = '''
 from collections.abc import Mapping, Sequence
@@ -88,6 +88,23 @@ def test_a_bench_of_another_package_is_a_command_with_a_report(installed: Path, 
     homing("bench", "sizes", installed, "--minimum", 0, "--out", tmp_path / "never", code=2)
     with pytest.raises(HomingError, match="--suffixes takes comma-separated names, got none"):
         load_bench("sizes").settings_class(out=tmp_path, folder=installed, suffixes=[])
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_bench_of_another_package_does_not_replace_a_bundled_one(tmp_path: Path) -> None:
+    about = tmp_path / "site" / "outside-1.0.dist-info"
+    (about / "entry_points.txt").write_text("[homing.benches]\nspeed = outside:Sizes\nsizes = outside:Sizes\n")
+    assert bench_names().count("speed") == 1
+    refusal = "outside:Sizes, of the entry point homing.benches, has the name of the bundled bench 'speed'; rename"
+    with pytest.raises(HomingError, match=refusal):
+        load_bench("speed")
+    assert load_bench("sizes").title == "Sizes of files"
+
+
+def test_the_error_of_an_unknown_bench_names_the_benches() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown bench 'sped'; did you mean 'speed'\?") as refused:
+        load_bench("sped")
+    assert all(name in str(refused.value) for name in bench_names())
 
 
 def test_every_bench_has_its_settings() -> None:

@@ -20,7 +20,7 @@ from homing.bench import benches
 from homing.bench.figures import Figure
 from homing.bench.report import CsvTable, PictureRow, Results
 from homing.bench.tables import Row, Table
-from homing.errors import HomingError
+from homing.errors import HomingError, UnknownNameError
 
 # Opens a progress bar with a description and a length; yields the function that advances it by one.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -211,15 +211,25 @@ class Bench(ABC):
 
 def bench_names() -> list[str]:
     """The names of all benches: the files in `benches`, and entry points `homing.benches` of other packages."""
-    files = sorted(module.name for module in iter_modules(benches.__path__) if not module.name.startswith("_"))
-    return [*files, *(entry.name for entry in entry_points(group=ENTRY_POINTS))]
+    return list(dict.fromkeys([*_bundled_names(), *(entry.name for entry in entry_points(group=ENTRY_POINTS))]))
 
 
 def load_bench(name: str) -> type[Bench]:
     """The bench of this name: of a file in `benches`, the class of the file's name."""
-    for entry in entry_points(group=ENTRY_POINTS):
-        if entry.name == name:
-            external: type[Bench] = load_entry_point(entry)
-            return external
+    bundled = name in _bundled_names()
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        if bundled:
+            raise HomingError(
+                f"{entry.value}, of the entry point {ENTRY_POINTS}, has the name of the bundled bench '{name}'; "
+                "rename that entry point or uninstall its package"
+            )
+        external: type[Bench] = load_entry_point(entry)
+        return external
+    if not bundled:
+        raise UnknownNameError("bench", name, bench_names())
     bench: type[Bench] = getattr(import_module(f"{benches.__name__}.{name}"), name.capitalize())
     return bench
+
+
+def _bundled_names() -> list[str]:
+    return sorted(module.name for module in iter_modules(benches.__path__) if not module.name.startswith("_"))
