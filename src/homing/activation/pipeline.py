@@ -17,7 +17,7 @@ from homing.errors import PhotoError, ran_out_of_memory
 from homing.photo import Photo
 
 Item = TypeVar("Item")
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 Pair = tuple[Item, Any]
 """An item, and what was made of it so far: its PhotoFile, its Photo, a result, or what the source gave instead."""
 ActivateBatch = Callable[[Sequence[Photo]], Sequence[Any]]
@@ -68,12 +68,12 @@ def batch_size_for(device: torch.device) -> BatchSize:
 
 
 @dataclass(frozen=True)
-class ReleasePipeline(Generic[Item, Outcome]):
+class ReleasePipeline(Generic[Item, Result]):
     """Photos to released files. Jobs differ in where photos come from, what is done to them, and where they go.
 
     `source` reads the file of each item, a PhotoFile or Photo, or gives something else for an item that needs no
-    activation. `activate` gives a result for each photo of a batch. `sink` writes and records the results, and what
-    the source gave instead of files.
+    activation. `activate` changes the photos of a batch. `sink` writes and records them, and what the source gave
+    instead of files; it returns the result of each item.
 
     The pipeline runs in threads of this process (`run`), with worker processes (`run_in_processes`), or on many
     machines (`homing.cluster`); for the latter two `activate` can be pickled.
@@ -81,11 +81,11 @@ class ReleasePipeline(Generic[Item, Outcome]):
 
     source: Callable[[Sequence[Item]], Sequence[Pair[Item]]]
     activate: ActivateBatch
-    sink: Callable[[Sequence[Pair[Item]]], Sequence[Outcome]]
+    sink: Callable[[Sequence[Pair[Item]]], Sequence[Result]]
     size: BatchSize = CPU_BATCH_SIZE
 
-    def run(self, items: Iterable[Item]) -> Iterator[Outcome]:
-        """The outcomes. Photos are read and decoded ahead, and some batches are activated at the same time."""
+    def run(self, items: Iterable[Item]) -> Iterator[Result]:
+        """The results of the sink. Photos are read and decoded ahead; some batches are activated at the same time."""
         decoded = prefetch_map(lambda item: decode(*self.source([item])[0]), items)
         batches = split_into_batches(decoded, self.size)
         first = list(islice(batches, 2))
@@ -98,14 +98,14 @@ class ReleasePipeline(Generic[Item, Outcome]):
             ):
                 yield from self.sink(batch)
 
-    def run_in_processes(self, items: Iterable[Item]) -> Iterator[Outcome]:
-        """The outcomes. Worker processes decode and activate photos, for thousands of them on a GPU."""
+    def run_in_processes(self, items: Iterable[Item]) -> Iterator[Result]:
+        """The results of the sink. Worker processes decode and activate photos, for thousands of them on a GPU."""
         files = prefetch_map(lambda item: self.source([item])[0], items)
         modules = (__name__, self.activate.__module__, "homing.extractors.timm_models")  # the last takes longest
         activated = process_map(self.activate_files, _chunks(files), modules=modules, processes=_max_processes())
         # Batches finish so fast that waiting for the disk between them would halve the throughput.
-        for outcomes in pipelined_map(self.sink, activated):
-            yield from outcomes
+        for results in pipelined_map(self.sink, activated):
+            yield from results
 
     @property
     def activate_files(self) -> Callable[[Sequence[Pair[Item]]], list[Pair[Item]]]:
