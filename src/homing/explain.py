@@ -75,11 +75,11 @@ def explain(collection: Collection, photo: PhotoLike | int, *, edits: bool = Tru
     `edits` tries the fourteen edits of the paper on the released file.
     """
     number = _find_id(collection, photo)
-    catalog, book = collection.storage, collection.codebook
-    source, state = catalog.source_and_state(number)
-    stored, release = _stored_descriptor(collection, number), catalog.last_release(number)
+    storage, book = collection.storage, collection.codebook
+    source, state = storage.source_and_state(number)
+    stored, release = _stored_descriptor(collection, number), storage.last_release(number)
     missing: list[str] = []
-    (sha256,) = (sha256 for each, sha256 in catalog.find_by_source(source) if each == number)
+    (sha256,) = (sha256 for each, sha256 in storage.find_by_source(source) if each == number)
     before = load_recorded(source, sha256, missing)
     after = load_recorded(release.path, release.sha256, missing) if release else None
     released_position = None
@@ -102,7 +102,7 @@ def explain(collection: Collection, photo: PhotoLike | int, *, edits: bool = Tru
 
 
 def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
-    catalog = collection.storage
+    storage = collection.storage
     given = photo if isinstance(photo, int) else as_photo(photo)
     ids, sha256 = [], None
     if isinstance(given, MemoryPhoto):
@@ -110,7 +110,7 @@ def _find_id(collection: Collection, photo: PhotoLike | int) -> int:
     elif not isinstance(given, int) and given.is_file():
         sha256 = hashlib.sha256(read_file(given)).hexdigest()
     if sha256 is not None:
-        ids = [known for known in (catalog.find(sha256) or catalog.find_released(sha256),) if known]
+        ids = [known for known in (storage.find(sha256) or storage.find_released(sha256),) if known]
     if not ids and not isinstance(given, MemoryPhoto):  # an id, or a missing or changed file: look up its path
         ids = collection.select(given).ids
     if len(ids) != 1:

@@ -68,7 +68,7 @@ def write_report(outcomes: Sequence[Outcome], path: Path, advance: Callable[[], 
 def write_side_by_side(
     results: Sequence[tuple[Location, SearchResult]],
     out: Path,
-    catalog: Storage,
+    storage: Storage,
     advance: Callable[[], None] = lambda: None,
 ) -> None:
     """Write an HTML page of all queries next to their matches, aligned where possible.
@@ -80,7 +80,7 @@ def write_side_by_side(
         picture = make_thumbnail(Photo.load(query).pixels())
         # What is no match is shown only if there is nothing better.
         likely = [match for match in result if match.verdict != "none"] or result.matches[:1]
-        pairs = [_pair(picture, match, catalog) for match in likely]
+        pairs = [_pair(picture, match, storage) for match in likely]
         rows.append((str(query), _VERDICTS[result.verdict], embed(picture), pairs))
         advance()
     _write(out, render_page("side_by_side.html", {"queries": rows}))
@@ -229,7 +229,7 @@ def _embed_small(image: Image.Image) -> str:
     return data_url(data)
 
 
-def _pair(query: Image.Image, match: Match, catalog: Storage) -> dict[str, Any]:
+def _pair(query: Image.Image, match: Match, storage: Storage) -> dict[str, Any]:
     """A match with its pictures by caption, and a note that explains missing ones."""
     pictures: dict[str, Image.Image] = {}
     note = ""
@@ -238,7 +238,7 @@ def _pair(query: Image.Image, match: Match, catalog: Storage) -> dict[str, Any]:
     else:
         try:
             photo = Photo.load(match.photo)
-            if (match.id, photo.sha256) not in catalog.find_by_source(match.photo):
+            if (match.id, photo.sha256) not in storage.find_by_source(match.photo):
                 raise PhotoError(f"{match.photo}: has changed since it was added")
             pictures, note = _match_pictures(query, make_thumbnail(photo.pixels()))
         except PhotoError as error:

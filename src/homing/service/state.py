@@ -217,11 +217,11 @@ class Service:
 
     def photo_outcome(self, upload: PhotoFile, outcome: Outcome) -> PhotoOutcome:
         """Convert an outcome of the library, under the name of the upload."""
-        catalog = self.collection.storage
+        storage = self.collection.storage
         return PhotoOutcome.of(
             outcome,
             photo=upload.name,
-            id=catalog.find(upload.sha256) or catalog.find_released(upload.sha256),
+            id=storage.find(upload.sha256) or storage.find_released(upload.sha256),
             state="known" if outcome.state == "moved" else outcome.state,
             problem=self.upload_store.redact_paths(f"{upload.name}: {outcome.reason}") if outcome.reason else None,
         )

@@ -111,8 +111,8 @@ def _parse_options(values: Mapping[str, str]) -> dict[str, Any]:
 
 def _activate(service: Service, options: dict[str, Any], caller: Caller, upload: PhotoFile) -> _Activated:
     """Activate one photo, in the writer's thread. The photo and the released file are on disk when this returns."""
-    catalog = service.collection.storage
-    known = catalog.find(upload.sha256)
+    storage = service.collection.storage
+    known = storage.find(upload.sha256)
     with service.upload_store.lock():
         out = service.upload_store.make_release_folder(upload)
         try:
@@ -121,9 +121,9 @@ def _activate(service: Service, options: dict[str, Any], caller: Caller, upload:
             # Read now: later changes may remove or replace the file.
             data = read_file(location(outcome.released)) if outcome.released is not None else b""
         finally:
-            service.upload_store.delete_unless_source(upload, catalog)
+            service.upload_store.delete_unless_source(upload, storage)
             service.upload_store.remove_if_empty(out)
-    number = catalog.find(upload.sha256)
+    number = storage.find(upload.sha256)
     if number is not None:
         entry = AuditEntry(caller.name, "released", number, upload.sha256, upload.name)
         added = [replace(entry, action="added")] if known is None else []
@@ -136,11 +136,11 @@ def _activate(service: Service, options: dict[str, Any], caller: Caller, upload:
 
 def _hide_source_folder(service: Service, upload: PhotoFile, error: HomingError) -> HomingError:
     """Replace the path of the original photo in an error by its name."""
-    catalog = service.collection.storage
-    original = catalog.find_released(upload.sha256)
+    storage = service.collection.storage
+    original = storage.find_released(upload.sha256)
     if original is None:
         return error
-    source, _ = catalog.source_and_state(original)
+    source, _ = storage.source_and_state(original)
     return type(error)(str(error).replace(source, display_name(source)))
 
 

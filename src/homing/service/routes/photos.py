@@ -64,21 +64,21 @@ def _add(
     service: Service, caller: Caller, uploads: Sequence[PhotoFile], *, raise_errors: bool = False
 ) -> list[PhotoOutcome]:
     """Store and index uploads, in the writer's thread. Files that do not become references are deleted."""
-    store, catalog = service.upload_store, service.collection.storage
+    upload_store, storage = service.upload_store, service.collection.storage
     first: dict[tuple[str, str], PhotoFile] = {}  # the first of identical uploads
     for upload in uploads:
         first.setdefault((upload.sha256, upload.name), upload)
     found = {}
-    with store.lock():
+    with upload_store.lock():
         try:
-            paths = {str(store.save(upload)): upload for upload in first.values()}
+            paths = {str(upload_store.save(upload)): upload for upload in first.values()}
             for each in service.collection.add(list(paths)):
                 found[paths[each.photo]] = each
                 if raise_errors and each.error is not None:
                     raise each.error
         finally:
             for upload in first.values():
-                store.delete_unless_source(upload, catalog)
+                upload_store.delete_unless_source(upload, storage)
     outcomes, entries = [], []
     for upload in uploads:
         outcome = service.photo_outcome(upload, found[first[upload.sha256, upload.name]])
