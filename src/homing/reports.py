@@ -18,7 +18,7 @@ from homing._io.files import format_size, prepare_output_file, report_write_erro
 from homing._io.paths import Location
 from homing.alignment import overlay_photo
 from homing.collection import Match, Outcome, SearchResult
-from homing.collection.results import format_probability
+from homing.collection.results import VERDICT_TEXTS, format_probability
 from homing.collection.storage import Storage
 from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
@@ -46,7 +46,6 @@ _COLUMNS = (
     "overwrote",
     "resumed",
 )
-_VERDICTS = {"match": "match", "possible": "possible match", "none": "no match"}
 
 
 def prepare_report(path: Path) -> None:
@@ -81,7 +80,7 @@ def write_side_by_side(
         # What is no match is shown only if there is nothing better.
         likely = [match for match in result if match.verdict != "none"] or result.matches[:1]
         pairs = [_pair(picture, match, storage) for match in likely]
-        rows.append((str(query), _VERDICTS[result.verdict], embed(picture), pairs))
+        rows.append((str(query), VERDICT_TEXTS[result.verdict], embed(picture), pairs))
         advance()
     _write(out, render_page("side_by_side.html", {"queries": rows}))
 

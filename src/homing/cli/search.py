@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from homing.collection import Collection, SearchResult
     from homing.collection.results import SearchSettings
 
-_VERDICTS = {"match": ("match", "green"), "possible": ("possible match", "yellow"), "none": ("no match", "default")}
+_COLORS = {"match": "green", "possible": "yellow", "none": "default"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,11 +159,10 @@ def _print_results(results: list[tuple[Location, SearchResult]], max_false_match
 
 def _print_result(query: Location, result: SearchResult, max_false_match: float | None) -> None:
     """The verdict in one line, then the matches as a table."""
-    from homing.collection.results import format_probability
+    from homing.collection.results import VERDICT_TEXTS, format_probability
 
-    words, style = _VERDICTS[result.verdict]
     line = one_line(f"{query}: ", "bold")
-    line.append(words, style=f"bold {style}")
+    line.append(VERDICT_TEXTS[result.verdict], style=f"bold {_COLORS[result.verdict]}")
     if result.best is not None:
         probability = format_probability(result.best.false_match_probability)
         best = "" if result.verdict != "none" else "the nearest is "

@@ -9,6 +9,7 @@ from typing import Literal, overload
 from homing.collection.references import State
 
 Verdict = Literal["match", "possible", "none"]
+VERDICT_TEXTS: dict[Verdict, str] = {"match": "match", "possible": "possible match", "none": "no match"}
 MATCH_PROBABILITY = 1e-3
 POSSIBLE_PROBABILITY = 0.3
 
