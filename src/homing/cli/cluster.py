@@ -21,6 +21,7 @@ from homing.cli.photos import Out, Report, prepare_activation
 if TYPE_CHECKING:
     from homing.cluster import Throughput
     from homing.collection import Outcome
+    from homing.collection.outcome import OutcomeCallback
 
 app = App(help="Add and activate photos by the million, with Ray.", no_args_is_help=True)
 
@@ -61,7 +62,7 @@ def add(
         homing cluster add /mnt/photos --collection agency.homing --address auto --gpus 4
     """
 
-    def job(found: Any, on_outcome: Callable[[Outcome], None]) -> list[Throughput]:
+    def job(found: Any, on_outcome: OutcomeCallback) -> list[Throughput]:
         from homing import cluster
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
@@ -93,7 +94,7 @@ def activate(
     """
     keywords = prepare_activation(options, report)
 
-    def job(found: Any, on_outcome: Callable[[Outcome], None]) -> list[Throughput]:
+    def job(found: Any, on_outcome: OutcomeCallback) -> list[Throughput]:
         from homing import cluster
 
         resources = cluster.Resources(address=address, workers=workers, gpus=gpus)
@@ -107,7 +108,7 @@ def _run(
     description: str,
     labels: dict[str, str],
     json: bool,
-    job: Callable[[Any, Callable[[Outcome], None]], list[Throughput]],
+    job: Callable[[Any, OutcomeCallback], list[Throughput]],
     report: Path | None = None,
 ) -> None:
     """Run a job on photos and print its outcomes and the throughput of its stages. Ends the command."""

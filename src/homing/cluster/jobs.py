@@ -40,11 +40,11 @@ from homing.collection.add import (
     describe_photos,
     read_photos,
 )
+from homing.collection.outcome import OutcomeCallback
 from homing.collection.release import ReleaseRecords, release_pipeline, settings_of
 from homing.errors import HomingError
 from homing.photo import FoundPhoto, Photo, format_name
 
-OutcomeCallback = Callable[[Outcome], None]
 Handler = TypeVar("Handler")
 
 _MAX_PIXEL_BYTES = 64 * 2**20  # bytes of decoded photos per batch; the worker decodes the rest

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from homing._extras import load_extra
 from homing.cluster.resources import CORES_PER_TASK, Workers
 from homing.collection import Outcome
+from homing.collection.outcome import OutcomeCallback
 from homing.errors import HomingError
 
 Item = TypeVar("Item")
@@ -81,7 +82,7 @@ def _outcome_of(result: Any) -> Outcome | None:
 
 
 def run(
-    items: Sequence[Any], stages: Sequence[Stage], workers: Workers, on_outcome: Callable[[Outcome], None]
+    items: Sequence[Any], stages: Sequence[Stage], workers: Workers, on_outcome: OutcomeCallback
 ) -> list[Throughput]:
     """Run items through all stages in order, and report each outcome as it arrives."""
     totals = [Throughput(stage.name) for stage in stages]

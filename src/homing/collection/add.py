@@ -16,7 +16,7 @@ from homing._io.paths import Location, stored_path
 from homing.activation.pipeline import PhotoFile
 from homing.codebooks import Codebook
 from homing.collection._job_files import update_moved_source
-from homing.collection.outcome import Outcome, failed
+from homing.collection.outcome import Outcome, OutcomeCallback, failed
 from homing.collection.references import NewPhotos
 from homing.collection.storage import Storage
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
@@ -52,7 +52,7 @@ class DescribedPhoto:
 def add_photos(
     collection: Collection,
     found: Sequence[FoundPhoto[Location]],
-    on_outcome: Callable[[Outcome], None],
+    on_outcome: OutcomeCallback,
     *,
     replace: bool = False,
 ) -> list[Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, overload
 
@@ -16,7 +16,7 @@ from homing.collection._job_files import passive_photos, still_passive
 from homing.collection.add import add_photos
 from homing.collection.base import BaseCollection
 from homing.collection.export import import_folder
-from homing.collection.outcome import Outcome
+from homing.collection.outcome import Outcome, OutcomeCallback
 from homing.collection.release import release_photos
 from homing.collection.remove import Selection, remove_references, select_references
 from homing.collection.results import SearchResult, SearchSettings
@@ -28,7 +28,6 @@ from homing.photo import FoundPhoto, PhotoLike, PhotosLike, as_photos
 from homing.photo.inputs import is_one_photo
 
 ReferenceSelector = int | str | Location
-OutcomeCallback = Callable[[Outcome], None]
 
 
 class Collection(BaseCollection):

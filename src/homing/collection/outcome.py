@@ -46,6 +46,10 @@ class Outcome:
         return self.notes + ["An earlier release was replaced."] * self.overwrote
 
 
+OutcomeCallback = Callable[[Outcome], None]
+"""Called with the outcome of each photo as soon as it is known."""
+
+
 def failed(photo: Location, error: HomingError) -> Outcome:
     """The outcome of a photo that failed with an error."""
     reason = str(error).removeprefix(f"{photo}: ").removeprefix(f"{printable(photo)}: ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from inspect import unwrap
@@ -20,7 +20,7 @@ from homing.activation.batch import Loop, WorkerActivation, should_compile, use_
 from homing.activation.optimize import optimize
 from homing.activation.pipeline import ActivateBatch, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
 from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
-from homing.collection.outcome import Outcome, failed
+from homing.collection.outcome import Outcome, OutcomeCallback, failed
 from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow
 from homing.errors import CollectionError, PhotoError
 from homing.photo import FoundPhoto, differences, format_name, read_file
@@ -42,7 +42,7 @@ def release_photos(
     processes: bool = False,
     loop: Loop = optimize,
     expected: Mapping[Location, Container[str]] | None = None,
-    on_outcome: Callable[[Outcome], None],
+    on_outcome: OutcomeCallback,
 ) -> list[Outcome]:
     """Release photos into one folder, and report each one once its file is on disk.
 
