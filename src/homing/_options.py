@@ -91,28 +91,3 @@ def _format(number: float) -> str:
 def option_name(field: str) -> str:
     """The option of a field, as typed."""
     return "--" + field.replace("_", "-")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActivateOptions:
-    """How photos are activated: the options of `homing activate` and `homing cluster activate`."""
-
-    recipe: str = setting(Option("How photos are activated; list recipes with: homing recipes."), "homing")
-    budget: str | None = setting(
-        Option(
-            "How far each pixel may change: jnd, jnd-printed, jnd-uniform or linf (the same bound everywhere).",
-            default_text="the recipe's",
-        ),
-        None,
-    )
-    psnr: float | None = setting(
-        Option("PSNR of the released file, in dB; a higher value changes the photo less.", default_text="43.8"), None
-    )
-    alpha: float | None = setting(
-        Option("Strength instead of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."),
-        None,
-    )
-    format: str | None = setting(
-        Option("Write jpeg, png, webp, tiff, avif, heic or bmp.", default_text="as the photo came"), None
-    )
-    graphics: bool = setting(Option("Activate graphics too, such as logos and screenshots of text."), False)

@@ -10,8 +10,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from homing import cli
-from homing._options import ActivateOptions, Option, check_options, setting
+from homing._options import Option, check_options, setting
 from homing.cli._app import App
+from homing.cli.photos import ActivateOptions
 from homing.errors import HomingError
 
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from homing._options import ActivateOptions
 from homing.cli._app import App, PhotoSources
 from homing.cli._console import JsonFlag, console, print_json, table
 from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, write_activation_report
-from homing.cli.photos import Out, Report, prepare_activation
+from homing.cli.photos import ActivateOptions, Out, Report, prepare_activation
 
 if TYPE_CHECKING:
     from homing.cluster import Throughput

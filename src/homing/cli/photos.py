@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from homing._options import ActivateOptions
+from homing._options import Option, setting
 from homing.cli._app import CollectionPath, OptionalPhotoSources, PhotoSources
 from homing.cli._console import JsonFlag, console, print_failure, print_json, print_rows
 from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, print_outcomes, write_activation_report
@@ -28,6 +28,31 @@ Report = Annotated[
         help="Write a report: FILE.html with small pictures before and after, or FILE.csv with a row per photo.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivateOptions:
+    """How photos are activated: the options of `homing activate` and `homing cluster activate`."""
+
+    recipe: str = setting(Option("How photos are activated; list recipes with: homing recipes."), "homing")
+    budget: str | None = setting(
+        Option(
+            "How far each pixel may change: jnd, jnd-printed, jnd-uniform or linf (the same bound everywhere).",
+            default_text="the recipe's",
+        ),
+        None,
+    )
+    psnr: float | None = setting(
+        Option("PSNR of the released file, in dB; a higher value changes the photo less.", default_text="43.8"), None
+    )
+    alpha: float | None = setting(
+        Option("Strength instead of a PSNR. jnd, jnd-uniform: a factor, 3 in the paper. linf: the bound, of 255."),
+        None,
+    )
+    format: str | None = setting(
+        Option("Write jpeg, png, webp, tiff, avif, heic or bmp.", default_text="as the photo came"), None
+    )
+    graphics: bool = setting(Option("Activate graphics too, such as logos and screenshots of text."), False)
 
 
 def add(
