@@ -82,6 +82,7 @@ def activate(
     out: str | Location,
     *,
     recipe: str | Recipe,
+    psnr: float | None = None,
     format: str | None = None,
     graphics: bool = False,
     resources: Resources | None = None,
@@ -91,7 +92,7 @@ def activate(
 
     Each released file is written and in the catalog when it is reported. Options as in `Collection.activate`.
     """
-    chosen = resolve_recipe(recipe)
+    chosen = resolve_recipe(recipe, psnr=psnr)
     where, target = stored_path(location(collection)), _shareable(location(out))
     photos = [FoundPhoto(_shareable(item.path), item.name) for item in found]
     format = format_name(format) if format else None
