@@ -164,7 +164,7 @@ def test_a_damaged_descriptor_is_reported(photos: Path, tmp_path: Path) -> None:
         homing("explain", tmp_path / "c.homing", 1, "--no-edits")
 
 
-@pytest.mark.parametrize("name", ["unknown.jpg", "4711", "9" * 30])
+@pytest.mark.parametrize("name", ["unknown.jpg", "4711", "9" * 30, "\u0661"])  # an Arabic 1
 def test_an_unknown_reference_is_refused(workspace: Path, name: str) -> None:
     with pytest.raises(HomingError, match=f"{name} is neither a reference nor a released file of"):
         homing("explain", workspace / "c.homing", name)

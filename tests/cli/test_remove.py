@@ -63,6 +63,22 @@ def test_remove_by_the_id_of_a_match(workspace: Path) -> None:
     assert again.stdout == "1 reference removed.\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (str(2**63), "no reference has this id"),
+        ("9" * 400, "no reference has this id"),
+        ("9" * 5000, "no reference was added from this path, or from a folder of this name"),
+        ("\u0661", "no reference was added from this path, or from a folder of this name"),  # an Arabic 1
+    ],
+    ids=["2**63", "400 digits", "5000 digits", "digits of another script"],
+)
+def test_a_number_that_cannot_be_an_id_is_no_reference(workspace: Path, text: str, reason: str) -> None:
+    done = homing("remove", workspace / "c.homing", text, code=1)
+    assert done.stderr == f"failed    {text}: {reason}\n"
+    assert done.stdout == "0 references removed.\n"
+
+
 def test_errors_are_one_line_and_an_empty_name_is_refused(workspace: Path) -> None:
     output = homing("remove", workspace / "c.homing", "", "two\nlines\x1b[31m", code=1).stderr
     assert output.splitlines()[0] == "failed    '': an empty name selects no reference"

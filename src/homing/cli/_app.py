@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
@@ -27,6 +28,12 @@ _SOURCES = typer.Argument(
 )
 PhotoSources = Annotated[list[str], _SOURCES]
 OptionalPhotoSources = Annotated[list[str] | None, _SOURCES]
+
+
+def id_or_path(text: str) -> int | str:
+    """The id of a reference if the text is a number that Python reads, otherwise the text: a path."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= sys.int_info.default_max_str_digits
+    return int(text) if is_number else text
 
 
 class _Command(TyperCommand):

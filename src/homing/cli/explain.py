@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from homing.cli._app import CollectionPath
+from homing.cli._app import CollectionPath, id_or_path
 from homing.cli._console import JsonFlag, console, err_console, one_line, print_json, print_key_values, table
 from homing.errors import HomingError
 
@@ -43,8 +43,10 @@ def explain(
     if out is not None:
         prepare_output_file(out, ".html")
     with Collection.open(collection) as opened:
-        is_id = photo.isdecimal() and not Path(photo).is_file()
-        explanation = explain(opened, int(photo) if is_id else photo, edits=edits)
+        given = id_or_path(photo)
+        if isinstance(given, int) and Path(photo).is_file():
+            given = photo
+        explanation = explain(opened, given, edits=edits)
     if out is not None:
         write_explanation(explanation, out)
     if json:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from homing._options import Option, setting
-from homing.cli._app import CollectionPath, OptionalPhotoSources, PhotoSources
+from homing.cli._app import CollectionPath, OptionalPhotoSources, PhotoSources, id_or_path
 from homing.cli._console import JsonFlag, console, print_failure, print_json, print_rows
 from homing.cli._outcomes import ACTIVATED, ADDED, as_json, count_outcomes, print_outcomes, write_activation_report
 from homing.errors import HomingError
@@ -183,7 +183,7 @@ def remove(
     from homing.collection import Collection
 
     with Collection.open(collection) as opened:
-        named = opened.select([int(each) if each.isdecimal() else each for each in what])
+        named = opened.select([id_or_path(each) for each in what])
         asked = named.ids and not yes and sys.stdin.isatty()
         if asked and not typer.confirm(f"Remove {_count(len(named.ids))} from {collection}?", err=True):
             console.print("Nothing was removed.")
