@@ -283,16 +283,16 @@ def _keep(photos: Sequence[_PhotoCheck], candidates: Sequence[Candidate | PhotoE
 
 def _lossy(photos: Sequence[_PhotoCheck]) -> list[_PhotoCheck]:
     """The photos whose files would keep more of the change with finer quantization."""
-    lossy, unsure = [], []
+    lossy, unknown = [], []
     for photo in photos:
         usual, finest = (photo.changed.photo.jpeg_tables(photo.changed.format, finer) for finer in (False, True))
         if usual is None:
-            unsure.append(photo)
+            unknown.append(photo)
         elif usual != finest:
             lossy.append(photo)
     # In other formats than JPEG only writing again can tell.
-    again = write_candidates(_changed(unsure), [photo.candidate.strength for photo in unsure], [True] * len(unsure))
-    for photo, file in zip(unsure, again, strict=True):
+    again = write_candidates(_changed(unknown), [photo.candidate.strength for photo in unknown], [True] * len(unknown))
+    for photo, file in zip(unknown, again, strict=True):
         if isinstance(file, PhotoError):
             photo.error = file
         elif file.data != photo.candidate.data:

@@ -209,9 +209,9 @@ def describe_photos(
 def _load_codebooks(named: Sequence[str], index: Sequence[str]) -> list[Codebook]:
     books = [codebooks.load(name) for name in named]
     names = [*(book.name for book in books), *index]
-    if stray := next((name for name in names if Path(name).name != name or ".." in name), None):
+    if invalid := next((name for name in names if Path(name).name != name or ".." in name), None):
         raise HomingError(
-            f"a codebook is named '{stray}', which cannot be the name of a folder; train it under another name"
+            f"a codebook is named '{invalid}', which cannot be the name of a folder; train it under another name"
         )
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise HomingError(f"two of the codebooks are named '{twice}'; measure them into different --out folders")

@@ -23,7 +23,7 @@ _COLORS = {"match": "green", "possible": "yellow", "none": "default"}
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """What `Collection.search` is told of a search."""
+    """The options of `Collection.search`."""
 
     k: int = setting(Option("How many matches to list.", name="-k", minimum=1), 10)
     probes: int | None = setting(

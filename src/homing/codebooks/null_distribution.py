@@ -142,7 +142,7 @@ class NullDistribution:
         )
 
     def density_ratio(self, photos: np.ndarray) -> float:
-        """How many times more often photos with (P, D) descriptors are near each other than the measured photos.
+        """How many times as often photos with (P, D) descriptors are near each other as the measured photos.
 
         At least 1; 1 for fewer than MIN_REFERENCES photos.
         """

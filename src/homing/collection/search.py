@@ -65,7 +65,7 @@ class CollectionDensityRatio:
         self._density_ratio, self._measured_among = 1.0, 0  # number of references at the last measurement
 
     def value(self, index: Index) -> float:
-        """How many times more often references are near each other than the codebook's unrelated photos."""
+        """How many times as often references are near each other as the codebook's unrelated photos."""
         with self._lock:
             references = len(index) - len(self._distractor_ids)
             if not self._measured_among / _REMEASURE_FACTOR <= references <= self._measured_among * _REMEASURE_FACTOR:
