@@ -29,7 +29,7 @@ from homing.training.settings import DescriptorSettings
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 RECIPES_PAGE = (ROOT / "docs" / "reference" / "recipes.md").read_text()
-LANGUAGES = {"sh", "python", "json", "text", "{toctree}", "{eval-rst}"}
+LANGUAGES = {"sh", "python", "json", "text", "toml", "{toctree}", "{eval-rst}"}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
 
