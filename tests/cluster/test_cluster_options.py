@@ -21,7 +21,7 @@ def test_the_psnr_replaces_that_of_the_recipe(tmp_path: Path) -> None:
     def activate(psnr: float) -> None:
         cluster.activate([], str(tmp_path / "c"), tmp_path, recipe="homing", psnr=psnr, on_outcome=lambda _: None)
 
-    with pytest.raises(HomingError, match="psnr"):
+    with pytest.raises(HomingError, match="psnr must be between 20 and 80 dB, got -1"):
         activate(psnr=-1)
     with pytest.raises(HomingError, match="is not a collection"):
         activate(psnr=46)
