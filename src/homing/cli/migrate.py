@@ -86,8 +86,9 @@ def _delete_previous(collection: str, yes: bool, json: bool) -> None:
 def _print_summary(done: Migration, what: str) -> None:
     for reason in done.missing:
         print_remark("missing", reason, "red")
-    for each in (*done.gain_lost, *done.gain_unknown):
-        print_remark("again", f"{each.photo}: {each.reason}")
+    for label, releases in (("again", done.gain_lost), ("unknown", done.gain_unknown)):
+        for each in releases:
+            print_remark(label, f"{each.photo}, released as {each.released}: {each.reason}")
     lost = f", {len(done.missing):,} are missing" if done.missing else ""
     console.print(
         f"{what} {done.generation}: {done.photos:,} photos, codebook {done.codebook}{lost}. Of the activated files"

@@ -29,7 +29,8 @@ def find_generation(path: LocationT, which: str = "current") -> LocationT:
     if which == "current" and folder != path and not folder.is_dir():
         raise CollectionError(f"{folder}, named in {path / 'current'}, does not exist; restore it from a backup")
     if which != "current" and which not in other_generations(path):
-        raise CollectionError(f"{path} has no {which} generation; build the next one with: homing migrate")
+        hint = f"; build it with: homing migrate {path} --codebook NAME_OR_FILE" if which == "next" else ""
+        raise CollectionError(f"{path} has no {which} generation{hint}")
     return folder
 
 
