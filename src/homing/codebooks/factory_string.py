@@ -31,7 +31,7 @@ def factory_string(index: Any) -> str:
             return _cells_prefix(index) + _additive_name(getattr(index, attribute), name)
     try:
         name = str(reverse_index_factory(index))
-    except (NotImplementedError, KeyError, AssertionError):
+    except (NotImplementedError, KeyError, AssertionError):  # what FAISS raises for families that it cannot name
         return type(index).__name__
     if isinstance(index, faiss.IndexIVFPQFastScan) and index.by_residual:
         return f"{name}r"
