@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from homing.activation.pipeline import BatchSize, PhotoFile, ReleasePipeline, split_into_batches
+from homing.activation.pipeline import BatchSize, ReleasePipeline, split_into_batches
 from homing.errors import PhotoError
-from homing.photo import Photo
+from homing.photo import Photo, PhotoFile
 
 
 def photo(name: str, height: int = 10, width: int = 10) -> Photo:

@@ -8,9 +8,9 @@ import torch
 from homing import Collection, codebooks
 from homing.activation import RECIPES, activate_batch
 from homing.activation.batch import WorkerActivation, use_processes
-from homing.activation.pipeline import PhotoFile, ReleasePipeline
+from homing.activation.pipeline import ReleasePipeline
 from homing.errors import PhotoError
-from homing.photo import Photo
+from homing.photo import Photo, PhotoFile
 
 FAST = RECIPES["homing-fast"]
 

@@ -12,13 +12,12 @@ from tests.collection.tiny import RECIPES, tiny_photos
 from typer.testing import CliRunner
 
 from homing import cluster
-from homing.activation.pipeline import PhotoFile
 from homing.cli import app
 from homing.cluster import jobs
 from homing.codebooks import Codebook
 from homing.collection import Collection, Outcome
 from homing.collection._job_files import Task
-from homing.photo import Photo, find_photos
+from homing.photo import Photo, PhotoFile, find_photos
 
 pytestmark = pytest.mark.usefixtures("ray")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +13,7 @@ import torch
 
 from homing._io.parallel import cores, pipelined_map, prefetch_map, process_map
 from homing.errors import PhotoError, ran_out_of_memory
-from homing.photo import Photo
+from homing.photo import Photo, PhotoFile
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,19 +25,6 @@ ActivateBatch = Callable[[Sequence[Photo]], Sequence[Any]]
 _CHUNK_PHOTOS = 64  # photos sent to a worker process and activated together
 _CHUNK_BYTES = 16 * 2**20  # of their files
 _GPU_BYTES_PER_PROCESS = 8 * 2**30  # 256 images in the loop, a batch of photos, and CUDA itself
-
-
-@dataclass(frozen=True)
-class PhotoFile:
-    """The bytes of a photo's file, and the name that messages use for it."""
-
-    name: str
-    data: bytes = field(repr=False)
-
-    @cached_property
-    def sha256(self) -> str:
-        """The hash of the file."""
-        return hashlib.sha256(self.data).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -142,7 +128,7 @@ def decode(item: Item, file: Any) -> Pair[Item]:
     if not isinstance(file, PhotoFile):
         return item, file
     try:
-        return item, Photo.decode(file.data, file.name)
+        return item, file.photo()
     except PhotoError as error:
         return item, error
 

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 from homing import __version__
 from homing._io.files import report_write_errors, write_atomically
 from homing.activation import Recipe, activate_batch
-from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
+from homing.activation.pipeline import CPU_BATCH_SIZE, BatchSize, ReleasePipeline, batch_size_for
 from homing.bench.data import file_state
 from homing.codebooks import Codebook
 from homing.errors import HomingError, PhotoError
 from homing.extractors import Extractor
 from homing.perception import Quality
-from homing.photo import Photo, read_file
+from homing.photo import Photo, PhotoFile
 
 _QUALITY = {field.name for field in fields(Quality)}
 
@@ -207,7 +207,7 @@ def _read(originals: Sequence[ReleasedPhoto]) -> list[tuple[ReleasedPhoto, Photo
     pairs: list[tuple[ReleasedPhoto, PhotoFile | PhotoError]] = []
     for original in originals:
         try:
-            pairs.append((original, PhotoFile(str(original.file), read_file(original.file))))
+            pairs.append((original, PhotoFile.read(original.file)))
         except PhotoError as error:
             pairs.append((original, error))
     return pairs

@@ -26,7 +26,7 @@ from homing._extras import load_extra
 from homing._io.paths import Address, Location, location, stored_path
 from homing.activation import Recipe, resolve_recipe
 from homing.activation.batch import WorkerActivation, cached_extractor, should_compile
-from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, PhotoFile, decode
+from homing.activation.pipeline import CPU_BATCH_SIZE, GPU_BATCH_SIZE, decode
 from homing.cluster.ray_pipeline import Stage, Throughput, run
 from homing.cluster.resources import Resources
 from homing.codebooks import Codebook
@@ -43,7 +43,7 @@ from homing.collection.add import (
 from homing.collection.outcome import OutcomeCallback
 from homing.collection.release import ReleaseRecords, release_pipeline, settings_of
 from homing.errors import HomingError
-from homing.photo import FoundPhoto, Photo, format_name
+from homing.photo import FoundPhoto, Photo, PhotoFile, format_name
 
 Handler = TypeVar("Handler")
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from homing._io.parallel import prefetch_map
 from homing._io.paths import Location, stored_path
-from homing.activation.pipeline import PhotoFile
 from homing.codebooks import Codebook
 from homing.collection._job_files import update_moved_source
 from homing.collection.outcome import Outcome, OutcomeCallback, failed
@@ -21,7 +20,7 @@ from homing.collection.references import NewPhotos
 from homing.collection.storage import Storage
 from homing.errors import CollectionError, PhotoError, ran_out_of_memory
 from homing.extractors import Extractor, describe_images
-from homing.photo import FoundPhoto, Photo, read_file
+from homing.photo import FoundPhoto, Photo, PhotoFile
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -105,7 +104,7 @@ def read_photos(paths: Sequence[Location], records: NewReferences) -> list[tuple
 
 def _read(path: Location) -> PhotoFile | Outcome:
     try:
-        return PhotoFile(str(path), read_file(path))
+        return PhotoFile.read(path)
     except PhotoError as error:
         return failed(path, error)
 

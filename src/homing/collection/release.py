@@ -18,12 +18,12 @@ from homing._io.paths import Address, Location, path_exists, stored_path, write_
 from homing.activation import Activation, Recipe, activate_batch
 from homing.activation.batch import Loop, WorkerActivation, should_compile, use_processes
 from homing.activation.optimize import optimize
-from homing.activation.pipeline import ActivateBatch, BatchSize, PhotoFile, ReleasePipeline, batch_size_for
+from homing.activation.pipeline import ActivateBatch, BatchSize, ReleasePipeline, batch_size_for
 from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
 from homing.collection.outcome import Outcome, OutcomeCallback, failed
 from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow
 from homing.errors import CollectionError, PhotoError
-from homing.photo import FoundPhoto, differences, format_name, read_file
+from homing.photo import FoundPhoto, PhotoFile, differences, format_name, read_file
 
 if TYPE_CHECKING:
     from homing.collection.collection import Collection
@@ -189,7 +189,7 @@ def read_tasks(tasks: Sequence[Task], records: ReleaseRecords) -> list[tuple[Tas
 def _read(task: Task) -> tuple[PhotoFile, str | None] | Outcome:
     """The file of a photo, and the hash of the existing file at its target."""
     try:
-        return PhotoFile(str(task.path), read_file(task.path)), _target_sha256(task)
+        return PhotoFile.read(task.path), _target_sha256(task)
     except (PhotoError, CollectionError) as error:
         return failed(task.path, error)
 

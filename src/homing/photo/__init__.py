@@ -7,7 +7,7 @@ from homing.photo.differences import differences
 from homing.photo.files import QUICK_FORMATS, SUFFIXES, FoundPhoto, LocalPhoto, find_photos, format_name
 from homing.photo.graphics import graphic_kind
 from homing.photo.inputs import MemoryPhoto, PhotoLike, PhotosLike, Square, as_photo, as_photos, read_square
-from homing.photo.photo import Photo, apply_changes, read_file
+from homing.photo.photo import Photo, PhotoFile, apply_changes, read_file
 
 __all__ = [
     "QUICK_FORMATS",
@@ -17,6 +17,7 @@ __all__ = [
     "LocalPhoto",
     "MemoryPhoto",
     "Photo",
+    "PhotoFile",
     "PhotoLike",
     "PhotosLike",
     "Square",

@@ -16,7 +16,7 @@ from torch import Tensor
 from homing._io.device import to_device, to_numpy
 from homing._io.paths import Location, location, printable
 from homing.errors import PhotoError
-from homing.photo._codecs import decode, encode
+from homing.photo._codecs import decode, encode, image_size
 from homing.photo._jpeg import JpegTables, jpeg_tables
 from homing.photo._pixels import CMYK_CHANNELS, is_srgb, stored, to_srgb, upright
 from homing.photo.files import format_name
@@ -148,6 +148,33 @@ class Photo:
     def _max_level(self) -> int:
         """The largest code value."""
         return int(np.iinfo(self.stored_pixels.dtype).max)
+
+
+@dataclass(frozen=True, eq=False)
+class PhotoFile:
+    """The file of a photo in memory: its bytes, and the name that messages use for it."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+    @classmethod
+    def read(cls, path: Location) -> PhotoFile:
+        """Read the file at a path or an address."""
+        return cls(str(path), read_file(path))
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return sha256(self.data).hexdigest()
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Width and height, from the header."""
+        return image_size(self.data, self.name)
+
+    def photo(self) -> Photo:
+        """The decoded file."""
+        return Photo.decode(self.data, self.name)
 
 
 def apply_changes(photos: Sequence[Photo], changes: Iterable[Tensor]) -> list[Photo]:
