@@ -219,7 +219,7 @@ def test_files_named_in_the_docs_exist() -> None:
         for name in re.findall(
             r"\b((?:tests|tools|benchmarks|examples|src)/[\w./-]+\.(?:py|toml|ipynb))", page.read_text()
         ):
-            assert (ROOT / name).is_file() or Path(name).stem in ("mynet", "mine", "mybench"), f"{page.name}: {name}"
+            assert (ROOT / name).is_file() or Path(name).stem in ("mynet", "mine"), f"{page.name}: {name}"
 
 
 def test_the_ways_of_activate_and_search_name_functions() -> None:

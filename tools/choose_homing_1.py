@@ -18,7 +18,7 @@ import typer
 from build_homing_1 import descriptors_of, squares_in
 
 from homing._io.device import default_device
-from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
+from homing.bench.benches.retrieval import RetrievalBench, RetrievalSettings
 from homing.bench.tables import markdown
 from homing.cli._progress import progress
 from homing.codebooks import Codebook
@@ -74,7 +74,7 @@ def measure(candidate: str, split: Path, out: Path, spec: str) -> None:
         distractors=sum(1 for _ in (split / "distractors").iterdir()),
         codebooks=[str(folder / "network.codebook")],
     )
-    Retrieval(settings, progress, f"python tools/choose_homing_1.py {candidate}").run().write(folder)
+    RetrievalBench(settings, progress, f"python tools/choose_homing_1.py {candidate}").run().write(folder)
 
 
 def settings_of(candidate: str) -> dict[str, Any]:

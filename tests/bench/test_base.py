@@ -1,7 +1,10 @@
 """What all benches share: settings that are options, and benches of other packages."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +102,26 @@ def test_a_bench_of_another_package_does_not_replace_a_bundled_one(tmp_path: Pat
     with pytest.raises(HomingError, match=refusal):
         load_bench("speed")
     assert load_bench("sizes").title == "Sizes of files"
+
+
+@pytest.mark.parametrize(
+    ("outside", "problem"),
+    [("raise AttributeError('no float4')", "cannot be imported: no float4"), ("Sizes = 5", "is not a class that")],
+)
+def test_a_broken_bench_of_another_package_leaves_the_others(installed: Path, outside: str, problem: str) -> None:
+    site = installed.parent / "site"
+    (site / "outside.py").write_text(outside)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from homing.cli import main; sys.exit(main())", "bench", "--help"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"skipped   outside:Sizes, of the entry point homing.benches, {problem}")
+    assert line.endswith("repair or uninstall that package")
+    assert "retrieval" in done.stdout and "watermarks" in done.stdout and "sizes" not in done.stdout
 
 
 def test_the_error_of_an_unknown_bench_names_the_benches() -> None:

@@ -11,7 +11,7 @@ from tests.bench.helpers import homing, small_network, small_photos
 from tests.conftest import descriptors
 
 from homing import codebooks, extractors
-from homing.bench.benches.watermarks import Watermarks, WatermarksSettings, ssl_watermark
+from homing.bench.benches.watermarks import WatermarksBench, WatermarksSettings, ssl_watermark
 from homing.bench.data import read_descriptor_set
 from homing.edits import PAPER
 from homing.errors import HomingError
@@ -135,7 +135,7 @@ def test_tables_include_published_rows(workspace: Path, out: Path) -> None:
 def test_codebooks_of_one_spec_are_named(workspace: Path, out: Path) -> None:
     output = json.loads((out / "results.json").read_text())["rows"][0]
     setting = WatermarksSettings(photos=workspace, distractor_photos=workspace, out=workspace)
-    measured = Watermarks(setting, lambda *_: pytest.fail("measured"))
+    measured = WatermarksBench(setting, lambda *_: pytest.fail("measured"))
     measured.rows = [{**output, "codebook": name} for name in ("mine", "theirs")]
     headings, _ = measured.terminal()
     assert headings == ["edit", "passive,\nmine", "passive,\ntheirs"]

@@ -1,6 +1,7 @@
 """Benches: recall of edited copies, visual quality and speed; and the demo.
 
-A bench is made from its settings, and `run` measures: `Retrieval(RetrievalSettings(photos=…, out=…), progress).run()`.
+A bench is made from its settings, and `run` measures:
+`RetrievalBench(RetrievalSettings(photos=…, out=…), progress).run()`.
 """
 
 from __future__ import annotations
@@ -11,39 +12,39 @@ from homing._public import import_lazily, list_public
 
 if TYPE_CHECKING:
     from homing.bench.base import Bench, Settings, bench_names, load_bench
-    from homing.bench.benches.analysis import Analysis, AnalysisSettings
-    from homing.bench.benches.calibration import Calibration, CalibrationSettings
-    from homing.bench.benches.detection import Detection, DetectionSettings
-    from homing.bench.benches.edits import Edits, EditsSettings
-    from homing.bench.benches.paper import Paper, PaperSettings
-    from homing.bench.benches.quality import Quality, QualitySettings
-    from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
-    from homing.bench.benches.search import Search, SearchSettings
-    from homing.bench.benches.speed import Speed, SpeedSettings
-    from homing.bench.benches.watermarks import Watermarks, WatermarksSettings
+    from homing.bench.benches.analysis import AnalysisBench, AnalysisSettings
+    from homing.bench.benches.calibration import CalibrationBench, CalibrationSettings
+    from homing.bench.benches.detection import DetectionBench, DetectionSettings
+    from homing.bench.benches.edits import EditsBench, EditsSettings
+    from homing.bench.benches.paper import PaperBench, PaperSettings
+    from homing.bench.benches.quality import QualityBench, QualitySettings
+    from homing.bench.benches.retrieval import RetrievalBench, RetrievalSettings
+    from homing.bench.benches.search import SearchBench, SearchBenchSettings
+    from homing.bench.benches.speed import SpeedBench, SpeedSettings
+    from homing.bench.benches.watermarks import WatermarksBench, WatermarksSettings
 
 __all__ = [
-    "Analysis",
+    "AnalysisBench",
     "AnalysisSettings",
     "Bench",
-    "Calibration",
+    "CalibrationBench",
     "CalibrationSettings",
-    "Detection",
+    "DetectionBench",
     "DetectionSettings",
-    "Edits",
+    "EditsBench",
     "EditsSettings",
-    "Paper",
+    "PaperBench",
     "PaperSettings",
-    "Quality",
+    "QualityBench",
     "QualitySettings",
-    "Retrieval",
+    "RetrievalBench",
     "RetrievalSettings",
-    "Search",
-    "SearchSettings",
+    "SearchBench",
+    "SearchBenchSettings",
     "Settings",
-    "Speed",
+    "SpeedBench",
     "SpeedSettings",
-    "Watermarks",
+    "WatermarksBench",
     "WatermarksSettings",
     "bench_names",
     "load_bench",
@@ -55,25 +56,25 @@ _MODULES = {
     "Settings": "base",
     "bench_names": "base",
     "load_bench": "base",
-    "Analysis": "benches.analysis",
+    "AnalysisBench": "benches.analysis",
     "AnalysisSettings": "benches.analysis",
-    "Calibration": "benches.calibration",
+    "CalibrationBench": "benches.calibration",
     "CalibrationSettings": "benches.calibration",
-    "Detection": "benches.detection",
+    "DetectionBench": "benches.detection",
     "DetectionSettings": "benches.detection",
-    "Edits": "benches.edits",
+    "EditsBench": "benches.edits",
     "EditsSettings": "benches.edits",
-    "Paper": "benches.paper",
+    "PaperBench": "benches.paper",
     "PaperSettings": "benches.paper",
-    "Quality": "benches.quality",
+    "QualityBench": "benches.quality",
     "QualitySettings": "benches.quality",
-    "Retrieval": "benches.retrieval",
+    "RetrievalBench": "benches.retrieval",
     "RetrievalSettings": "benches.retrieval",
-    "Search": "benches.search",
-    "SearchSettings": "benches.search",
-    "Speed": "benches.speed",
+    "SearchBench": "benches.search",
+    "SearchBenchSettings": "benches.search",
+    "SpeedBench": "benches.speed",
     "SpeedSettings": "benches.speed",
-    "Watermarks": "benches.watermarks",
+    "WatermarksBench": "benches.watermarks",
     "WatermarksSettings": "benches.watermarks",
 }
 __getattr__ = import_lazily(__name__, _MODULES)

@@ -215,7 +215,7 @@ def bench_names() -> list[str]:
 
 
 def load_bench(name: str) -> type[Bench]:
-    """The bench of this name: of a file in `benches`, the class of the file's name."""
+    """The bench of this name: `SpeedBench` of the file `benches/speed.py`, or the class of an entry point."""
     bundled = name in _bundled_names()
     for entry in entry_points(group=ENTRY_POINTS, name=name):
         if bundled:
@@ -223,11 +223,16 @@ def load_bench(name: str) -> type[Bench]:
                 f"{entry.value}, of the entry point {ENTRY_POINTS}, has the name of the bundled bench '{name}'; "
                 "rename that entry point or uninstall its package"
             )
-        external: type[Bench] = load_entry_point(entry)
+        external = load_entry_point(entry)
+        if not (isinstance(external, type) and issubclass(external, Bench)):
+            raise HomingError(
+                f"{entry.value}, of the entry point {ENTRY_POINTS}, is not a class that derives from "
+                "homing.bench.Bench; repair or uninstall that package"
+            )
         return external
     if not bundled:
         raise UnknownNameError("bench", name, bench_names())
-    bench: type[Bench] = getattr(import_module(f"{benches.__name__}.{name}"), name.capitalize())
+    bench: type[Bench] = getattr(import_module(f"{benches.__name__}.{name}"), f"{name.capitalize()}Bench")
     return bench
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, MutableMapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from homing.cli._app import App, Group
-from homing.cli._console import JsonFlag, console, print_failure, print_json, table
+from homing.cli._console import JsonFlag, console, print_failure, print_json, print_remark, table
 from homing.cli._progress import progress
 from homing.errors import HomingError
 
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
     from homing.bench.base import Bench, Settings
 
 
-class _Commands(MutableMapping[str, Any]):
+class _Commands(Mapping[str, Any]):
     """The commands by name, each made when it is asked for: `homing --help` imports no bench."""
 
-    def __init__(self) -> None:
-        self._made: dict[str, Any] = {}
-
     def __getitem__(self, name: str) -> Any:
-        if name not in self._made and name in list(self):
-            self._made[name] = _command(name)
-        return self._made[name]
+        if name not in list(self):
+            raise KeyError(name)
+        return _command(name)
 
     def __iter__(self) -> Iterator[str]:
         from homing.bench.base import bench_names
@@ -39,19 +36,26 @@ class _Commands(MutableMapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __setitem__(self, name: str, command: Any) -> None:
-        self._made[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._made[name]
-
 
 class _Benches(Group):
     """A command for each bench."""
 
+    commands: Any
+
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """The commands for help. A bench of another package that cannot be loaded is one line on stderr."""
+        names = []
+        for name in self.commands:
+            try:
+                _command(name)
+                names.append(name)
+            except HomingError as error:
+                print_remark("skipped", error)
+        return names
 
 
 app = App(cls=_Benches, help="Run benchmarks on your own photos.", no_args_is_help=True)
@@ -62,6 +66,7 @@ def _group() -> None:
     """Run benchmarks on your own photos."""
 
 
+@cache
 def _command(name: str) -> Any:
     """The command of a bench."""
     from homing.bench.base import load_bench

@@ -1,1 +1,1 @@
-"""The benches: one file each; the name of a file is that of its command, and its class has the same name."""
+"""The benches: one file each; `speed.py` has the class `SpeedBench`, whose command is `homing bench speed`."""

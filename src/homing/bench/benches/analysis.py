@@ -64,7 +64,7 @@ class CodebookAnalysis:
     compatibility: dict[str, Any] | None
 
 
-class Analysis(CodebookBench):
+class AnalysisBench(CodebookBench):
     """Measure why edited copies are found: distances to their codes, and how many fall into another cell.
 
     The bench also checks that activated photos do not change the results for the others. Run the same command again to

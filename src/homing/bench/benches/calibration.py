@@ -62,7 +62,7 @@ class CalibrationSettings(Settings):
             raise HomingError("related photos cannot be found from descriptors alone; give a folder of photos")
 
 
-class Calibration(Bench):
+class CalibrationBench(Bench):
     """Measure whether unrelated photos match as often as false-match probabilities say.
 
     The photos must be unrelated to each other and to those of the codebook's null distribution. --exclude-related

@@ -81,7 +81,7 @@ class DetectionSearch:
     found: Neighbors
 
 
-class Detection(CodebookBench):
+class DetectionBench(CodebookBench):
     """Measure how well copies are separated from other photos, which are edited and searched for as well.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.

@@ -79,7 +79,7 @@ class Sweep:
         return float(self.search.correct.mean())
 
 
-class Edits(CodebookBench):
+class EditsBench(CodebookBench):
     """Measure recall by strength of an edit: copies are rotated, cropped, blurred more and more, and searched for.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.

@@ -23,11 +23,11 @@ from homing._io.files import report_write_errors
 from homing._options import Option, setting
 from homing.bench.base import DEFAULT_CODEBOOK, PASSIVE, PROBES_OPTION, RECIPES_OPTION, Bench, Progress, Settings
 from homing.bench.benches._disc21 import link_photos, photo_folders, read_disc21
-from homing.bench.benches.analysis import Analysis, AnalysisSettings
-from homing.bench.benches.detection import Detection, DetectionSettings
-from homing.bench.benches.edits import Edits, EditsSettings
-from homing.bench.benches.quality import Quality, QualitySettings
-from homing.bench.benches.retrieval import Retrieval, RetrievalSettings
+from homing.bench.benches.analysis import AnalysisBench, AnalysisSettings
+from homing.bench.benches.detection import DetectionBench, DetectionSettings
+from homing.bench.benches.edits import EditsBench, EditsSettings
+from homing.bench.benches.quality import QualityBench, QualitySettings
+from homing.bench.benches.retrieval import RetrievalBench, RetrievalSettings
 from homing.bench.codebook_bench import trained_codebook
 from homing.bench.data import DescriptorSet, compute_descriptor_set, refuse_inside
 from homing.bench.figures import Figure
@@ -90,7 +90,7 @@ class PaperSettings(Settings):
         return self.out / "cache"
 
 
-class Paper(Bench):
+class PaperBench(Bench):
     """Repeat the measurements of the paper on DISC21, beside the published figures.
 
     Each part is a bench with its own report in a folder of its name. Run the same command again to resume it.
@@ -253,7 +253,7 @@ def _descriptor_file(descriptor_set: DescriptorSet) -> Path:
     return Path(str(descriptor_set.descriptors.filename))
 
 
-def _compare_retrieval(bench: Retrieval) -> Iterator[Comparison]:
+def _compare_retrieval(bench: RetrievalBench) -> Iterator[Comparison]:
     for row in bench.rows:
         index = "Flat" if row["probes"] == "exact" else row["spec"]
         key = index, row["probes"], row["recipe"]
@@ -262,7 +262,7 @@ def _compare_retrieval(bench: Retrieval) -> Iterator[Comparison]:
         yield "recall at rank 1, mean of the edits", row["recipe"], row["probes"], f"{row['mean']:.3f}", theirs
 
 
-def _compare_detection(bench: Detection) -> Iterator[Comparison]:
+def _compare_detection(bench: DetectionBench) -> Iterator[Comparison]:
     passive = {row["probes"]: row["average_precision"] for row in bench.rows if row["recipe"] == PASSIVE}
     for row in bench.rows:
         recipe, probes, precision = row["recipe"], row["probes"], row["average_precision"]
@@ -276,7 +276,7 @@ def _compare_detection(bench: Detection) -> Iterator[Comparison]:
             yield "µAP divided by that of passive", recipe, probes, f"× {precision / passive[probes]:.2f}", theirs
 
 
-def _compare_quality(bench: Quality) -> Iterator[Comparison]:
+def _compare_quality(bench: QualityBench) -> Iterator[Comparison]:
     for row in bench.rows:
         for name, what, digits in (("psnr", "PSNR, dB", 1), ("ssim", "SSIM", 3), ("linf", "L∞, of 255", 1)):
             if row[name] is not None and row["own_budget"]:
@@ -284,14 +284,14 @@ def _compare_quality(bench: Quality) -> Iterator[Comparison]:
                 yield what, row["recipe"], None, f"{row[name]:.{digits}f}", theirs
 
 
-def _compare_edits(bench: Edits) -> Iterator[Comparison]:
+def _compare_edits(bench: EditsBench) -> Iterator[Comparison]:
     """Compare nothing: the paper shows curves only."""
     for recipe in dict.fromkeys(row["recipe"] for row in bench.rows):
         shares = [row["recall"] for row in bench.rows if row["recipe"] == recipe]
         yield "recall at rank 1, mean of all strengths of all edits", recipe, 1, f"{fmean(shares):.3f}", ""
 
 
-def _compare_analysis(bench: Analysis) -> Iterator[Comparison]:
+def _compare_analysis(bench: AnalysisBench) -> Iterator[Comparison]:
     known = published()["failure"]
     for row in bench.rows:
         recipe = row["recipe"]
@@ -306,9 +306,9 @@ def _compare_analysis(bench: Analysis) -> Iterator[Comparison]:
 
 # The parts: each is another bench in the paper's setup, compared with the published figures.
 PARTS: dict[str, tuple[type[Bench], Callable[[Any], Iterator[Comparison]]]] = {
-    "retrieval": (Retrieval, _compare_retrieval),
-    "detection": (Detection, _compare_detection),
-    "quality": (Quality, _compare_quality),
-    "edits": (Edits, _compare_edits),
-    "analysis": (Analysis, _compare_analysis),
+    "retrieval": (RetrievalBench, _compare_retrieval),
+    "detection": (DetectionBench, _compare_detection),
+    "quality": (QualityBench, _compare_quality),
+    "edits": (EditsBench, _compare_edits),
+    "analysis": (AnalysisBench, _compare_analysis),
 }

@@ -91,7 +91,7 @@ class QualitySettings(PhotoSettings):
         return [budget_named(name)(psnr=self.budgets_at) for name in self.budgets]
 
 
-class Quality(CodebookBench):
+class QualityBench(CodebookBench):
     """Measure PSNR, SSIM and L∞ of the written files, and the recall, for several strengths.
 
     Budgets are compared at one PSNR, as in the paper.

@@ -36,7 +36,7 @@ class RetrievalSettings(IndexSettings):
     recipes: Sequence[str] = setting(RECIPES_OPTION, (PASSIVE, "paper"))
 
 
-class Retrieval(CodebookBench):
+class RetrievalBench(CodebookBench):
     """Measure how many edited copies are found: photos are released, edited and searched for.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.

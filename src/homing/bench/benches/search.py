@@ -70,7 +70,7 @@ SEARCH_OPTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSettings(PhotoSettings):
+class SearchBenchSettings(PhotoSettings):
     """The recipe to compare with passive."""
 
     recipe: str = setting(
@@ -83,7 +83,7 @@ class SearchSettings(PhotoSettings):
     )
 
 
-class Search(CodebookBench):
+class SearchBench(CodebookBench):
     """Measure the recall and the cost of each search option: probe radius, variants, re-ranking.
 
     Each copy is described in five variants. Run the same command again to resume it: descriptors and
@@ -95,8 +95,8 @@ class Search(CodebookBench):
     """
 
     title = "Recall and cost of search options"
-    settings_class = SearchSettings
-    settings: SearchSettings
+    settings_class = SearchBenchSettings
+    settings: SearchBenchSettings
 
     def measure(self) -> None:
         """Measure each codebook; one without cells is refused."""

@@ -69,7 +69,7 @@ class SpeedSettings(Settings):
         return [PLAIN, *(LoopConfig(resolve_recipe(name)) for name in dict.fromkeys([PLAIN_RECIPE, *self.recipes]))]
 
 
-class Speed(Bench):
+class SpeedBench(Bench):
     """Measure the time and memory of activation: the plain loop of the paper and homing, with the recall of both.
 
     Both process the same photos in one run: first the loop alone, then from file to file, with the time per stage.

@@ -73,7 +73,7 @@ class MethodResult:
     correct_bits: np.ndarray | None
 
 
-class Watermarks(CodebookBench):
+class WatermarksBench(CodebookBench):
     """Compare activation with watermarks at the same PSNR: copies that are found, and identifiers that are read.
 
     Run the same command again to resume it: descriptors and released files stay in the out folder.
