@@ -21,7 +21,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from homing import cluster
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.activation import resolve_recipe
 from homing.bench.tables import markdown
 from homing.cluster import Resources, Throughput

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from homing._io.device import hardware
+from homing._tensors import hardware
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.bench.tables import markdown
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

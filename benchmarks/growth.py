@@ -19,7 +19,7 @@ import torch
 from PIL import Image
 
 from homing import codebooks, extractors
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.activation import RECIPES, Recipe, activate_batch
 from homing.activation.optimize import optimize
 from homing.bench.tables import markdown

@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from homing import codebooks
-from homing._io.device import hardware, memory_in_use
 from homing._io.parallel import prefetch_map
+from homing._tensors import hardware, memory_in_use
 from homing.bench.tables import markdown
 from homing.codebooks import Codebook
 from homing.collection import Collection

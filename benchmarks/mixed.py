@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from homing import codebooks
-from homing._io.device import hardware, memory_in_use
+from homing._tensors import hardware, memory_in_use
 from homing.bench.tables import markdown
 from homing.collection import Collection
 from homing.collection.references import NewPhotos

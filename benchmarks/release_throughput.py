@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.bench.tables import markdown
 from homing.collection import Collection, Outcome
 

@@ -31,7 +31,7 @@ from scale_engines import ENGINES
 from scale_results import tables, toml
 
 from homing import codebooks
-from homing._io.device import hardware, memory_in_use
+from homing._tensors import hardware, memory_in_use
 from homing.codebooks import Codebook
 
 PIECE = 100_000  # descriptors in memory at a time

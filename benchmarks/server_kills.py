@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.collection import Collection
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

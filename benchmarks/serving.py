@@ -24,7 +24,7 @@ import numpy as np
 from million import BATCH, descriptors_of_photos, fill_collection
 
 from homing import codebooks
-from homing._io.device import hardware
+from homing._tensors import hardware
 from homing.bench.tables import markdown
 from homing.collection import Collection
 from homing.edits import PAPER

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 
-from homing.alignment import align
+from homing.imaging import align
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing.errors import HomingError
 
 

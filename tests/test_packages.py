@@ -9,10 +9,8 @@ import homing
 
 PACKAGE = Path(homing.__file__).parent
 LEVELS = [
-    ["_public"],
     ["errors"],
-    ["_extras", "_options", "_tensors"],
-    ["alignment"],
+    ["_imports", "_options", "_tensors"],
     ["_io"],
     ["photo", "edits"],
     ["perception", "extractors"],

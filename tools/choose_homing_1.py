@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from build_homing_1 import descriptors_of, squares_in
 
-from homing._io.device import default_device
+from homing._tensors import default_device
 from homing.bench.benches.retrieval import RetrievalBench, RetrievalSettings
 from homing.bench.tables import markdown
 from homing.cli._progress import progress

@@ -13,9 +13,10 @@ Without a collection: `homing.activate(photo)`, `homing.describe(photos)`, `homi
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from homing._imports import import_lazily
 
 if TYPE_CHECKING:
     from homing import (
@@ -37,46 +38,74 @@ if TYPE_CHECKING:
         training as training,
         watermarks as watermarks,
     )
-    from homing.activation import RECIPES, Activation, Recipe
-    from homing.api import activate, activate_images, describe, load_codebook, load_extractor, measure
-    from homing.codebooks import Codebook, CodebookLike, available as available_codebooks
+    from homing.activation import (
+        RECIPES as RECIPES,
+        Activation as Activation,
+        Recipe as Recipe,
+    )
+    from homing.api import (
+        activate as activate,
+        activate_images as activate_images,
+        available_codebooks as available_codebooks,
+        available_extractors as available_extractors,
+        describe as describe,
+        load_codebook as load_codebook,
+        load_extractor as load_extractor,
+        measure as measure,
+        register_extractor as register_extractor,
+    )
+    from homing.codebooks import (
+        Codebook as Codebook,
+        CodebookLike as CodebookLike,
+    )
     from homing.collection import (
-        Collection,
-        Export,
-        Finding,
-        Info,
-        Match,
-        Outcome,
-        Reference,
-        Release,
-        SearchResult,
-        SearchSettings,
-        Selection,
-        Verdict,
+        Collection as Collection,
+        Export as Export,
+        Finding as Finding,
+        Info as Info,
+        Match as Match,
+        Outcome as Outcome,
+        Reference as Reference,
+        Release as Release,
+        SearchResult as SearchResult,
+        SearchSettings as SearchSettings,
+        Selection as Selection,
+        Verdict as Verdict,
     )
     from homing.errors import (
-        BusyError,
-        CodebookError,
-        CollectionError,
-        FormatError,
-        HomingError,
-        NotFoundError,
-        PhotoError,
-        StorageUnavailableError,
-        TooLargeError,
-        UnknownNameError,
-        UnsupportedError,
+        BusyError as BusyError,
+        CodebookError as CodebookError,
+        CollectionError as CollectionError,
+        FormatError as FormatError,
+        HomingError as HomingError,
+        NotFoundError as NotFoundError,
+        PhotoError as PhotoError,
+        StorageUnavailableError as StorageUnavailableError,
+        TooLargeError as TooLargeError,
+        UnknownNameError as UnknownNameError,
+        UnsupportedError as UnsupportedError,
     )
     from homing.extractors import (
-        Extractor,
-        ExtractorLike,
-        NetworkExtractor,
-        available as available_extractors,
-        register as register_extractor,
+        Extractor as Extractor,
+        ExtractorLike as ExtractorLike,
+        NetworkExtractor as NetworkExtractor,
     )
-    from homing.perception import JND, Budget, Linf, PrintedJND, Quality, UniformJND
-    from homing.photo import Photo, PhotoLike, PhotosLike
-    from homing.service.client import Client
+    from homing.perception import (
+        JND as JND,
+        Budget as Budget,
+        Linf as Linf,
+        PrintedJND as PrintedJND,
+        Quality as Quality,
+        UniformJND as UniformJND,
+    )
+    from homing.photo import (
+        Photo as Photo,
+        PhotoLike as PhotoLike,
+        PhotosLike as PhotosLike,
+    )
+    from homing.service.client import (
+        Client as Client,
+    )
 
 __version__ = version("homing")
 
@@ -106,7 +135,8 @@ _PACKAGES = (
 )
 _NAMES = {
     "activation": "RECIPES Activation Recipe",
-    "api": "activate activate_images describe load_codebook load_extractor measure",
+    "api": "activate activate_images available_codebooks available_extractors describe load_codebook load_extractor"
+    " measure register_extractor",
     "codebooks": "Codebook CodebookLike",
     "collection": "Collection Export Finding Info Match Outcome Reference Release SearchResult SearchSettings Selection"
     " Verdict",
@@ -117,74 +147,10 @@ _NAMES = {
     "photo": "Photo PhotoLike PhotosLike",
     "service.client": "Client",
 }
-_SOURCES = {name: (module, name) for module, names in _NAMES.items() for name in names.split()} | {
-    "available_codebooks": ("codebooks", "available"),
-    "available_extractors": ("extractors", "available"),
-    "register_extractor": ("extractors", "register"),
-}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "JND",
-    "RECIPES",
-    "Activation",
-    "Budget",
-    "BusyError",
-    "Client",
-    "Codebook",
-    "CodebookError",
-    "CodebookLike",
-    "Collection",
-    "CollectionError",
-    "Export",
-    "Extractor",
-    "ExtractorLike",
-    "Finding",
-    "FormatError",
-    "HomingError",
-    "Info",
-    "Linf",
-    "Match",
-    "NetworkExtractor",
-    "NotFoundError",
-    "Outcome",
-    "Photo",
-    "PhotoError",
-    "PhotoLike",
-    "PhotosLike",
-    "PrintedJND",
-    "Quality",
-    "Recipe",
-    "Reference",
-    "Release",
-    "SearchResult",
-    "SearchSettings",
-    "Selection",
-    "StorageUnavailableError",
-    "TooLargeError",
-    "UniformJND",
-    "UnknownNameError",
-    "UnsupportedError",
-    "Verdict",
-    "__version__",
-    "activate",
-    "activate_images",
-    "available_codebooks",
-    "available_extractors",
-    "describe",
-    "load_codebook",
-    "load_extractor",
-    "measure",
-    "register_extractor",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"homing.{name}")
-    if name not in _SOURCES:
-        raise AttributeError(f"module 'homing' has no attribute '{name}'")
-    module, attribute = _SOURCES[name]
-    return getattr(import_module(f"homing.{module}"), attribute)
+__all__ = sorted((*_MODULES, "__version__"))
+__getattr__ = import_lazily(__name__, _MODULES | dict.fromkeys(_PACKAGES, ""))
 
 
 def __dir__() -> list[str]:

@@ -28,6 +28,10 @@ from homing.photo.inputs import check_unit_range, is_one_photo, load_photo, load
 _DEFAULT = "homing-1"
 _BISECTIONS = 30
 
+available_codebooks = codebooks.available
+available_extractors = extractors.available
+register_extractor = extractors.register
+
 
 def load_extractor(name: str | os.PathLike[str] = _DEFAULT, device: torch.device | str | None = None) -> Extractor:
     """The extractor of this name or in this file, on a device: by default a GPU if there is one."""

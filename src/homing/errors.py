@@ -7,8 +7,6 @@ from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Literal
 
-from homing._public import list_public
-
 __all__ = [
     "BusyError",
     "CodebookError",
@@ -23,7 +21,9 @@ __all__ = [
     "UnsupportedError",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class HomingError(Exception):

@@ -15,7 +15,6 @@ from statistics import median
 from typing import Any, Literal
 
 from homing._options import Option, check_options, setting
-from homing._public import list_public
 from homing.errors import HomingError, UnknownNameError
 
 if sys.version_info >= (3, 11):
@@ -37,7 +36,10 @@ __all__ = [
     "load_rates",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 DIM, CELLS, CODE_BYTES = 512, 4096, 8  # of the codebook homing-1, with which rates were measured
 PASSIVE = "passive"  # instead of a recipe: photos are only added

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._public import list_public
 from homing.codebooks import Codebook
 from homing.collection import Collection, Match
 from homing.edits import PAPER
@@ -20,7 +19,10 @@ from homing.photo import MemoryPhoto, Photo, PhotoLike, as_photo, read_file
 
 __all__ = ["EditResult", "Explanation", "Position", "explain"]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 NEIGHBORS = 5
 

@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._public import list_public
 from homing.codebooks import Codebook
 from homing.codebooks.transforms import compose, to_torch
 from homing.errors import CodebookError
@@ -33,7 +32,11 @@ __all__ = [
     "has_objective",
     "objective_for",
 ]
-__dir__ = list_public(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 ObjectiveKind = Literal["margin", "paper"]
 ObjectiveType = TypeVar("ObjectiveType", bound="Objective")

@@ -16,14 +16,23 @@ from torch import Tensor
 
 from homing._io.files import format_size, prepare_output_file, report_write_errors, write_atomically
 from homing._io.paths import Location
-from homing.alignment import overlay_photo
 from homing.collection import Match, Outcome, SearchResult
 from homing.collection.results import VERDICT_TEXTS, format_probability
 from homing.collection.storage import Storage
 from homing.collection.uploads import display_name
 from homing.errors import HomingError, PhotoError, ran_out_of_memory
 from homing.explain import Explanation, load_recorded
-from homing.imaging import MAGNIFY, data_url, difference, embed, encode_jpeg, make_thumbnail, render_page, to_image
+from homing.imaging import (
+    MAGNIFY,
+    data_url,
+    difference,
+    embed,
+    encode_jpeg,
+    make_thumbnail,
+    overlay_photo,
+    render_page,
+    to_image,
+)
 from homing.photo import Photo
 
 MAX_PICTURES = 500

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from homing.activation.optimizers import MOMENTUM, NormalizedMomentum, TanhAdam, make_optimizer
+from homing.activation.optimize import MOMENTUM, NormalizedMomentum, TanhAdam, make_optimizer
 from homing.activation.recipe import Recipe
 from homing.errors import HomingError
 from homing.perception import JND

@@ -12,7 +12,7 @@ import pytest
 from tests.bench.fake_results import NAMES, SUMMARY, fake_results
 
 from homing import __version__
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing.bench.report import Results
 from homing.errors import HomingError
 

@@ -14,7 +14,7 @@ from tests.collection.memory_storage import MemoryStorage
 from tests.collection.tiny import tiny_codebook
 from tests.conftest import descriptors
 
-from homing import _extras
+from homing import _imports
 from homing._io.paths import Address, location
 from homing.collection import storage as storages
 from homing.collection.outcome import Findings
@@ -295,6 +295,6 @@ def test_a_storage_is_added_from_outside(monkeypatch: pytest.MonkeyPatch) -> Non
             storages.register_storage(Other)
         loaded.append("other")
 
-    monkeypatch.setattr(_extras, "entry_points", lambda group: [SimpleNamespace(load=load)] if group else [])
-    _extras.load_entry_points.cache_clear()
+    monkeypatch.setattr(_imports, "entry_points", lambda group: [SimpleNamespace(load=load)] if group else [])
+    _imports.load_entry_points.cache_clear()
     assert storage_at(where) == (Other, where)

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
-from homing._extras import install_command
+from homing._imports import install_command
 from homing._io.files import make_folder, prepare_output_folder, write_atomically
 from homing.errors import HomingError
 

@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._io.device import to_device
-from homing._tensors import cached_tensor, map_by_shape
+from homing._tensors import cached_tensor, map_by_shape, to_device
 from homing.edits.jpeg import dct_matrix
 from homing.perception.quality import psnr_from_error
 from homing.photo import JpegTables, Photo

@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from homing._io.device import to_device
 from homing._io.files import report_write_errors, write_atomically
+from homing._tensors import to_device
 from homing.activation.strength import Candidate, ChangedPhoto, write_at_psnr, write_candidates
 from homing.codebooks import Codebook
 from homing.errors import PhotoError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homing._public import import_lazily, list_public
+from homing._imports import import_lazily
 
 if TYPE_CHECKING:
     from homing.bench.base import Bench, Settings, bench_names, load_bench
@@ -78,4 +78,7 @@ _MODULES = {
     "WatermarksSettings": "benches.watermarks",
 }
 __getattr__ = import_lazily(__name__, _MODULES)
-__dir__ = list_public(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import ClassVar
 
-from homing._extras import load_entry_point
+from homing._imports import load_entry_point
 from homing._options import Option, check_options, option_name, options_of, setting
 from homing.activation import RECIPES
 from homing.bench import benches

@@ -12,7 +12,7 @@ from statistics import fmean
 
 import numpy as np
 
-from homing._extras import install_command
+from homing._imports import install_command
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.paths import location, stored_path
 from homing.bench.data import uncached_copies

@@ -8,7 +8,7 @@ from io import BytesIO
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing.bench.tables import STEM
 
 if TYPE_CHECKING:

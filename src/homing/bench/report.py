@@ -16,8 +16,8 @@ import PIL
 import torch
 
 from homing import __version__
-from homing._io.device import hardware
 from homing._io.files import report_write_errors, write_atomically
+from homing._tensors import hardware
 from homing.bench.figures import Drawing, Figure, draw
 from homing.bench.tables import STEM, Table, escape_markdown, latex, markdown
 from homing.imaging import embed, render_page

@@ -123,7 +123,7 @@ def _command_line(context: typer.Context) -> str:
 
 def _check_out_folder(command: str, out: Path) -> None:
     """Check extras and the out folder before hours of work."""
-    from homing._extras import load_extra
+    from homing._imports import load_extra
 
     load_extra("matplotlib", extra="bench")
     try:

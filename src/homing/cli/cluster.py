@@ -111,7 +111,7 @@ def _run(
     report: Path | None = None,
 ) -> None:
     """Run a job on photos and print its outcomes and the throughput of its stages. Ends the command."""
-    from homing._extras import load_extra
+    from homing._imports import load_extra
     from homing.photo import find_photos
 
     load_extra("ray", "ray")

@@ -91,7 +91,7 @@ def search(
 
         homing search holiday.homing mirrored.jpg --probe-radius 0.1 --variants --rerank 100
     """
-    from homing._extras import load_extra
+    from homing._imports import load_extra
     from homing._io.files import prepare_output_file
     from homing.collection import Collection
     from homing.photo import find_photos

@@ -45,7 +45,7 @@ def serve(
 
         homing serve holiday.homing --host 0.0.0.0 --keys keys.toml --limit requests=128
     """
-    from homing._extras import load_extra
+    from homing._imports import load_extra
     from homing.errors import HomingError
 
     for library in ("fastapi", "uvicorn", "python_multipart", "prometheus_client", "skimage"):

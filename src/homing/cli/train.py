@@ -74,8 +74,8 @@ def _train(
     trainer: Callable[[PhotoArray, torch.device], Trainer],
 ) -> None:
     """Read the photos as squares of this size and train a network, or resume a run. Ends the command."""
-    from homing._extras import load_extra
-    from homing._io.device import default_device
+    from homing._imports import load_extra
+    from homing._tensors import default_device
     from homing.photo import find_photos
     from homing.training.data import load_photo_array
     from homing.training.run import Run, check_run, lock_folder

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.paths import Address, Location, location, stored_path
 from homing.activation import Recipe, resolve_recipe
 from homing.activation.batch import WorkerActivation, cached_extractor, should_compile

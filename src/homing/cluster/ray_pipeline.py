@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing.cluster.resources import CORES_PER_TASK, Workers
 from homing.collection import Outcome
 from homing.collection.outcome import OutcomeCallback

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing.errors import HomingError
 
 CORES_PER_TASK = {"io": 0.25, "cpu": 0.5}  # cores per task on machines with GPUs; waiting for files needs little

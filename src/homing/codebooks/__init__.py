@@ -1,6 +1,5 @@
 """Codebooks: frozen quantizers that determine the codes in an index."""
 
-from homing._public import list_public
 from homing.codebooks.bundled import CodebookLike, available, bundled_distractors, has_distractors, load
 from homing.codebooks.code_check import codes_match
 from homing.codebooks.codebook import Codebook
@@ -17,4 +16,6 @@ __all__ = [
     "load",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

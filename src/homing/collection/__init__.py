@@ -1,6 +1,5 @@
 """The collection of one user's references on disk: catalog, codes, descriptors and index."""
 
-from homing._public import list_public
 from homing.collection.checks import check
 from homing.collection.collection import Collection
 from homing.collection.export import Export
@@ -32,4 +31,6 @@ __all__ = [
     "verdict_of",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,7 +14,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.files import atomic_folder, report_write_errors, write_atomically
 from homing._io.paths import Address, Location, is_inside
 from homing.codebooks import Codebook

@@ -8,8 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from homing._extras import load_entry_points
-from homing._public import list_public
+from homing._imports import load_entry_points
 from homing.edits._registry import KINDS, Edit, Kind, edit, parse
 from homing.edits._views import Views
 from homing.edits.mixed import Ranges, random_edits, sample_edits
@@ -27,7 +26,11 @@ __all__ = [
     "random_edits",
     "sample_edits",
 ]
-__dir__ = list_public(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 # Importing a module registers its edits.
 for _module in iter_modules(__path__):

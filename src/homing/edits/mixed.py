@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from homing._io.device import to_device
+from homing._tensors import to_device
 from homing.edits._registry import KINDS, Edit, edit
 from homing.edits._views import Views
 

@@ -1,6 +1,5 @@
 """Extractors: networks that compute the descriptor of a photo."""
 
-from homing._public import list_public
 from homing.extractors.base import Extractor, NetworkExtractor, describe_images
 from homing.extractors.published import fetch, fetched
 from homing.extractors.registry import ExtractorLike, available, load, register
@@ -17,4 +16,6 @@ __all__ = [
     "register",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from homing._io.device import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
+from homing._tensors import compile_on_gpu, default_device, supports_bfloat16, tune_malloc
 from homing.extractors.batch_norm_folding import fold_batch_norms
 
 _BATCH_SIZES = (1, 4, 16, 32, 64, 128, 256)  # powers of two: a batch that runs out of memory is halved

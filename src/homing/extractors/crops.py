@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._io.device import supports_bfloat16
 from homing._io.parallel import parallel_map
+from homing._tensors import supports_bfloat16
 from homing.errors import PhotoError
 from homing.extractors.base import Extractor, default_batch_size
 from homing.photo import read_square

@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 import torch
 
 import homing.extractors
-from homing._extras import load_entry_points
+from homing._imports import load_entry_points
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors.base import Extractor
 

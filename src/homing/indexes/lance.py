@@ -16,7 +16,7 @@ import faiss
 import numpy as np
 from torch import Tensor
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.parallel import prefetch_map
 from homing.codebooks import Codebook
 from homing.codebooks.arrays import as_arrays

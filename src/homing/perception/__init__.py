@@ -1,6 +1,5 @@
 """Pixel budgets based on visibility, and quality metrics of changed photos."""
 
-from homing._public import list_public
 from homing.perception.budgets import BUDGETS, JND, Budget, Linf, PrintedJND, UniformJND, budget_named
 from homing.perception.jnd import jnd_map
 from homing.perception.quality import Quality, measure
@@ -18,4 +17,6 @@ __all__ = [
     "measure",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,9 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._extras import load_extra
-from homing._io.device import default_device
-from homing._tensors import map_by_shape
+from homing._imports import load_extra
+from homing._tensors import default_device, map_by_shape
 from homing.errors import HomingError
 
 _RADIUS, _SIGMA = 5, 1.5  # of the Gaussian window of 11 pixels

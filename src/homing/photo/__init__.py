@@ -1,6 +1,5 @@
 """Read photos from files and write them back, with their metadata."""
 
-from homing._public import list_public
 from homing.photo._codecs import image_size
 from homing.photo._jpeg import JpegTables
 from homing.photo.differences import differences
@@ -33,4 +32,6 @@ __all__ = [
     "read_square",
 ]
 
-__dir__ = list_public(__name__)
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

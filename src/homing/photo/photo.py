@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._io.device import to_device, to_numpy
 from homing._io.paths import Location, location, printable
+from homing._tensors import to_device, to_numpy
 from homing.errors import PhotoError
 from homing.photo._codecs import decode, encode, image_size
 from homing.photo._jpeg import JpegTables, jpeg_tables

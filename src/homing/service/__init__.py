@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homing._public import import_lazily, list_public
+from homing._imports import import_lazily
 
 if TYPE_CHECKING:
     from homing.service.app import create_app
@@ -15,4 +15,7 @@ __all__ = ["Keys", "Limits", "create_app"]
 
 # The client needs none of the server's dependencies.
 __getattr__ = import_lazily(__name__, {"Keys": "auth", "Limits": "limits", "create_app": "app"})
-__dir__ = list_public(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

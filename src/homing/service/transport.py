@@ -11,7 +11,7 @@ from http import HTTPStatus
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.paths import Location
 from homing.errors import HomingError, PhotoError
 from homing.photo import MemoryPhoto, read_file

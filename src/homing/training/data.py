@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from homing._io.device import to_device
 from homing._io.files import create_memmap, write_atomically
 from homing._io.parallel import parallel_map
+from homing._tensors import to_device
 from homing.edits import KINDS, Views, random_edits
 from homing.errors import HomingError, PhotoError
 from homing.photo import read_square

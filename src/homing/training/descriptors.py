@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from homing import __version__
-from homing._io.device import compile_on_gpu
+from homing._tensors import compile_on_gpu
 from homing.edits import Ranges
 from homing.errors import HomingError, UnknownNameError
 from homing.extractors import imagenet_lite0

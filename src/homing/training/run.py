@@ -21,9 +21,9 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from homing import __version__
-from homing._io.device import hardware, supports_bfloat16
 from homing._io.files import report_write_errors, write_atomically
 from homing._io.parallel import prefetch_map
+from homing._tensors import hardware, supports_bfloat16
 from homing.errors import HomingError
 from homing.training.data import Batches
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homing._public import import_lazily, list_public
+from homing._imports import import_lazily
 
 if TYPE_CHECKING:
     from homing.watermarks.base import Watermark, identifier
@@ -31,4 +31,7 @@ _MODULES = {
     "SSLWatermark": "ssl",
 }
 __getattr__ = import_lazily(__name__, _MODULES)
-__dir__ = list_public(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from homing._io.device import compile_on_gpu, to_device
+from homing._tensors import compile_on_gpu, to_device
 from homing.edits import Views
 from homing.extractors.descriptor_network import write_network
 from homing.perception import JND, jnd_map

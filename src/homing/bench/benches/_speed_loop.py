@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from homing import codebooks, extractors
-from homing._io.device import memory_in_use
-from homing._tensors import map_by_shape
+from homing._tensors import map_by_shape, memory_in_use
 from homing.activation import RECIPES, Recipe
 from homing.activation.batch import Loop
 from homing.activation.optimize import NetworkInputs, gradient_descent, optimize

@@ -15,7 +15,6 @@ from homing import codebooks, extractors
 from homing._io.files import prepare_output_folder
 from homing._io.parallel import process_map
 from homing._options import Option, setting
-from homing.alignment import align
 from homing.bench.base import CODEBOOK_HELP, DEFAULT_CODEBOOK, Bench, Progress, Settings
 from homing.bench.data import DescriptorSet, compute_descriptor_set, read_descriptor_set, refuse_inside
 from homing.bench.figures import Figure, colors
@@ -24,7 +23,7 @@ from homing.codebooks import Codebook
 from homing.codebooks.null_distribution import ComparedBy
 from homing.codebooks.pairs import NO_PAIRS, nearest_pairs, pairwise_distances
 from homing.errors import HomingError
-from homing.imaging import to_image
+from homing.imaging import align, to_image
 from homing.photo import Photo, find_photos
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from homing._extras import load_entry_points
+from homing._imports import load_entry_points
 from homing._io.paths import Location
 from homing.collection.storage.base import Storage, StorageT
 from homing.collection.storage.generations import find_generation, generation_path

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.paths import Location
 from homing.codebooks import Codebook
 from homing.collection.references import (

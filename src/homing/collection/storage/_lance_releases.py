@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from homing._extras import load_extra
+from homing._imports import load_extra
 from homing._io.paths import Location
 from homing.codebooks import Codebook
 from homing.collection.references import (

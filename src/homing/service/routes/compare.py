@@ -11,9 +11,8 @@ from fastapi import APIRouter, Request
 from PIL import Image
 from torch import Tensor
 
-from homing.alignment import overlay_photo
 from homing.collection.results import format_probability
-from homing.imaging import embed, make_thumbnail
+from homing.imaging import embed, make_thumbnail, overlay_photo
 from homing.perception import measure
 from homing.service.auth import Searcher
 from homing.service.problems import problem_responses

@@ -1,7 +1,8 @@
-"""Optional libraries, installed with the extras of homing, and modules of other packages: their entry points."""
+"""What is imported only when it is used: names of packages, libraries of the extras, entry points of other packages."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -16,7 +17,7 @@ def load_extra(module: str, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        raise _missing(error.name, extra) from error
+        raise HomingError(f"{error.name} is missing; get it: {install_command(extra)}") from error
     except ImportError as error:
         raise HomingError(f"{module} cannot be loaded: {error}; install it again") from error
 
@@ -44,5 +45,17 @@ def install_command(extra: str) -> str:
     return f"pip install 'homing[{extra}]'"
 
 
-def _missing(library: str | None, extra: str) -> HomingError:
-    return HomingError(f"{library} is missing; get it: {install_command(extra)}")
+def import_lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are imported when first used, from the module given for each.
+
+    A name without a module ("") is a module itself.
+    """
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        if not modules[name]:
+            return import_module(f"{package}.{name}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
+
+    return get
