@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from million import descriptors_of_photos
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.references import NewPhotos, ReleaseRow
+from homing.collection.references import NewPhotos, StoredRelease, to_float16
 from homing.collection.storage import Storage
 
 COUNTS = {"faiss": 20_000, "lance": 4_000}  # fewer for Lance, where every batch is a version of the dataset
@@ -48,8 +49,8 @@ def _fill(catalog: Storage, codebook: Codebook, count: int, *, activated: bool) 
         rows = descriptors[batch].numpy()
         ids = catalog.add(NewPhotos([_hash(each) for each in names], names, codes[batch], rows))
         if activated:
-            planned = [(number, _release(name)) for number, name in zip(ids, names, strict=True) if number]
-            catalog.plan_releases(planned, list(rows))
+            planned = [_release(*each) for each in zip(ids, names, to_float16(rows), strict=True)]
+            catalog.plan_releases(planned)
             catalog.confirm_releases(planned)
     return time.perf_counter() - begun
 
@@ -59,9 +60,12 @@ def _holds_photos(file: Path) -> bool:
     return file.name.startswith("catalog.sqlite") or "data" in file.parts
 
 
-def _release(name: str) -> ReleaseRow:
+def _release(photo: int, name: str, vector: np.ndarray) -> StoredRelease:
     path = name.replace("photos", "released")
-    return ReleaseRow("activated", path, _hash(path), "homing", psnr=43.8, ssim=0.99, linf=9.0, reason=None)
+    quality = {"psnr": 43.8, "ssim": 0.99, "linf": 9.0}
+    return StoredRelease(
+        photo, path, "activated", _hash(path), "homing", **quality, reason=None, vector=vector.tobytes()
+    )
 
 
 def _hash(text: str) -> str:

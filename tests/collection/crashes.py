@@ -96,8 +96,8 @@ class KilledCollection:
             data = Path(path).read_bytes()
             number = catalog.find(self.hashes[photo])
             assert number is not None
-            row = catalog.find_release(number, path, hashlib.sha256(data).hexdigest())
-            assert row is not None, f"{path} was reported and is not the file that was released"
+            row = catalog.find_release(number, hashlib.sha256(data).hexdigest(), path)
+            assert row is not None and row.path == path, f"{path} was reported and is not the file that was released"
             # A photo reported as unchanged may be activated by a later job with another recipe that was killed.
             expected = ("activated",) if photo in activated else ("activated", "unchanged")
             assert catalog.source_and_state(number)[1] in expected, f"{path} was reported and has another state"

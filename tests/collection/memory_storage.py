@@ -22,8 +22,6 @@ from homing.collection.references import (
     Reference,
     ReferenceQuery,
     Release,
-    ReleaseEntry,
-    ReleaseRow,
     State,
     StoredReference,
     StoredRelease,
@@ -31,17 +29,15 @@ from homing.collection.references import (
     folded_name,
     format_time,
     parse_time,
-    to_bytes,
     to_float16,
 )
 from homing.collection.storage import Storage, register_storage
-from homing.collection.storage.base import CHUNK
-from homing.collection.storage.parts import Parts
+from homing.collection.storage.base import CHUNK, NoVersionsError
+from homing.collection.storage.layout import Parts
 from homing.errors import BusyError, CollectionError, NotFoundError
 from homing.indexes import FaissIndex
 
 _MARK = "references.memory"  # an empty file: it is deleted with its generation
-_ROW = ReleaseRow._fields
 
 
 @dataclass
@@ -92,7 +88,7 @@ class MemoryStorage(Storage):
     def open(cls, root: Location, path: Location, parts: Parts, version: int | None) -> MemoryStorage:
         """Open the references of a generation, which are shared by all who open it."""
         if version is not None:
-            raise cls.no_versions(root)
+            raise NoVersionsError(root)
         if not (path / _MARK).exists() or str(path) not in _generations:
             raise CollectionError(f"{path} has no references: another process made it")
         return cls(root, path, parts)
@@ -258,40 +254,27 @@ class MemoryStorage(Storage):
         counted = {state: states.count(cast(State, state)) for state in ("activated", "unchanged")}
         return {"photos": len(self._tables.photos), **counted}
 
-    def plan_releases(self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None]) -> None:
+    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
         """Record the files that are about to be written."""
         now = format_time(datetime.now(timezone.utc))
         with self._tables.lock:
-            for (photo, row), vector in zip(releases, descriptors, strict=True):
-                before = self._tables.releases.pop((photo, row.path, row.sha256), None)
-                half = None if vector is None else to_bytes(vector)
-                written = before.written if before else 0
-                stored = StoredRelease(photo=photo, written=written, changed=now, vector=half, **row._asdict())
-                if photo in self._tables.photos:
-                    self._tables.releases[photo, row.path, row.sha256] = stored
+            for row in releases:
+                before = self._tables.releases.pop((row.photo, row.path, row.sha256), None)
+                if row.photo in self._tables.photos:
+                    stored = row._replace(written=before.written if before else 0, changed=now)
+                    self._tables.releases[row.photo, row.path, row.sha256] = stored
 
-    def confirm_releases(self, releases: Sequence[ReleaseEntry]) -> None:
+    def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
         """Mark planned files as written."""
         with self._tables.lock:
-            for photo, row in releases:
-                key = photo, row.path, row.sha256
+            for row in releases:
+                key = row.photo, row.path, row.sha256
                 if key in self._tables.releases:
                     self._tables.releases[key] = self._tables.releases[key]._replace(written=1)
-
-    def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
-        """The planned or written release of a photo with this path and hash. Without a path, the last one."""
-        found = [row for row in self._releases([photo]) if row.sha256 == sha256 and path in (None, row.path)]
-        return _to_row(found[-1]) if found else None
 
     def find_released(self, sha256: str) -> int | None:
         """The id of the reference that has a released file with this hash."""
         return next((row.photo for row in self._releases() if row.sha256 == sha256), None)
-
-    def last_release(self, photo: int) -> ReleaseRow | None:
-        """The last written release of a photo, preferring an activated file."""
-        rows = [row for row in self._releases([photo]) if row.written]
-        activated = [row for row in rows if row.state == "activated"]
-        return _to_row((activated or rows)[-1]) if rows else None
 
     def references(self, query: ReferenceQuery, *, newest_first: bool = False) -> Iterator[Reference]:
         """Iterate over the references of a query in order of id; `newest_first` in the opposite order."""
@@ -305,7 +288,7 @@ class MemoryStorage(Storage):
             if given == query.limit:
                 return
             given += 1
-            written = tuple(_to_release(each) for each in reversed(self._releases([row.id])) if each.written)
+            written = tuple(Release.of(each) for each in reversed(self._releases([row.id])) if each.written)
             yield Reference(
                 id=row.id,
                 photo=row.source,
@@ -360,7 +343,7 @@ class MemoryStorage(Storage):
     def set_code(self, photo: int, code: np.ndarray, descriptor: np.ndarray) -> None:
         """Replace the code and descriptor of a reference."""
         with self._tables.lock:
-            self._change(photo, code=code.tobytes(), vector=to_bytes(descriptor))
+            self._change(photo, code=code.tobytes(), vector=descriptor.astype(np.float16).tobytes())
             self._tables.revision += 1
 
     def delete_released_descriptor(self, photo: int, sha256: str) -> None:
@@ -369,12 +352,3 @@ class MemoryStorage(Storage):
             for key, row in self._tables.releases.items():
                 if (row.photo, row.sha256) == (photo, sha256):
                     self._tables.releases[key] = row._replace(vector=None)
-
-
-def _to_row(row: StoredRelease) -> ReleaseRow:
-    return ReleaseRow(**{name: getattr(row, name) for name in _ROW})
-
-
-def _to_release(row: StoredRelease) -> Release:
-    values = {name: getattr(row, name) for name in _ROW if name != "recipe"}
-    return Release(**values, time=parse_time(row.changed))

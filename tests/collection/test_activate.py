@@ -103,8 +103,7 @@ def test_every_setting_of_a_recipe_matters(collection: Collection, photos: Path,
     before = (activated / "flower.jpg").read_bytes()
     other = replace(RECIPES["paper-fast"], steps=2)
     collection.activate(photos / "flower.jpg", activated, recipe=other)
-    key = collection.storage.find_release(1, str(activated / "flower.jpg"), hashlib.sha256(before).hexdigest())
-    assert key is not None
+    assert collection.storage.find_release(1, hashlib.sha256(before).hexdigest(), str(activated / "flower.jpg"))
     assert collection.storage.counts()["activated"] == 2
     rows = collection.storage._fetch_all("SELECT DISTINCT recipe FROM releases WHERE photo = 1")
     assert len(rows) == 2

@@ -102,7 +102,7 @@ def test_references_by_a_part_of_their_file_name(opened: Collection, tmp_path: P
 def test_more_references_than_a_page(opened: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     photos = tiny_photos(tmp_path / "photos", 9)
     opened.add(photos)
-    for module in ("homing.collection.storage._sqlite_references", "homing.collection.storage._lance_references"):
+    for module in ("homing.collection.storage._sqlite_rows", "homing.collection.storage._lance_rows"):
         monkeypatch.setattr(f"{module}._PAGE", 4)
     assert [each.photo for each in opened.references()] == list(map(str, photos))
     assert [each.photo for each in opened.references(limit=6)] == list(map(str, photos[:6]))

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import descriptors, train
 
 from homing.collection import Collection
-from homing.collection.references import NewPhotos, ReleaseRow
+from homing.collection.references import NewPhotos, StoredRelease
 
 ROWS = descriptors(12, seed=3)
 
@@ -54,8 +54,8 @@ def test_the_last_release_is_found_even_within_a_second(empty: Collection) -> No
     empty.record(new(empty, [0]))
     catalog = empty.storage
     for name in ("second", "first", "second"):  # in any order of their hashes, new or known
-        planned = [(1, ReleaseRow("activated", "/out/0.jpg", name, "recipe", 44.0, 0.99, 8.0, None))]
-        catalog.plan_releases(planned, [None])
+        planned = [StoredRelease(1, "/out/0.jpg", "activated", name, "recipe", 44.0, 0.99, 8.0, None)]
+        catalog.plan_releases(planned)
         catalog.confirm_releases(planned)
         time.sleep(0.003)
         last = catalog.last_release(1)

@@ -10,7 +10,7 @@ from tests.conftest import FakeExtractor, descriptors
 
 from homing.codebooks import Codebook
 from homing.collection import Collection
-from homing.collection.references import NewPhotos, ReleaseRow
+from homing.collection.references import NewPhotos, StoredRelease
 from homing.errors import CollectionError
 
 DIM, COUNT = 16, 40
@@ -27,11 +27,12 @@ def random(tmp_path: Path) -> Iterator[Collection]:
         codes = book.encode(rows)
         hashes, sources = [f"{n}" for n in range(COUNT)], [f"/{n}.jpg" for n in range(COUNT)]
         opened.record(NewPhotos(hashes, sources, codes, rows.numpy()))
+        quality = {"psnr": 44.0, "ssim": 0.99, "linf": 8.0, "reason": None}
         planned = [
-            (n + 1, ReleaseRow("activated", f"/out/{n}.jpg", f"r{n}", "recipe", 44.0, 0.99, 8.0, None))
-            for n in range(COUNT)
+            StoredRelease(n + 1, f"/out/{n}.jpg", "activated", f"r{n}", "recipe", **quality, vector=half.tobytes())
+            for n, half in enumerate(rows.numpy().astype(np.float16))
         ]
-        opened.storage.plan_releases(planned, list(rows.numpy()))
+        opened.storage.plan_releases(planned)
         opened.storage.confirm_releases(planned)
         yield opened
 

@@ -18,7 +18,7 @@ from homing import _imports
 from homing._io.paths import Address, location
 from homing.collection import storage as storages
 from homing.collection.outcome import Findings
-from homing.collection.references import NewPhotos, ReferenceQuery, ReleaseRow
+from homing.collection.references import NewPhotos, ReferenceQuery, StoredRelease
 from homing.collection.storage import Parts, Storage, create_storage, open_storage, storage_at
 from homing.errors import BusyError, CollectionError, NotFoundError
 
@@ -60,14 +60,18 @@ def photos(*numbers: int, folder: str = "/photos") -> NewPhotos:
     return NewPhotos([sha(number) for number in chosen], sources, CODES[chosen], ROWS[chosen].numpy())
 
 
-def released(name: str, state: str = "activated") -> ReleaseRow:
-    return ReleaseRow(state, f"/out/{name}", name.ljust(64, "0"), "recipe", 44.0, 0.99, 8.0, None)
+def released(photo: int, name: str, state: str = "activated", vector: int | None = None) -> StoredRelease:
+    """A release of a photo; `vector` is the number of the row that is the descriptor of its file."""
+    half = None if vector is None else ROWS[vector].numpy().astype(np.float16).tobytes()
+    return StoredRelease(
+        photo, f"/out/{name}", state, name.ljust(64, "0"), "recipe", 44.0, 0.99, 8.0, None, vector=half
+    )
 
 
-def release(storage: Storage, photo: int, row: ReleaseRow, vector: np.ndarray | None = None) -> None:
+def release(storage: Storage, *args: object) -> None:
     """Plan a release and confirm it."""
-    storage.plan_releases([(photo, row)], [vector])
-    storage.confirm_releases([(photo, row)])
+    storage.plan_releases([released(*args)])
+    storage.confirm_releases([released(*args)])
 
 
 def test_known_photos_are_skipped(storage: Storage) -> None:
@@ -84,11 +88,11 @@ def test_known_photos_are_skipped(storage: Storage) -> None:
 
 def test_references_are_removed_with_their_releases(storage: Storage) -> None:
     one, two, three = storage.add(photos(0, 1, 2))
-    release(storage, two, released("b.jpg"), ROWS[5].numpy())
-    assert storage.find_released(released("b.jpg").sha256) == two
+    release(storage, two, "b.jpg", "activated", 5)
+    assert storage.find_released(released(two, "b.jpg").sha256) == two
     assert storage.remove([two, 999, three]) == [(two, "/photos/1.jpg", "/out/b.jpg"), (three, "/photos/2.jpg", None)]
     assert storage.remove([two]) == []
-    assert storage.find_released(released("b.jpg").sha256) is None and storage.find(sha(1)) is None
+    assert storage.find_released(released(two, "b.jpg").sha256) is None and storage.find(sha(1)) is None
     with pytest.raises(NotFoundError):
         storage.sources_and_states([one, two])
     assert storage.counts() == {"photos": 1, "activated": 0, "unchanged": 0}
@@ -117,10 +121,10 @@ def test_sources_are_found_and_updated(storage: Storage) -> None:
 
 def test_states_and_descriptors_follow_releases(storage: Storage) -> None:
     one, two, three = storage.add(photos(0, 1, 2))
-    release(storage, one, released("a.jpg"), ROWS[7].numpy())
-    release(storage, one, released("a.png", "unchanged"))
-    release(storage, two, released("b.jpg", "unchanged"))
-    storage.plan_releases([(three, released("c.jpg"))], [None])
+    release(storage, one, "a.jpg", "activated", 7)
+    release(storage, one, "a.png", "unchanged")
+    release(storage, two, "b.jpg", "unchanged")
+    storage.plan_releases([released(three, "c.jpg")])
     states = {number: state for number, (_, state) in storage.sources_and_states([one, two, three]).items()}
     assert states == {one: "activated", two: "unchanged", three: "passive"}
     assert storage.counts() == {"photos": 3, "activated": 1, "unchanged": 1}
@@ -128,22 +132,24 @@ def test_states_and_descriptors_follow_releases(storage: Storage) -> None:
     found = storage.descriptors(np.array([one, two]))
     assert [len(found[number]) for number in (one, two)] == [2, 1]
     np.testing.assert_allclose(found[one], ROWS[[0, 7]].numpy(), atol=1e-3)
-    storage.delete_released_descriptor(one, released("a.jpg").sha256)
+    storage.delete_released_descriptor(one, released(one, "a.jpg").sha256)
     assert len(storage.descriptors(np.array([one]))[one]) == 1
 
 
 def test_releases_are_planned_confirmed_and_found(storage: Storage) -> None:
     (one,) = storage.add(photos(0))
-    row = released("a.jpg")
-    storage.plan_releases([(one, row)], [ROWS[7].numpy()])
-    assert storage.find_release(one, row.path, row.sha256) == row == storage.find_release(one, None, row.sha256)
-    assert storage.find_release(one, "/out/other.jpg", row.sha256) is None
+    row = released(one, "a.jpg", vector=7)
+    storage.plan_releases([row])
+    found = storage.find_release(one, row.sha256, row.path)
+    assert found == storage.find_release(one, row.sha256, "/out/other.jpg"), "its folder may have been moved"
+    assert found._replace(changed="") == row and found.changed
+    assert storage.find_release(one, sha(5), row.path) is None
     assert storage.last_release(one) is None, "it is not written yet"
-    storage.confirm_releases([(one, row)])
-    storage.confirm_releases([(one, row)])
-    storage.plan_releases([(one, row._replace(recipe="other"))], [ROWS[7].numpy()])  # confirmed, it stays so
+    storage.confirm_releases([row])
+    storage.confirm_releases([row])
+    storage.plan_releases([row._replace(recipe="other")])  # confirmed, it stays so
     assert storage.last_release(one).recipe in ("recipe", "other") and storage.counts()["activated"] == 1
-    release(storage, one, released("z.jpg", "unchanged"))
+    release(storage, one, "z.jpg", "unchanged")
     assert storage.last_release(one).path == "/out/a.jpg", "an activated file comes first"
     ((first, second),) = storage.releases()
     assert [(each.photo, each.path, each.written) for each in (first, second)] == [
@@ -157,8 +163,8 @@ def test_releases_are_planned_confirmed_and_found(storage: Storage) -> None:
 
 def test_references_are_listed(storage: Storage) -> None:
     ids = [storage.add(photos(number, folder="/Ärger" if number % 2 else "/photos"))[0] for number in range(6)]
-    release(storage, ids[1], released("a.jpg"))
-    release(storage, ids[1], released("a.png"))
+    release(storage, ids[1], "a.jpg")
+    release(storage, ids[1], "a.png")
     listed = list(storage.references(ReferenceQuery()))
     assert [each.id for each in listed] == ids
     assert [each.id for each in storage.references(ReferenceQuery(), newest_first=True)] == ids[::-1]
@@ -179,7 +185,7 @@ def test_the_index_follows_the_references(storage: Storage) -> None:
     before, index = storage.revision, storage.index()
     assert len(index) == 3
     assert sorted(index.sample_ids(9, below=1 << 48).tolist()) == sorted(ids)
-    release(storage, ids[0], released("a.jpg"), ROWS[7].numpy())
+    release(storage, ids[0], "a.jpg", "activated", 7)
     assert storage.revision == before, "a release changes no code"
     storage.remove([ids[1]])
     storage.add(photos(3, 4))
@@ -210,8 +216,8 @@ def test_everything_is_copied_from_one_storage_to_another(where: Path | Address,
         with closing(open_storage(source)) as old:
             ids = old.add(photos(*range(5)))
             old.remove(ids[:1])
-            release(old, ids[2], released("a.jpg"), ROWS[7].numpy())
-            old.plan_releases([(ids[3], released("b.jpg"))], [None])
+            release(old, ids[2], "a.jpg", "activated", 7)
+            old.plan_releases([released(ids[3], "b.jpg")])
             (rows,), (releases,), last = old.valid_rows(), old.releases(), old.last_id()
             descriptors_of = {row.sha256: old.descriptors(np.array([row.id]))[row.id] for row in rows}
         new_ids: dict[int, int] = {}

@@ -89,7 +89,8 @@ class CrashTest:
                     assert hashlib.sha256(file.read_bytes()).hexdigest() == each.released, (
                         f"{file} is not what was sent"
                     )
-                    assert catalog.find_release(each.id, str(file.resolve()), each.released) is not None
+                    row = catalog.find_release(each.id, each.released, str(file.resolve()))
+                    assert row is not None and row.path == str(file.resolve())
             found = collection.check()
             assert not found, found
         self._verify_leftovers()

@@ -19,7 +19,7 @@ from homing.bench.data import uncached_copies
 from homing.bench.references import CollectionSearch, search_collection
 from homing.bench.release import ReleasedPhoto
 from homing.collection import Collection, Outcome, SearchResult
-from homing.collection.storage.parts import UPLOADS
+from homing.collection.storage.layout import UPLOADS
 from homing.collection.uploads import display_name
 from homing.edits import PAPER
 from homing.errors import HomingError

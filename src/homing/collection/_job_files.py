@@ -13,7 +13,7 @@ from homing._io.files import is_case_insensitive
 from homing._io.paths import Address, Location, is_inside, location, prepare_output_location, stored_path
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
-from homing.collection.storage.parts import UPLOADS
+from homing.collection.storage.layout import UPLOADS
 from homing.errors import HomingError
 from homing.photo import SUFFIXES, FoundPhoto, MemoryPhoto
 

@@ -18,8 +18,7 @@ from homing.collection.outcome import Finding, Info, Version
 from homing.collection.references import NewPhotos, Reference, ReferenceQuery, State
 from homing.collection.search import Searcher
 from homing.collection.storage import Storage
-from homing.collection.storage.generations import generation_path, other_generations
-from homing.collection.storage.parts import read_settings
+from homing.collection.storage.layout import generation_path, other_generations, read_settings
 from homing.collection.uploads import UploadStore
 from homing.errors import CollectionError, HomingError
 from homing.extractors import Extractor

@@ -21,9 +21,9 @@ from homing._io.paths import Location, location
 from homing.codebooks import Codebook, codes_match
 from homing.collection.file_checks import check_leftovers, check_out_folders, check_parts
 from homing.collection.outcome import STALE_SECONDS, Finding, Findings
-from homing.collection.references import StoredReference, StoredRelease, format_time
+from homing.collection.references import StoredReference, format_time
 from homing.collection.storage import Storage, open_generation, storage_at
-from homing.collection.storage.generations import find_generation, generation_path, other_generations
+from homing.collection.storage.layout import find_generation, generation_path, other_generations
 from homing.errors import CollectionError, FormatError, HomingError, PhotoError
 from homing.extractors import Extractor, ExtractorLike, describe_images
 from homing.photo import Photo, read_file
@@ -49,8 +49,7 @@ def check(path: str | Location, *, repair: bool = False, extractor: ExtractorLik
 def _check_generation(
     kind: type[Storage], root: Location, path: Location, extractor: Extractor | None, findings: Findings
 ) -> None:
-    kind.refuse_other_format(path)
-    if not check_parts(path, findings):
+    if not check_parts(kind, root, path, findings):
         return  # the other checks need these files
     try:
         storage = open_generation(kind, root, path)
@@ -217,7 +216,7 @@ def _recheck(storage: Storage, path: str, photos: set[int], findings: Findings) 
         stale = format_time(datetime.fromtimestamp(time.time() - STALE_SECONDS, timezone.utc))
         if findings.repair or same[0].changed < stale:
             problem = f"{path} was written, but a crash prevented recording it"
-            repair = partial(_confirm, storage, same[0])
+            repair = partial(storage.confirm_releases, same[:1])
             findings.repair_or_report("release", problem, "recorded", repair, "run the same homing activate again")
     elif any(row.written for row in planned):
         source, _ = storage.source_and_state(planned[-1].photo)
@@ -235,9 +234,3 @@ def _hash(path: str) -> str | None:
         return hashlib.sha256(read_file(location(path))).hexdigest()
     except HomingError:
         return None
-
-
-def _confirm(storage: Storage, planned: StoredRelease) -> None:
-    row = storage.find_release(planned.photo, planned.path, planned.sha256)
-    assert row is not None
-    storage.confirm_releases([(planned.photo, row)])

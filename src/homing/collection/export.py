@@ -22,7 +22,7 @@ from homing.codebooks.arrays import as_arrays
 from homing.collection.references import StoredReference, StoredRelease
 from homing.collection.storage import Parts, Storage, create_storage
 from homing.collection.storage.base import CHUNK
-from homing.collection.storage.parts import read_codebook, read_distractors
+from homing.collection.storage.layout import read_codebook, read_distractors
 from homing.errors import CollectionError, HomingError, UnknownNameError
 from homing.indexes import FaissIndex
 

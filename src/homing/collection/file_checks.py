@@ -16,36 +16,39 @@ from homing._io.files import TEMPORARY_NAME
 from homing._io.paths import Location, location, write_file
 from homing.codebooks import Codebook, Distractors
 from homing.collection.outcome import STALE_SECONDS, Findings
-from homing.collection.storage import Storage
-from homing.collection.storage.generations import delete_path, deleted_generations, other_generations
-from homing.collection.storage.parts import (
+from homing.collection.storage import Parts, Storage
+from homing.collection.storage.layout import (
     CODEBOOK,
     DISTRACTORS,
     SETTINGS,
     UPLOADS,
+    delete_path,
+    deleted_generations,
+    other_generations,
     read_codebook,
     read_settings,
     settings_text,
 )
-from homing.errors import CodebookError, CollectionError, FormatError
+from homing.errors import CodebookError, CollectionError, FormatError, HomingError
 
 _HASH = re.compile("[0-9a-f]{64}")
 
 
-def check_parts(path: Location, findings: Findings) -> bool:
+def check_parts(kind: type[Storage], root: Location, path: Location, findings: Findings) -> bool:
     """Check settings, codebook and distractors. Returns whether the collection can be opened."""
-    if not _check_settings(path, findings):
+    if not _check_settings(kind, root, path, findings):
         return False
     settings = read_settings(path)
     return _check_codebook(path, settings, findings) and _check_distractors(path, settings, findings)
 
 
-def _check_settings(path: Location, findings: Findings) -> bool:
+def _check_settings(kind: type[Storage], root: Location, path: Location, findings: Findings) -> bool:
     try:
         read_settings(path)
     except FormatError:
         raise
     except CollectionError:
+        _refuse_other_format(kind, root, path)  # before settings of this format are written
 
         def repair() -> None:
             file = path / DISTRACTORS
@@ -56,6 +59,16 @@ def _check_settings(path: Location, findings: Findings) -> bool:
         by_hand = "restore it from a backup; if an import was interrupted, delete the folder and import again"
         return findings.repair_or_report("settings", problem, "written again", repair, by_hand)
     return True
+
+
+def _refuse_other_format(kind: type[Storage], root: Location, path: Location) -> None:
+    """Raise FormatError if the storage has another format version. Ignores other problems, which are found later."""
+    try:
+        kind.open(root, path, Parts(read_codebook(path)), None).close()
+    except FormatError:
+        raise
+    except HomingError:
+        return
 
 
 def _check_codebook(path: Location, settings: dict[str, Any], findings: Findings) -> bool:

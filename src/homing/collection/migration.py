@@ -25,7 +25,7 @@ from homing.activation.release_check import MIN_LOSS_DECREASE
 from homing.collection.outcome import MigratedRelease, Migration
 from homing.collection.references import StoredReference, StoredRelease
 from homing.collection.storage import Parts, Storage, create_generation, open_storage
-from homing.collection.storage.generations import generation_path, make_current
+from homing.collection.storage.layout import generation_path, make_current
 from homing.errors import CollectionError, PhotoError
 from homing.extractors import Extractor, ExtractorLike, describe_images
 from homing.objectives import has_objective, objective_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,23 +28,6 @@ class NewPhotos:
     descriptors: np.ndarray
 
 
-class ReleaseRow(NamedTuple):
-    """A planned or written release of a photo."""
-
-    state: Literal["activated", "unchanged"]
-    path: str
-    sha256: str
-    recipe: str
-    psnr: float
-    ssim: float
-    linf: float
-    reason: str | None
-
-
-ReleaseEntry = tuple[int, ReleaseRow]
-"""The id of a reference, and its release."""
-
-
 class StoredReference(NamedTuple):
     """A reference with everything that is stored of it. `vector` holds the fp16 bytes of its descriptor."""
 
@@ -57,23 +41,24 @@ class StoredReference(NamedTuple):
 
 
 class StoredRelease(NamedTuple):
-    """A release with everything that is stored of it. `vector` is the descriptor of the released file, if it has one.
+    """A planned or written release of the reference `photo`, with everything that is stored of it.
 
-    Times are texts in UTC, such as 2026-11-19 12:49:25.031.
+    `changed` is a text in UTC, such as 2026-11-19 12:49:25.031. `vector` is the fp16 bytes of the released file's
+    descriptor; None where it is that of the original.
     """
 
     photo: int
     path: str
-    state: str
+    state: Literal["activated", "unchanged"]
     sha256: str
     recipe: str
     psnr: float
     ssim: float
     linf: float
     reason: str | None
-    written: int
-    changed: str
-    vector: bytes | None
+    written: int = 0
+    changed: str = ""
+    vector: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +74,12 @@ class Release:
     reason: str | None
     """Why the photo is unchanged, or what was done to keep the budget."""
     time: datetime
+
+    @classmethod
+    def of(cls, row: StoredRelease) -> Release:
+        """A release as it is shown."""
+        names = ("path", "state", "sha256", "psnr", "ssim", "linf", "reason")
+        return cls(**{name: getattr(row, name) for name in names}, time=parse_time(row.changed))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,14 +137,15 @@ def to_float16(rows: np.ndarray) -> np.ndarray:
     return half
 
 
-def to_bytes(descriptor: np.ndarray) -> bytes:
-    """A descriptor as the bytes that are stored."""
-    return descriptor.astype(np.float16).tobytes()
-
-
 def folded_name(source: str) -> str:
     """The file name of a source, normalized for comparison."""
     return folded(source.rpartition("/")[2])
+
+
+def folder_range(folder: str) -> tuple[str, str]:
+    """The sources in a folder, at any depth, are at least the first text and below the second."""
+    inside = folder.rstrip(os.sep)
+    return inside + os.sep, inside + chr(ord(os.sep) + 1)
 
 
 def folded(text: str) -> str:

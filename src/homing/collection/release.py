@@ -21,7 +21,7 @@ from homing.activation.optimize import optimize
 from homing.activation.pipeline import ActivateBatch, BatchSize, ReleasePipeline, batch_size_for
 from homing.collection._job_files import SOURCE_CHANGED, Task, tasks_for, update_moved_source
 from homing.collection.outcome import Outcome, OutcomeCallback, failed
-from homing.collection.references import NewPhotos, ReleaseEntry, ReleaseRow
+from homing.collection.references import NewPhotos, StoredRelease, to_float16
 from homing.errors import CollectionError, PhotoError
 from homing.photo import FoundPhoto, PhotoFile, differences, format_name, read_file
 
@@ -131,40 +131,34 @@ class ReleaseRecords:
             raise PhotoError(f"{task.path}: is the released version of {source} already; release it as it is")
         if target_sha256 is None:
             return None
-        row = self._release(number, _stored_target(task.target), target_sha256) if number is not None else None
-        if number is None or row is None:
+        row = None
+        if number is not None:
+            row = self._storage.find_release(number, target_sha256, _stored_target(task.target))
+        if row is None:
             raise CollectionError(f"{task.path}: {task.target} exists and was not written for this photo; move it away")
         if row.recipe != self._settings:
             return None
-        self._storage.confirm_releases([(number, row)])
+        self._storage.confirm_releases([row])
         return replace(_outcome(task, row), resumed=True)
 
-    def plan(
-        self, photos: NewPhotos, releases: Sequence[ReleaseRow], descriptors: Sequence[np.ndarray | None]
-    ) -> list[ReleaseEntry]:
-        """Record photos that are no references yet, and the planned release of each.
-
-        `descriptors` are those of the released files; None where it is that of the original.
-        """
-        if any(self._storage.find(sha256) is None for sha256 in photos.hashes):
+    def plan(self, photos: NewPhotos, releases: Sequence[StoredRelease]) -> list[StoredRelease]:
+        """Record photos that are no references yet, and the planned release of each. Returns what was planned."""
+        ids = self._storage.ids_of(photos.hashes)
+        if not ids.keys() >= set(photos.hashes):
             self._collection.record(photos)
-        entries = []
-        for sha256, row in zip(photos.hashes, releases, strict=True):
-            number = self._storage.find(sha256)
-            assert number is not None
-            entries.append((number, row._replace(recipe=self._settings)))
-        self._storage.plan_releases(entries, descriptors)
-        return entries
+            ids = self._storage.ids_of(photos.hashes)
+        planned = [
+            row._replace(photo=ids[sha256], recipe=self._settings)
+            for sha256, row in zip(photos.hashes, releases, strict=True)
+        ]
+        self._storage.plan_releases(planned)
+        return planned
 
     def is_own_release(self, photo: int, path: str, sha256: str) -> bool:
-        """Whether this photo has a planned or written release with this path and hash."""
-        return self._release(photo, path, sha256) is not None
+        """Whether this photo has a planned or written release with this hash."""
+        return self._storage.find_release(photo, sha256, path) is not None
 
-    def _release(self, photo: int, path: str, sha256: str) -> ReleaseRow | None:
-        # The hash alone is enough: the whole output folder may have been moved.
-        return self._storage.find_release(photo, path, sha256) or self._storage.find_release(photo, None, sha256)
-
-    def confirm(self, releases: Sequence[ReleaseEntry]) -> None:
+    def confirm(self, releases: Sequence[StoredRelease]) -> None:
         """Mark planned files as written."""
         self._storage.confirm_releases(releases)
 
@@ -231,20 +225,19 @@ def write_releases(
         if not isinstance(result, Activation)
     }
     try:
-        entries = _plan(activated, records) if activated else []
-        planned = [(task, activated[task], entry) for task, entry in zip(activated, entries, strict=True)]
+        rows = _plan(activated, records) if activated else []
+        planned = [(task, activated[task], row) for task, row in zip(activated, rows, strict=True)]
         # In threads, because each write waits for the disk.
         written = dict(zip(activated, prefetch_map(lambda each: _write(*each, records), planned), strict=True))
         outcomes |= written
-        done = [entry for task, _, entry in planned if written[task].state != "failed"]
-        if done:
+        if done := [row for task, _, row in planned if written[task].state != "failed"]:
             records.confirm(done)
     except CollectionError as error:
         outcomes |= {task: failed(task.path, error) for task in activated}
     return [_with_move(task, outcomes[task]) for task, _ in batch]
 
 
-def _plan(activated: Mapping[Task, Activation], records: ReleaseRecords) -> list[ReleaseEntry]:
+def _plan(activated: Mapping[Task, Activation], records: ReleaseRecords) -> list[StoredRelease]:
     """Record the references, and the files that are about to be written."""
     results = list(activated.values())
     photos = NewPhotos(
@@ -254,27 +247,28 @@ def _plan(activated: Mapping[Task, Activation], records: ReleaseRecords) -> list
         np.stack([each.descriptor for each in results]),
     )
     releases = [
-        ReleaseRow(
-            state=each.state,
+        StoredRelease(
+            photo=0,  # filled in by `ReleaseRecords.plan`, like the recipe
             path=_stored_target(task.target),
+            state=each.state,
             sha256=hashlib.sha256(each.data).hexdigest(),
-            recipe="",  # filled in by `ReleaseRecords.plan`
+            recipe="",
             psnr=each.quality.psnr,
             ssim=each.quality.ssim,
             linf=each.quality.linf,
             reason=each.reason,
+            vector=None if each.descriptor_after is None else to_float16(each.descriptor_after).tobytes(),
         )
         for task, each in activated.items()
     ]
-    return records.plan(photos, releases, [each.descriptor_after for each in results])
+    return records.plan(photos, releases)
 
 
-def _write(task: Task, activation: Activation, planned: ReleaseEntry, records: ReleaseRecords) -> Outcome:
+def _write(task: Task, activation: Activation, row: StoredRelease, records: ReleaseRecords) -> Outcome:
     """Write the file of one photo. Only an earlier release of the same photo may be overwritten."""
-    number, row = planned
     try:
         target_sha256 = _target_sha256(task)
-        is_ours = target_sha256 is not None and records.is_own_release(number, row.path, target_sha256)
+        is_ours = target_sha256 is not None and records.is_own_release(row.photo, row.path, target_sha256)
         write_file(task.target, activation.data, new=not is_ours)
     except (PhotoError, CollectionError) as error:
         return failed(task.path, error)
@@ -289,7 +283,7 @@ def _write(task: Task, activation: Activation, planned: ReleaseEntry, records: R
     )
 
 
-def _outcome(task: Task, row: ReleaseRow) -> Outcome:
+def _outcome(task: Task, row: StoredRelease) -> Outcome:
     return Outcome(
         photo=str(task.path),
         state=row.state,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from homing._io.paths import Address, Location, location, printable
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage, open_generation
-from homing.collection.storage.generations import earlier_generations, generation_path, other_generations
+from homing.collection.storage.layout import earlier_generations, generation_path, other_generations
 
 
 @dataclass(frozen=True)

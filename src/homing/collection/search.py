@@ -15,7 +15,7 @@ from homing.codebooks import Codebook
 from homing.collection.references import State
 from homing.collection.results import Match, SearchResult, SearchSettings
 from homing.collection.storage import Storage
-from homing.collection.storage.parts import FIRST_DISTRACTOR_ID
+from homing.collection.storage.layout import FIRST_DISTRACTOR_ID
 from homing.errors import CollectionError, HomingError, NotFoundError, check_type
 from homing.extractors import Extractor, describe_images
 from homing.indexes import Index, full_distances

@@ -19,7 +19,7 @@ from homing._io.files import fsync_folder, make_folder, write_atomically
 from homing._io.paths import Address, Location, is_inside, location
 from homing.collection.outcome import Outcome
 from homing.collection.storage import Storage
-from homing.collection.storage.parts import UPLOADS
+from homing.collection.storage.layout import UPLOADS
 from homing.errors import CollectionError
 from homing.photo import FoundPhoto, MemoryPhoto, as_photos, find_photos
 from homing.photo.files import each_once

@@ -25,7 +25,7 @@ def test_damage_is_found_and_repaired(lance_collection: Collection, tmp_path: Pa
     released = [each for each in done if each.state == "activated"]
     Path(str(released[0].released)).write_bytes(b"another")
     _give_other_cells(lance_collection)
-    catalog.releases_table.delete(f"written AND path = '{released[1].released}'")
+    catalog.log.delete(f"written AND path = '{released[1].released}'")
     assert [each.problem for each in lance_collection.check() if each.part == "index"] == [
         "the index has other cells than the codebook: it was trained again"
     ]

@@ -21,9 +21,8 @@ from tests.collection.tiny import RECIPES, tiny_codebook, tiny_extractor, tiny_p
 from homing._io.paths import list_names, location, write_file
 from homing.collection import Collection, check, delete_previous, migrate, switch
 from homing.collection.storage import Parts, create_storage
-from homing.collection.storage._lance_table import LanceTable
-from homing.collection.storage.generations import delete_path
-from homing.collection.storage.lance import schemas
+from homing.collection.storage._lance_table import LanceTable, schemas
+from homing.collection.storage.layout import delete_path
 from homing.errors import CollectionError, HomingError
 
 
@@ -147,17 +146,19 @@ def test_a_failed_import_leaves_nothing(address: str, export: Path) -> None:
         assert made.info().photos == 2 and made.info().passive == 1 and made.check() == []
 
 
-def test_a_failed_import_keeps_a_collection_completed_meanwhile(tmp_path: Path) -> None:
-    where = tmp_path / "c.lance"
+def test_nothing_else_is_created_during_an_import(address: str, export: Path) -> None:
+    where = location(address)
 
     def fill(_: object) -> None:
-        Collection.create(where, codebook=tiny_codebook(LANCE)).close()
-        raise CollectionError("no more photos")
+        with pytest.raises(CollectionError, match="exists and is not empty"):
+            Collection.create(where, codebook=tiny_codebook(LANCE))
+        with pytest.raises(CollectionError, match="another process is importing into"):
+            Collection.from_export(where, export)
 
-    with pytest.raises(CollectionError, match="no more photos"):
-        create_storage(where, Parts(tiny_codebook(LANCE)), fill)
-    with Collection.open(where) as opened:
-        assert opened.check() == []
+    create_storage(where, Parts(tiny_codebook(LANCE)), fill)
+    with Collection.open(where, extractor=tiny_extractor()) as opened:
+        assert opened.info().photos == 0 and opened.check() == []
+    assert "importing" not in list_names(where)
 
 
 def test_a_repair_does_not_complete_a_killed_import(export: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from pathlib import Path
 from threading import Barrier
 
@@ -19,10 +20,10 @@ from tests.collection.tiny import RECIPES, tiny_codebook, tiny_photos
 
 from homing.collection import Collection, migrate, switch
 from homing.collection.references import NewPhotos
-from homing.collection.storage import _lance_references
+from homing.collection.storage import _lance_rows
 from homing.collection.storage._lance_table import row_ids_in
-from homing.collection.storage.generations import make_current
 from homing.collection.storage.lance import LanceStorage
+from homing.collection.storage.layout import make_current
 from homing.extractors import describe_images
 from homing.photo import Photo, as_photos
 
@@ -79,7 +80,8 @@ def test_the_second_writer_removes_its_duplicates(lance_collection: Collection, 
             *_described(lance_collection, photos),
         )
         # Both looked up the photos before either one wrote them.
-        rows = two._new_rows(new, list(range(5)))
+        texts = [(*each, datetime.now(timezone.utc)) for each in zip(new.hashes, new.sources, strict=True)]
+        rows = two._to_table(texts, new.codes, new.descriptors)
         first = one.add(new)
         two.table.append(rows)
         assert [len(ids) for ids in two._all_ids_of(new.hashes).values()] == [2] * 5
@@ -149,8 +151,8 @@ def test_descriptors_are_read_in_batches(local_collection: Collection, tmp_path:
     local_collection.add(photos)
     ids = np.array(local_collection.select(tmp_path).ids)
     whole = local_collection.storage.descriptors(ids)
-    monkeypatch.setattr(_lance_references, "MAX_IDS", 2)
-    monkeypatch.setattr(_lance_references, "row_ids_in", lambda ids: sizes.append(len(ids)) or row_ids_in(ids))
+    monkeypatch.setattr(_lance_rows, "MAX_IDS", 2)
+    monkeypatch.setattr(_lance_rows, "row_ids_in", lambda ids: sizes.append(len(ids)) or row_ids_in(ids))
     batches = local_collection.storage.descriptors(np.append(ids, 77))
     assert sizes == [2, 2, 2] and batches.keys() == whole.keys()
     assert all(np.array_equal(batches[number], rows) for number, rows in whole.items())

@@ -7,9 +7,15 @@ from collections.abc import Callable
 from homing._imports import load_entry_points
 from homing._io.paths import Location
 from homing.collection.storage.base import Storage, StorageT
-from homing.collection.storage.generations import find_generation, generation_path
 from homing.collection.storage.lance import LanceStorage
-from homing.collection.storage.parts import SETTINGS, Parts, read_parts, read_settings
+from homing.collection.storage.layout import (
+    SETTINGS,
+    Parts,
+    find_generation,
+    generation_path,
+    read_parts,
+    read_settings,
+)
 from homing.collection.storage.sqlite import SqliteStorage
 from homing.errors import CollectionError
 

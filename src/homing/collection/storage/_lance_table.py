@@ -1,22 +1,29 @@
-"""A Lance dataset: look up, append, update and delete rows, with Lance's errors converted to ours."""
+"""A Lance dataset: look up, append, update and delete rows, with Lance's errors converted to ours; the release log."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
+
+from homing._imports import load_extra
 from homing._io.paths import Address, Location, one_line
+from homing.codebooks import Codebook
+from homing.collection.references import State, StoredRelease, format_time, parse_time
 from homing.errors import CollectionError, StorageUnavailableError
-from homing.indexes.lance import load_lance
+from homing.indexes.lance import CODE, VECTOR, load_lance
 
 
 class _NoDatasetError(CollectionError):
     """The location has no dataset, or a damaged one."""
 
 
+REFERENCES, RELEASES = "references.lance", "releases.lance"
 _VERSIONS = range(1, 1 << 64)  # version numbers that Lance supports
 CREATED = "_row_created_at_version"  # Lance's own column name
 _COMMIT_RETRIES = 50  # the second of two writers that change the same rows retries its commit
@@ -136,6 +143,82 @@ class LanceTable:
     def convert_errors(self, what: str) -> AbstractContextManager[None]:
         """Convert exceptions of Lance to a CollectionError of one line."""
         return _convert_errors(self._where, what)
+
+
+class ReleaseLog(LanceTable):
+    """The planned and written releases of a generation, an append-only log.
+
+    A file that was planned and then written has two rows. Photos are identified by hash, because ids are valid in one
+    dataset only.
+    """
+
+    def add(self, releases: Iterable[StoredRelease], hashes: Mapping[int, str]) -> None:
+        """Append releases. `hashes` has those of their references."""
+        rows = [
+            row._asdict()
+            | {"photo": hashes[row.photo], "written": bool(row.written), "changed": parse_time(row.changed)}
+            | {VECTOR: None if row.vector is None else np.frombuffer(row.vector, np.float16)}
+            for row in releases
+        ]
+        self.append(load_extra("pyarrow", "lance").Table.from_pylist(rows, schema=self.dataset.schema))
+
+    def stored(self, ids: Mapping[str, int], where: str | None = None, *, vectors: bool = True) -> list[StoredRelease]:
+        """The releases of the references with these ids by hash, the rows of each file merged, latest last.
+
+        `where` filters the rows that are read, which have no descriptors without `vectors`.
+        """
+        files: dict[tuple[int, str, str], StoredRelease] = {}
+        columns = [*StoredRelease._fields[:-1], *([VECTOR] if vectors else [])]
+        rows = [row for row in self.rows(columns, where).to_pylist() if row["photo"] in ids]
+        for row in sorted(rows, key=lambda row: cast(datetime, row["changed"])):  # a stable sort
+            vector = row.pop(VECTOR, None)
+            now = StoredRelease(**row)._replace(
+                photo=ids[row["photo"]],
+                written=int(row["written"]),
+                changed=format_time(row["changed"]),
+                vector=None if vector is None else np.asarray(vector, np.float16).tobytes(),
+            )
+            key = now.photo, now.path, now.sha256
+            if (before := files.pop(key, None)) is not None:
+                now = now._replace(written=max(before.written, now.written), vector=now.vector or before.vector)
+            files[key] = now
+        return list(files.values())
+
+    def states(self, hashes: Sequence[str] | None = None) -> dict[str, State]:
+        """The states of photos, or of all, by hash. 'activated' takes precedence: it sorts first."""
+        which = "" if hashes is None else f" AND {column_in('photo', hashes)}"
+        rows = self.rows(["photo", "state"], f"written{which}")
+        least = rows.group_by("photo").aggregate([("state", "min")])
+        return dict(zip(least["photo"].to_pylist(), least["state_min"].to_pylist(), strict=True))
+
+    def descriptors(self, hashes: Sequence[str]) -> dict[str, list[np.ndarray]]:
+        """The descriptors of activated files by photo hash. A file that was planned twice counts once."""
+        rows = self.rows(["photo", "sha256", VECTOR], f"{VECTOR} IS NOT NULL AND {column_in('photo', hashes)}")
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for row in rows.to_pylist():
+            found.setdefault(row["photo"], {})[row["sha256"]] = np.asarray(row[VECTOR], dtype=np.float32)
+        return {photo: list(files.values()) for photo, files in found.items()}
+
+
+def schemas(codebook: Codebook) -> dict[str, Any]:
+    """The schemas of the two datasets of a generation."""
+    arrow = load_extra("pyarrow", "lance")
+    text, real, time = arrow.string(), arrow.float64(), arrow.timestamp("ms", tz="UTC")
+    references = {
+        **dict.fromkeys(("sha256", "source"), text),
+        "added": time,
+        CODE: arrow.list_(arrow.uint8(), codebook.code_size),
+        VECTOR: arrow.list_(arrow.float32(), codebook.dim),
+    }
+    releases = {
+        **dict.fromkeys(("photo", "state", "path", "sha256", "recipe"), text),
+        **dict.fromkeys(("psnr", "ssim", "linf"), real),
+        "reason": text,
+        "written": arrow.bool_(),
+        "changed": time,
+        VECTOR: arrow.list_(arrow.float16(), codebook.dim),  # null unless the file is activated
+    }
+    return {REFERENCES: arrow.schema(references), RELEASES: arrow.schema(releases)}
 
 
 @contextmanager

@@ -9,11 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from homing.collection.outcome import Findings
-from homing.collection.storage.parts import FORMAT, refuse_other_format
+from homing.collection.storage.layout import FORMAT, refuse_other_format
 from homing.errors import BusyError, CollectionError
 
 _SCHEMA = """
@@ -221,10 +220,3 @@ def file_lock(root: Path, name: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def row_bytes(rows: np.ndarray) -> Iterator[bytes]:
-    """Yield the bytes of each row of an array (N, …)."""
-    # Slicing one bytes object is faster than making an array for each of a million rows.
-    whole, size = rows.tobytes(), rows.shape[1] * rows.itemsize
-    return (whole[start : start + size] for start in range(0, len(whole), size))

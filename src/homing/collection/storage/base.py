@@ -20,19 +20,23 @@ from homing.collection.references import (
     NewPhotos,
     Reference,
     ReferenceQuery,
-    ReleaseEntry,
-    ReleaseRow,
     State,
     StoredReference,
     StoredRelease,
 )
-from homing.collection.storage.generations import delete_earlier_generations, generation_path
-from homing.collection.storage.parts import CODEBOOK, SETTINGS, Parts
+from homing.collection.storage.layout import CODEBOOK, SETTINGS, Parts, delete_earlier_generations, generation_path
 from homing.errors import CollectionError, NotFoundError
 from homing.indexes import Index
 
 CHUNK = 10_000  # references or releases per batch: about 10 MB at 512 dimensions
 StorageT = TypeVar("StorageT", bound="Storage")
+
+
+class NoVersionsError(CollectionError):
+    """A collection whose storage keeps no versions."""
+
+    def __init__(self, root: Location) -> None:
+        super().__init__(f"{root} has no versions; only collections in Lance have")
 
 
 class Storage(ABC):
@@ -77,11 +81,6 @@ class Storage(ABC):
             raise CollectionError(
                 f"{path} is not a collection; make one with Collection.create, or: homing init {path}"
             )
-
-    @classmethod
-    def refuse_other_format(cls, path: Location) -> None:  # noqa: ARG003
-        """Raise FormatError if the storage in a folder has another format version. Ignores other problems."""
-        return  # the settings have the version, too
 
     @classmethod
     @abstractmethod
@@ -166,16 +165,11 @@ class Storage(ABC):
 
     def versions(self) -> list[Version]:
         """The versions of the references, oldest first."""
-        raise self.no_versions(self.root)
+        raise NoVersionsError(self.root)
 
     def compact(self, older_than: timedelta | None = None) -> None:  # noqa: ARG002
         """Index all references, merge small files, and delete versions older than `older_than`."""
-        raise self.no_versions(self.root)
-
-    @staticmethod
-    def no_versions(root: Location) -> CollectionError:
-        """The error of a storage without versions."""
-        return CollectionError(f"{root} has no versions; only collections in Lance have")
+        raise NoVersionsError(self.root)
 
     # References
 
@@ -251,27 +245,29 @@ class Storage(ABC):
     # Releases
 
     @abstractmethod
-    def plan_releases(self, releases: Sequence[ReleaseEntry], descriptors: Sequence[np.ndarray | None]) -> None:
-        """Record the files that are about to be written, so that a crash leaves no unknown files behind.
-
-        `descriptors` are those of the released files; None where it is that of the original.
-        """
+    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
+        """Record the files that are about to be written, so that a crash leaves no unknown files behind."""
 
     @abstractmethod
-    def confirm_releases(self, releases: Sequence[ReleaseEntry]) -> None:
+    def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
         """Mark planned files as written. Files already marked cause no write."""
 
-    @abstractmethod
-    def find_release(self, photo: int, path: str | None, sha256: str) -> ReleaseRow | None:
-        """The planned or written release of a photo with this path and hash. Without a path, the last one."""
+    def find_release(self, photo: int, sha256: str, path: str) -> StoredRelease | None:
+        """The planned or written release of a photo with this hash, the one with this path if there are several.
+
+        The hash alone is enough: the whole output folder may have been moved.
+        """
+        same = [row for rows in self.releases([photo]) for row in rows if row.sha256 == sha256]
+        return max(same, key=lambda row: (row.path == path, row.changed), default=None)
 
     @abstractmethod
     def find_released(self, sha256: str) -> int | None:
         """The id of the reference that has a released file with this hash."""
 
-    @abstractmethod
-    def last_release(self, photo: int) -> ReleaseRow | None:
+    def last_release(self, photo: int) -> StoredRelease | None:
         """The last written release of a photo, preferring an activated file."""
+        written = [row for rows in self.releases([photo]) for row in rows if row.written]
+        return max(written, key=lambda row: (row.state == "activated", row.changed), default=None)
 
     # Listing
 

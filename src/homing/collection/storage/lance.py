@@ -10,6 +10,7 @@ retried, so there is no lock. Every change is a version.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,26 +18,36 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
+from threading import Lock
 
-from homing._io.paths import Address, Location, list_names
+from homing._io.paths import Address, Location, list_names, write_file
 from homing.collection.outcome import STALE_SECONDS, Findings, Version
-from homing.collection.storage._lance_index import SyncedLanceIndex, check_lookups
-from homing.collection.storage._lance_references import LanceReferences, schemas
-from homing.collection.storage._lance_releases import REFERENCES, RELEASES
-from homing.collection.storage._lance_table import LanceTable, column_in, row_ids_in
+from homing.collection.storage._lance_rows import LanceRows
+from homing.collection.storage._lance_table import REFERENCES, RELEASES, LanceTable, column_in, row_ids_in, schemas
 from homing.collection.storage.base import Storage
-from homing.collection.storage.generations import delete_path
-from homing.collection.storage.parts import CODEBOOK, DISTRACTORS, SETTINGS, Parts
-from homing.errors import CollectionError, HomingError
-from homing.indexes import Index
-from homing.indexes.lance import check_family, load_lance
+from homing.collection.storage.layout import CODEBOOK, DISTRACTORS, SETTINGS, Parts, delete_path
+from homing.errors import CollectionError, HomingError, StorageUnavailableError
+from homing.indexes.lance import (
+    LanceIndex,
+    cells_differ,
+    check_family,
+    drop_index,
+    is_outdated,
+    load_lance,
+    refresh_index,
+    unindexed_rows,
+)
 
 _SCHEMES = ("s3", "gs", "az")
 _UNREADABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")  # control characters, and bytes that are not UTF-8
+_IMPORTING = "importing"  # an empty file, while references are imported
 _AGAIN = "run homing check --repair again"
+# Rows that are not indexed are searched in memory. Up to this number or share of references, that is faster than
+# reading the index from a bucket.
+_MAX_UNINDEXED, _MAX_UNINDEXED_SHARE = 20_000, 0.1
 
 
-class LanceStorage(LanceReferences):
+class LanceStorage(LanceRows):
     """The references and releases of a generation in two Lance datasets."""
 
     files = (REFERENCES, RELEASES)
@@ -46,7 +57,9 @@ class LanceStorage(LanceReferences):
 
     def __init__(self, root: Location, path: Location, parts: Parts, version: int | None = None) -> None:
         super().__init__(root, path, parts, version)
-        self._pinned, self._synced_index = version, SyncedLanceIndex(self)
+        self._pinned, self._index_lock = version, Lock()
+        self._index: LanceIndex | None = None
+        self._indexed = 0  # the revision that the index represents
 
     @classmethod
     def accepts(cls, where: Location) -> bool:
@@ -89,13 +102,14 @@ class LanceStorage(LanceReferences):
         for name in cls.files:
             LanceTable.refuse_if_filled(where / name)
         from_killed_init = {SETTINGS, CODEBOOK, DISTRACTORS} if fill is None else set()
-        if not set(list_names(where)) <= {*from_killed_init, *cls.files}:
+        importing = set() if fill is None else {_IMPORTING}  # refused below, as another import
+        if not set(list_names(where)) <= {*from_killed_init, *cls.files, *importing}:
             raise CollectionError(f"{where} exists and is not empty; choose another name for the collection")
         if fill is None:
             parts.write(where)
             cls._create_datasets(where, parts)
         else:
-            with _deleted_on_failure(where, (*cls.files, CODEBOOK, DISTRACTORS)):
+            with _import_alone(where, (*cls.files, CODEBOOK, DISTRACTORS)):
                 cls._create_datasets(where, parts)
                 fill(cls(where, where, parts))
                 parts.write(where)
@@ -136,13 +150,28 @@ class LanceStorage(LanceReferences):
         """The version of the references."""
         return self.revision
 
-    def index(self) -> Index:
+    def index(self) -> LanceIndex:
         """The index of the current version; its latest rows and the distractors are searched in memory."""
-        return self._synced_index.current()
+        with self._index_lock:
+            revision = self.revision
+            if self._index is None or revision != self._indexed:
+                with self.table.convert_errors("read"):
+                    self._index = LanceIndex(self.codebook, self.table.dataset, self.parts.new_index())
+                self._indexed = revision
+            return self._index
 
     def save_index(self) -> None:
         """Update the index of the dataset if this process changed it and enough rows are not indexed."""
-        self._synced_index.save()
+        if not self.changed:
+            return
+        try:
+            with self.table.convert_errors("read"):
+                tail, count = unindexed_rows(self.table.dataset), self.table.dataset.count_rows()
+            if tail > max(_MAX_UNINDEXED, _MAX_UNINDEXED_SHARE * count):
+                self.compact()
+        except (CollectionError, StorageUnavailableError) as error:
+            # No data is lost: unindexed rows are searched in memory, and a later job can update the index.
+            logging.getLogger("homing").warning("%s: the index was not updated: %s", self.path, error)
 
     def searching(self) -> AbstractContextManager[None]:
         """Convert errors of Lance during a search."""
@@ -150,12 +179,34 @@ class LanceStorage(LanceReferences):
 
     def drop_removed_from_index(self) -> bool:
         """Update an index from which an interrupted compaction did not drop removed references."""
-        self._synced_index.refresh()
+        self._refresh_index()
         return True
+
+    def _refresh_index(self) -> None:
+        """Add new rows to the index, and drop removed ones."""
+        self.table.refuse_if_pinned()
+        with self.table.convert_errors("indexed"):
+            refresh_index(self.table.latest(), self.codebook)
 
     def compact(self, older_than: timedelta | None = None) -> None:
         """Index all references, merge small files, and delete versions older than `older_than`."""
-        self._synced_index.compact(older_than)
+        self.table.refuse_if_pinned()
+        if self.count() and is_outdated(self.table.dataset):
+            self._refresh_index()  # first: otherwise the index still returns removed rows that compaction drops
+        dropped = False
+        for table, columns in self.lookups:
+            with table.convert_errors("compacted"):
+                dataset = table.latest()
+                dropped |= dataset.optimize.compact_files().fragments_removed > 0
+                for column in columns:
+                    if f"{column}_idx" not in {each.name for each in dataset.describe_indices()}:
+                        dataset.create_scalar_index(column, "BTREE")
+                dataset.optimize.optimize_indices(index_names=[f"{column}_idx" for column in columns])
+                if older_than is not None:
+                    dataset.cleanup_old_versions(older_than=older_than)
+        if dropped and self.count():
+            self._refresh_index()  # another writer may have removed more rows
+        self.changed = False
 
     def versions(self) -> list[Version]:
         """The versions of the references, oldest first."""
@@ -167,10 +218,21 @@ class LanceStorage(LanceReferences):
 
     def check(self, findings: Findings) -> bool:
         """Validate the datasets and their lookups, and find duplicates and releases without a reference."""
-        for table in (self.table, self.releases_table):
+        for table in (self.table, self.log):
             with table.convert_errors("validated"):
                 table.latest().validate()
-        check_lookups(self, findings)
+        for table, columns in self.lookups:
+            for column in columns:
+                try:
+                    table.rows([column], f"{column} = ''")
+                except CollectionError as error:
+                    repair = partial(_rebuild_lookup, table, column)
+                    findings.repair_or_report("index", str(error), "rebuilt", repair, _AGAIN)
+        self._check_hashes(findings)
+        return True
+
+    def _check_hashes(self, findings: Findings) -> None:
+        """Find photos with several references, and releases without a reference."""
         numbers: dict[str, list[int]] = {}
         for batch in self.hashes():
             for number, sha256 in batch.items():
@@ -182,31 +244,55 @@ class LanceStorage(LanceReferences):
                 findings.repair_or_report("reference", problem, "all but the first were removed", drop, _AGAIN)
         # A writer may just be adding a reference, or removing one: younger releases are left alone.
         stale = datetime.now(timezone.utc) - timedelta(seconds=STALE_SECONDS)
-        logged = self.releases_table.rows(["photo", "changed"]).to_pylist()
+        logged = self.log.rows(["photo", "changed"]).to_pylist()
         orphans = sorted({row["photo"] for row in logged if row["photo"] not in numbers and row["changed"] < stale})
         if orphans:
             problem = f"{len(orphans):,} photos have releases but no reference any more"
-            delete = partial(self.releases_table.delete, column_in("photo", orphans))
+            delete = partial(self.log.delete, column_in("photo", orphans))
             findings.repair_or_report("release", problem, "deleted", delete, _AGAIN)
-        return True
 
     def check_index(self, findings: Findings) -> None:
         """Check that the index can be read, and has the cells of the codebook."""
-        self._synced_index.check(findings)
+        problem = None
+        try:
+            with self.table.convert_errors("read"):
+                if cells_differ(self.table.dataset, self.codebook):
+                    problem = "the index has other cells than the codebook: it was trained again"
+        except CollectionError as error:
+            problem = f"the index is damaged: {error}"
+        if problem is not None:
+            findings.repair_or_report("index", problem, "rebuilt", self._rebuild_index, _AGAIN)
+
+    def _rebuild_index(self) -> None:
+        with self.table.convert_errors("indexed"):
+            drop_index(self.table.latest())
+            refresh_index(self.table.latest(), self.codebook)
+
+
+def _rebuild_lookup(table: LanceTable, column: str) -> None:
+    with table.convert_errors("indexed"):
+        table.latest().create_scalar_index(column, "BTREE", replace=True)
+    table.latest()
 
 
 @contextmanager
-def _deleted_on_failure(where: Location, names: Sequence[str]) -> Iterator[None]:
-    """Delete these files and folders if the block fails, unless another process completed a collection meanwhile."""
+def _import_alone(where: Location, names: Sequence[str]) -> Iterator[None]:
+    """Keep other imports out, and delete these files and folders if the block fails."""
     is_new = isinstance(where, Path) and not where.exists()
+    try:
+        write_file(where / _IMPORTING, b"", new=True)
+    except FileExistsError:
+        raise CollectionError(
+            f"another process is importing into {where}; if it was interrupted, delete the folder and import again"
+        ) from None
     try:
         yield
     except BaseException:
         with suppress(HomingError, OSError):  # the first error matters more; the next import reports what remains
-            if not (where / SETTINGS).exists():
-                for file in (where / name for name in names):
-                    if file.exists():
-                        delete_path(file)
-                if is_new and isinstance(where, Path):
-                    where.rmdir()
+            for file in (where / name for name in (*names, _IMPORTING)):
+                if file.exists():
+                    delete_path(file)
+            if is_new and isinstance(where, Path):
+                where.rmdir()
         raise
+    delete_path(where / _IMPORTING)

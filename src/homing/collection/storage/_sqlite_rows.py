@@ -1,11 +1,10 @@
-"""The references in the SQLite file of a generation; `Storage` says what the methods do."""
+"""The references and releases in the SQLite file of a generation; `Storage` says what the methods do."""
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,24 +13,32 @@ from homing.collection.references import (
     NewPhotos,
     Reference,
     ReferenceQuery,
+    Release,
     State,
     StoredReference,
+    StoredRelease,
     folded,
+    folder_range,
     parse_time,
-    to_bytes,
     to_float16,
 )
-from homing.collection.storage._sqlite_database import row_bytes
-from homing.collection.storage._sqlite_releases import SqliteReleases
+from homing.collection.storage._sqlite_database import SqliteDatabase
 from homing.collection.storage.base import CHUNK, Storage
 from homing.errors import NotFoundError
 
 _PAGE = 1_000  # references per query of a listing
+# With several releases 'activated' takes precedence: it sorts first.
 _STATE = "coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
 
 
-class SqliteReferences(SqliteReleases, Storage):
-    """The references, their codes and descriptors, and the ids of removed ones."""
+_RELEASE = StoredRelease._fields[:-1]  # the columns of `releases`
+# Like CURRENT_TIMESTAMP, but with milliseconds: a photo may be released twice within a second.
+_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')"
+_IN_LIST = "IN (SELECT value FROM json_each(?))"  # one JSON value: SQLite limits the number of parameters
+
+
+class SqliteRows(SqliteDatabase, Storage):
+    """The references, their codes, descriptors and releases, and the ids of removed references."""
 
     def refresh(self) -> None:
         """Do nothing: changes of other writers are seen at once."""
@@ -47,16 +54,10 @@ class SqliteReferences(SqliteReleases, Storage):
                 self._database.execute("ROLLBACK")
 
     def ids_of(self, hashes: Sequence[str]) -> dict[str, int]:
-        wanted = json.dumps(list(hashes))
-        return dict(
-            self._fetch_all("SELECT sha256, id FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))", wanted)
-        )
+        return dict(self._fetch_all(f"SELECT sha256, id FROM photos WHERE sha256 {_IN_LIST}", _json(hashes)))
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
-        wanted = json.dumps(list(ids))
-        return dict(
-            self._fetch_all("SELECT id, sha256 FROM photos WHERE id IN (SELECT value FROM json_each(?))", wanted)
-        )
+        return dict(self._fetch_all(f"SELECT id, sha256 FROM photos WHERE id {_IN_LIST}", _json(ids)))
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
         """Record references in one transaction. Returns the id of each, None for those already known.
@@ -67,49 +68,35 @@ class SqliteReferences(SqliteReleases, Storage):
         with self._transaction() as connection:
             revision = self._next_revision(connection)
             self._delete(connection, replaces, revision)
-            rows = connection.execute(
-                "SELECT sha256 FROM photos WHERE sha256 IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(photos.hashes)),),
-            )
-            known = {sha256 for (sha256,) in rows}  # added before or in this transaction
+            known = set(self.ids_of(photos.hashes))  # added before or in this transaction
             # Ids are never reused: an outdated index must not confuse a removed reference with a new one.
-            (last,) = connection.execute(
-                "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
-            ).fetchone()
+            last = self.last_id()
             for sha256 in photos.hashes:
                 ids.append(None if sha256 in known else (last := last + 1))
                 known.add(sha256)
-            self._insert(connection, ids, photos)
+            rows = zip(ids, photos.hashes, photos.sources, _row_bytes(photos.codes), strict=True)
+            connection.executemany(
+                "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)", (row for row in rows if row[0])
+            )
+            vectors = zip(ids, _row_bytes(to_float16(photos.descriptors)), strict=True)
+            connection.executemany("INSERT INTO descriptors VALUES (?, ?)", (row for row in vectors if row[0]))
             return ids
 
-    def _insert(self, connection: sqlite3.Connection, ids: Sequence[int | None], photos: NewPhotos) -> None:
-        rows = zip(ids, photos.hashes, photos.sources, row_bytes(photos.codes), strict=True)
-        connection.executemany(
-            "INSERT INTO photos (id, sha256, source, code) VALUES (?, ?, ?, ?)", (row for row in rows if row[0])
-        )
-        vectors = zip(ids, row_bytes(to_float16(photos.descriptors)), strict=True)
-        connection.executemany("INSERT INTO descriptors VALUES (?, ?)", (row for row in vectors if row[0]))
-
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        """Remove references and their releases in one transaction.
-
-        Returns the id, source and last released file of each reference that existed.
-        """
         with self._transaction() as connection:
             rows = connection.execute(
                 "SELECT id, source, (SELECT path FROM releases WHERE photo = id AND written ORDER BY changed DESC)"
-                " FROM photos WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-                (json.dumps(list(ids)),),
+                f" FROM photos WHERE id {_IN_LIST} ORDER BY id",
+                (_json(ids),),
             ).fetchall()
             if rows:
                 self._delete(connection, [number for number, *_ in rows], self._next_revision(connection))
             return rows
 
     def _delete(self, connection: sqlite3.Connection, ids: Sequence[int], revision: int) -> None:
-        wanted = json.dumps(list(ids))
-        chosen = "FROM photos WHERE id IN (SELECT value FROM json_each(?))"
-        connection.execute(f"INSERT INTO removed SELECT id, ? {chosen}", (revision, wanted))
-        connection.execute(f"DELETE {chosen}", (wanted,))
+        chosen = f"FROM photos WHERE id {_IN_LIST}"
+        connection.execute(f"INSERT INTO removed SELECT id, ? {chosen}", (revision, _json(ids)))
+        connection.execute(f"DELETE {chosen}", (_json(ids),))
 
     def update_source(self, photo: int, old: str, new: str) -> bool:
         with self._transaction() as connection:
@@ -120,19 +107,13 @@ class SqliteReferences(SqliteReleases, Storage):
         return self._fetch_all("SELECT id, sha256 FROM photos WHERE source = ? ORDER BY id", source)
 
     def find_in_folder(self, folder: str) -> list[int]:
-        inside = folder.rstrip(os.sep)
         rows = self._fetch_all(
-            "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id",
-            inside + os.sep,
-            inside + chr(ord(os.sep) + 1),
+            "SELECT id FROM photos WHERE source >= ? AND source < ? ORDER BY id", *folder_range(folder)
         )
         return [number for (number,) in rows]
 
     def passive(self) -> list[tuple[str, str]]:
-        return self._fetch_all(
-            "SELECT source, sha256 FROM photos"
-            " WHERE NOT EXISTS (SELECT 1 FROM releases WHERE photo = id AND written) ORDER BY id"
-        )
+        return self._fetch_all(f"SELECT source, sha256 FROM photos WHERE {_STATE} = 'passive' ORDER BY id")
 
     def first_and_last_source(self) -> tuple[str, str]:
         # Two subqueries each read one end of an index; a single query for both would scan it.
@@ -141,12 +122,7 @@ class SqliteReferences(SqliteReleases, Storage):
         return row[0] or "", row[1] or ""
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
-        # With several releases 'activated' takes precedence: it sorts first.
-        rows = self._fetch_all(
-            "SELECT id, source, coalesce((SELECT min(state) FROM releases WHERE photo = id AND written), 'passive')"
-            " FROM photos WHERE id IN (SELECT value FROM json_each(?))",
-            json.dumps(ids),
-        )
+        rows = self._fetch_all(f"SELECT id, source, {_STATE} FROM photos WHERE id {_IN_LIST}", _json(ids))
         if len(rows) < len(ids):
             missing = min(set(ids) - {number for number, *_ in rows})
             raise NotFoundError(
@@ -156,7 +132,7 @@ class SqliteReferences(SqliteReleases, Storage):
         return {number: (source, state) for number, source, state in rows}
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
-        wanted = "FROM json_each(?1) JOIN"  # one JSON value: SQLite limits the number of parameters
+        wanted = "FROM json_each(?1) JOIN"
         found: dict[int, list[bytes]] = {}
         for released, number, vector in self._fetch_all(
             f"SELECT 0, photo, vector {wanted} descriptors ON photo = value"
@@ -174,8 +150,7 @@ class SqliteReferences(SqliteReleases, Storage):
             "SELECT state, count(*) FROM (SELECT min(state) AS state FROM releases WHERE written GROUP BY photo)"
             " GROUP BY state"
         )
-        (total,) = self._fetch_one("SELECT count(*) FROM photos") or (0,)
-        return {"photos": total, "activated": 0, "unchanged": 0, **dict(rows)}
+        return {"photos": self.count(), "activated": 0, "unchanged": 0, **dict(rows)}
 
     def references(self, query: ReferenceQuery, *, newest_first: bool = False) -> Iterator[Reference]:
         last, given = (2**63 - 1 if newest_first else -1) if query.after is None else query.after, 0
@@ -243,12 +218,10 @@ class SqliteReferences(SqliteReleases, Storage):
         return [row.id for row in rows]
 
     def last_id(self) -> int:
-        """The largest id ever assigned."""
-        row = self._fetch_one(
-            "SELECT max(coalesce(max(id), 0), (SELECT coalesce(max(photo), 0) FROM removed)) FROM photos"
+        ((last,),) = self._fetch_all(
+            "SELECT max((SELECT coalesce(max(id), 0) FROM photos), (SELECT coalesce(max(photo), 0) FROM removed))"
         )
-        assert row is not None
-        return int(row[0])
+        return int(last)
 
     def reserve_ids(self, last: int) -> None:
         if last > self.last_id():
@@ -272,9 +245,70 @@ class SqliteReferences(SqliteReleases, Storage):
         with self._transaction() as connection:
             revision = self._next_revision(connection)
             connection.execute("UPDATE photos SET code = ? WHERE id = ?", (code.tobytes(), photo))
-            vector = to_bytes(descriptor)
+            vector = descriptor.astype(np.float16).tobytes()
             connection.execute("INSERT OR REPLACE INTO descriptors VALUES (?, ?)", (photo, vector))
             connection.execute("INSERT OR REPLACE INTO metadata VALUES ('codes_revision', ?)", (str(revision),))
+
+    def find_released(self, sha256: str) -> int | None:
+        row = self._fetch_one("SELECT photo FROM releases WHERE sha256 = ?", sha256)
+        return None if row is None else int(row[0])
+
+    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
+        columns = ("photo", "path", "state", "sha256", "recipe", "psnr", "ssim", "linf", "reason")
+        updates = ", ".join(f"{name} = excluded.{name}" for name in (*columns[4:], "state", "changed"))
+        with self._transaction() as connection:
+            connection.executemany(
+                # On a repeated plan of the same file, a confirmed release stays confirmed.
+                f"INSERT INTO releases ({', '.join(columns)}, changed) VALUES ({', '.join('?' * len(columns))}, {_NOW})"
+                f" ON CONFLICT (photo, path, sha256) DO UPDATE SET {updates}",
+                [row[: len(columns)] for row in releases],
+            )
+            _insert_vectors(connection, releases)
+
+    def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE releases SET written = 1 WHERE photo = ? AND path = ? AND sha256 = ? AND NOT written",
+                [(row.photo, row.path, row.sha256) for row in releases],
+            )
+
+    def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
+        """Record releases in one transaction, replacing earlier rows of the same files."""
+        values = ", ".join("?" * len(_RELEASE))
+        with self._transaction() as connection:
+            connection.executemany(
+                f"INSERT OR REPLACE INTO releases ({', '.join(_RELEASE)}) VALUES ({values})", [row[:-1] for row in rows]
+            )
+            _insert_vectors(connection, rows)
+
+    def releases(self, photos: Sequence[int] | None = None) -> Iterator[list[StoredRelease]]:
+        last, columns = 0, ", ".join(StoredRelease._fields)
+        chosen = "" if photos is None else " AND photo IN (SELECT value FROM json_each(?3))"
+        wanted = () if photos is None else (_json(photos),)
+        while rows := self._fetch_all(
+            f"SELECT releases.rowid, {columns} FROM releases LEFT JOIN released_descriptors USING (photo, sha256)"
+            f" WHERE releases.rowid > ?1{chosen} ORDER BY releases.rowid LIMIT ?2",
+            last,
+            CHUNK,
+            *wanted,
+        ):
+            last = rows[-1][0]
+            yield [StoredRelease(*row[1:]) for row in rows]
+
+    def delete_released_descriptor(self, photo: int, sha256: str) -> None:
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM released_descriptors WHERE photo = ? AND sha256 = ?", (photo, sha256))
+
+    def _written_releases(self, ids: Sequence[int]) -> dict[int, list[Release]]:
+        """The written releases of references by id, latest first."""
+        found: dict[int, list[Release]] = {}
+        for row in self._fetch_all(
+            f"SELECT {', '.join(_RELEASE)} FROM releases WHERE photo {_IN_LIST} AND written"
+            " ORDER BY changed DESC, rowid DESC",
+            _json(ids),
+        ):
+            found.setdefault(row[0], []).append(Release.of(StoredRelease(*row)))
+        return found
 
 
 def _condition(name: str, state: State | None) -> tuple[str, list[str]]:
@@ -282,3 +316,21 @@ def _condition(name: str, state: State | None) -> tuple[str, list[str]]:
     named = "instr(name_of(source), ?)" if name else "TRUE"
     in_state = f"{_STATE} = '{state}'" if state else "TRUE"
     return f"{named} AND {in_state}", [folded(name)] if name else []
+
+
+def _insert_vectors(connection: sqlite3.Connection, releases: Iterable[StoredRelease]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO released_descriptors VALUES (?, ?, ?)",
+        [(row.photo, row.sha256, row.vector) for row in releases if row.vector is not None],
+    )
+
+
+def _row_bytes(rows: np.ndarray) -> Iterator[bytes]:
+    """Yield the bytes of each row of an array (N, …)."""
+    # Slicing one bytes object is faster than making an array for each of a million rows.
+    whole, size = rows.tobytes(), rows.shape[1] * rows.itemsize
+    return (whole[start : start + size] for start in range(0, len(whole), size))
+
+
+def _json(values: Sequence[int] | Sequence[str]) -> str:
+    return json.dumps(list(values))

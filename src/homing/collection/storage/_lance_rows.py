@@ -1,8 +1,7 @@
-"""The references of a generation in a Lance dataset; `Storage` says what the methods do."""
+"""The references and releases of a generation in two Lance datasets; `Storage` says what the methods do."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -12,49 +11,60 @@ import torch
 
 from homing._imports import load_extra
 from homing._io.paths import Location
-from homing.codebooks import Codebook
 from homing.collection.references import (
     NewPhotos,
     Reference,
     ReferenceQuery,
+    Release,
     State,
     StoredReference,
+    StoredRelease,
     folded,
     folded_name,
+    folder_range,
     format_time,
     parse_time,
 )
-from homing.collection.storage._lance_releases import MAX_IDS, REFERENCES, RELEASES, LanceReleases, log_schema
-from homing.collection.storage._lance_table import CREATED, column_in, quoted, row_ids_in
-from homing.collection.storage.base import CHUNK
-from homing.collection.storage.parts import Parts
+from homing.collection.storage._lance_table import (
+    CREATED,
+    REFERENCES,
+    RELEASES,
+    LanceTable,
+    ReleaseLog,
+    column_in,
+    quoted,
+    row_ids_in,
+)
+from homing.collection.storage.base import CHUNK, Storage
+from homing.collection.storage.layout import Parts
 from homing.errors import NotFoundError
 from homing.indexes.lance import CODE, VECTOR, codes_of, ids_of, to_list_column, to_matrix
 
+MAX_IDS = 5_000  # maximum number of references in one filter
 _PAGE = 1_000  # references per query of a listing
 # A job compacts after this many photos. Each batch writes one file, and a lookup per photo in thousands of small
 # files would dominate the time.
 _COMPACT_EVERY = 10_000
 
 
-def schemas(codebook: Codebook) -> dict[str, Any]:
-    """The schemas of the two datasets of a generation."""
-    arrow = load_extra("pyarrow", "lance")
-    code, transformed = arrow.list_(arrow.uint8(), codebook.code_size), arrow.list_(arrow.float32(), codebook.dim)
-    texts = [(name, arrow.string()) for name in ("sha256", "source")]
-    added = ("added", arrow.timestamp("ms", tz="UTC"))
-    return {
-        REFERENCES: arrow.schema([*texts, added, (CODE, code), (VECTOR, transformed)]),
-        RELEASES: log_schema(codebook),
-    }
-
-
-class LanceReferences(LanceReleases):
-    """The references, their codes and descriptors."""
+class LanceRows(Storage):
+    """The two datasets of a generation, at the versions last loaded."""
 
     def __init__(self, root: Location, path: Location, parts: Parts, version: int | None = None) -> None:
-        super().__init__(root, path, parts, version)
-        self._schema, self._recorded = schemas(parts.codebook)[REFERENCES], 0
+        super().__init__(root, path, parts)
+        self.table, self.log = LanceTable(path / REFERENCES, version), ReleaseLog(path / RELEASES)
+        self.changed = False  # whether this instance has changed the references or releases
+        self._recorded = 0
+
+    @property
+    def lookups(self) -> list[tuple[LanceTable, tuple[str, ...]]]:
+        """Both datasets, each with the columns that rows are looked up by."""
+        return [(self.table, ("sha256", "source")), (self.log, ("photo", "sha256"))]
+
+    def refresh(self) -> None:
+        """Load the latest versions, with the changes of other writers."""
+        self.table.latest()
+        self.log.latest()
 
     @property
     def revision(self) -> int:
@@ -77,10 +87,15 @@ class LanceReferences(LanceReleases):
 
     def hashes_of(self, ids: Sequence[int]) -> dict[int, str]:
         found: dict[int, str] = {}
-        for start in range(0, len(ids), MAX_IDS):
-            rows = self.table.rows(["_rowid", "sha256"], row_ids_in(ids[start : start + MAX_IDS]))
-            found |= zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True)
+        for known, rows in self._look_up(ids, "sha256"):
+            found |= zip(known, rows["sha256"].to_pylist(), strict=True)
         return found
+
+    def _look_up(self, ids: Sequence[int], *columns: str) -> Iterator[tuple[list[int], Any]]:
+        """Batches of the references with these ids: the ids of those that exist, and the columns of their rows."""
+        for start in range(0, len(ids), MAX_IDS):
+            rows = self.table.rows(["_rowid", *columns], row_ids_in(ids[start : start + MAX_IDS]))
+            yield ids_of(rows).tolist(), rows
 
     def add(self, photos: NewPhotos, *, replaces: Sequence[int] = ()) -> list[int | None]:
         """Record references in one commit. Returns the id of each, None for those already known.
@@ -93,7 +108,10 @@ class LanceReferences(LanceReleases):
         }
         version = None
         if first_positions:
-            version = self.table.insert_new(self._new_rows(photos, sorted(first_positions.values())), "sha256")
+            positions, now = sorted(first_positions.values()), datetime.now(timezone.utc)
+            texts = [(photos.hashes[position], photos.sources[position], now) for position in positions]
+            codes, descriptors = np.asarray(photos.codes)[positions], np.asarray(photos.descriptors)[positions]
+            version = self.table.insert_new(self._to_table(texts, codes, descriptors), "sha256")
             self.changed = True
         inserted = self._all_ids_of(list(first_positions))
         # The second of two concurrent writers sees both rows and deletes its own; after a crash, a repair does.
@@ -116,11 +134,6 @@ class LanceReferences(LanceReleases):
             self._recorded = 0
             self.compact()
 
-    def _new_rows(self, photos: NewPhotos, positions: list[int]) -> Any:
-        now = datetime.now(timezone.utc)
-        texts = [(photos.hashes[position], photos.sources[position], now) for position in positions]
-        return self._to_table(texts, np.asarray(photos.codes)[positions], np.asarray(photos.descriptors)[positions])
-
     def _to_table(self, texts: Sequence[tuple[str, str, datetime]], codes: np.ndarray, descriptors: np.ndarray) -> Any:
         hashes, sources, times = (list(column) for column in zip(*texts, strict=True))
         values = {
@@ -130,24 +143,22 @@ class LanceReferences(LanceReleases):
             CODE: to_list_column(codes),
             VECTOR: to_list_column(self.codebook.transform(torch.from_numpy(descriptors.astype(np.float32)))),
         }
-        return load_extra("pyarrow", "lance").table(values, schema=self._schema)
+        return load_extra("pyarrow", "lance").table(values, schema=self.table.dataset.schema)
 
     def remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        batches = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
-        return [each for batch in batches for each in self._remove(batch)]
-
-    def _remove(self, ids: Sequence[int]) -> list[tuple[int, str, str | None]]:
-        rows = self.table.rows(["_rowid", "sha256", "source"], row_ids_in(ids))
-        hashes = rows["sha256"].to_pylist()
-        if not hashes:
-            return []
-        last = {photo: row.path for photo, row in self.log.written(hashes)}  # rows are sorted by time: the latest wins
-        # With this order a crash leaves a passive reference, which repeating the call removes.
-        self.releases_table.delete(column_in("photo", hashes))
-        self.table.delete(row_ids_in(ids))
-        self.changed = True
-        found = zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True)
-        return [(number, source, last.get(sha256)) for number, source, sha256 in sorted(found)]
+        removed = []
+        for numbers, rows in self._look_up(ids, "sha256", "source"):
+            hashes = rows["sha256"].to_pylist()
+            releases = self._releases_of(dict(zip(hashes, numbers, strict=True)))
+            last = {row.photo: row.path for row in releases if row.written}  # sorted by time: the latest wins
+            if numbers:
+                # With this order a crash leaves a passive reference, which repeating the call removes.
+                self.log.delete(column_in("photo", hashes))
+                self.table.delete(row_ids_in(numbers))
+                self.changed = True
+            found = zip(numbers, rows["source"].to_pylist(), strict=True)
+            removed += [(number, source, last.get(number)) for number, source in sorted(found)]
+        return removed
 
     def update_source(self, photo: int, old: str, new: str) -> bool:
         sha256 = self.hashes_of([photo]).get(photo, "")
@@ -159,8 +170,7 @@ class LanceReferences(LanceReleases):
         return sorted(zip(ids_of(rows).tolist(), rows["sha256"].to_pylist(), strict=True))
 
     def find_in_folder(self, folder: str) -> list[int]:
-        inside = folder.rstrip(os.sep)
-        first, end = inside + os.sep, inside + chr(ord(os.sep) + 1)
+        first, end = folder_range(folder)
         rows = self.table.rows(["_rowid"], f"source >= {quoted(first)} AND source < {quoted(end)}")
         return sorted(ids_of(rows).tolist())
 
@@ -184,11 +194,10 @@ class LanceReferences(LanceReleases):
 
     def sources_and_states(self, ids: Sequence[int]) -> dict[int, tuple[str, State]]:
         found: dict[int, tuple[str, State]] = {}
-        for start in range(0, len(ids), MAX_IDS):
-            rows = self.table.rows(["_rowid", "sha256", "source"], row_ids_in(ids[start : start + MAX_IDS]))
+        for known, rows in self._look_up(ids, "sha256", "source"):
             hashes = rows["sha256"].to_pylist()
             states = self.log.states(hashes)
-            for number, source, sha256 in zip(ids_of(rows).tolist(), rows["source"].to_pylist(), hashes, strict=True):
+            for number, source, sha256 in zip(known, rows["source"].to_pylist(), hashes, strict=True):
                 found[number] = source, states.get(sha256, "passive")
         if missing := set(ids) - found.keys():
             raise NotFoundError(f"reference {min(missing)} is in the index but not in the catalog")
@@ -196,15 +205,12 @@ class LanceReferences(LanceReleases):
 
     def descriptors(self, ids: np.ndarray) -> dict[int, np.ndarray]:
         found: dict[int, np.ndarray] = {}
-        for start in range(0, len(ids), MAX_IDS):
-            wanted = row_ids_in(ids[start : start + MAX_IDS].tolist())
-            rows = self.table.rows(["_rowid", "sha256", VECTOR], wanted)
-            if not len(rows):
-                continue
-            hashes = rows["sha256"].to_pylist()
-            released = self.log.descriptors(hashes)
-            for number, sha256, original in zip(ids_of(rows).tolist(), hashes, self._originals(rows), strict=True):
-                found[number] = np.stack([original, *released.get(sha256, [])])
+        for known, rows in self._look_up(ids.tolist(), "sha256", VECTOR):
+            if known:
+                hashes = rows["sha256"].to_pylist()
+                released = self.log.descriptors(hashes)
+                for number, sha256, original in zip(known, hashes, self._originals(rows), strict=True):
+                    found[number] = np.stack([original, *released.get(sha256, [])])
         return found
 
     def _originals(self, rows: Any) -> np.ndarray:
@@ -257,8 +263,11 @@ class LanceReferences(LanceReleases):
         if query.name_contains:
             wanted = folded(query.name_contains)
             rows = {number: row for number, row in rows.items() if wanted in folded_name(row["source"])}
-        hashes = [row["sha256"] for row in rows.values()]
-        states, releases = self.log.states(hashes), self.log.listed(hashes)
+        states = self.log.states([row["sha256"] for row in rows.values()])
+        releases: dict[int, list[Release]] = {}
+        for released in reversed(self._releases_of({row["sha256"]: number for number, row in rows.items()})):
+            if released.written:
+                releases.setdefault(released.photo, []).append(Release.of(released))
         found = [
             Reference(
                 id=number,
@@ -266,7 +275,7 @@ class LanceReferences(LanceReleases):
                 state=states.get(row["sha256"], "passive"),
                 sha256=row["sha256"],
                 added=row["added"],
-                releases=tuple(releases.get(row["sha256"], ())),
+                releases=tuple(releases.get(number, ())),
             )
             for number, row in sorted(rows.items())
         ]
@@ -319,3 +328,48 @@ class LanceReferences(LanceReleases):
         texts = [(row["sha256"], row["source"], row["added"]) for row in rows]
         self.table.replace(self._to_table(texts, code[None], descriptor[None]), "sha256")
         self.changed = True
+
+    def plan_releases(self, releases: Sequence[StoredRelease]) -> None:
+        self._append_releases(releases, written=0)
+
+    def confirm_releases(self, releases: Sequence[StoredRelease]) -> None:
+        ids = {sha256: number for number, sha256 in self.hashes_of([row.photo for row in releases]).items()}
+        done = {(row.photo, row.path, row.sha256) for row in self._releases_of(ids) if row.written}
+        new = [row._replace(vector=None) for row in releases if (row.photo, row.path, row.sha256) not in done]
+        if new:
+            self._append_releases(new, written=1)
+
+    def _append_releases(self, releases: Sequence[StoredRelease], *, written: int) -> None:
+        self.table.latest()  # another writer may have removed some of them
+        now = format_time(datetime.now(timezone.utc))
+        self.insert_releases([row._replace(written=written, changed=now) for row in releases])
+
+    def insert_releases(self, rows: Sequence[StoredRelease]) -> None:
+        """Append releases to the log. Those of unknown references are left out."""
+        hashes = self.hashes_of(sorted({row.photo for row in rows}))
+        if known := [row for row in rows if row.photo in hashes]:
+            self.log.add(known, hashes)
+            self.changed = True
+
+    def find_released(self, sha256: str) -> int | None:
+        photos = self.log.rows(["photo"], f"sha256 = {quoted(sha256)}")["photo"].to_pylist()
+        return next(iter(self.ids_of(photos).values()), None)
+
+    def releases(self, photos: Sequence[int] | None = None) -> Iterator[list[StoredRelease]]:
+        if photos is None:
+            ids = {sha256: number for batch in self.hashes() for number, sha256 in batch.items()}
+            stored = self.log.stored(ids)
+            yield from (stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK))
+            return
+        for start in range(0, len(photos), MAX_IDS):
+            hashes = self.hashes_of(photos[start : start + MAX_IDS])
+            ids = {sha256: number for number, sha256 in hashes.items()}
+            yield self.log.stored(ids, column_in("photo", list(ids)))
+
+    def _releases_of(self, ids: dict[str, int]) -> list[StoredRelease]:
+        """The releases of the references with these ids by hash, latest last, without descriptors."""
+        return self.log.stored(ids, column_in("photo", list(ids)), vectors=False)
+
+    def delete_released_descriptor(self, photo: int, sha256: str) -> None:
+        same = f"{column_in('photo', list(self.hashes_of([photo]).values()))} AND sha256 = {quoted(sha256)}"
+        self.log.update({VECTOR: "NULL"}, same)
